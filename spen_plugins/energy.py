@@ -1,0 +1,49 @@
+"""Energies: E(x, y), one number per example and output. Low is good."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from torch import Tensor
+
+from spen_plugins.batch import X
+from spen_plugins.component import Component
+
+
+class Energy(Component):
+    """E_Θ(x, y), the loss-net.
+
+    A subclass implements `forward`; one with `uses_features = True` usually overrides `encode` too, so that what
+    doesn't depend on y is computed once for many outputs.
+    """
+
+    def encode(self, x: X) -> Any:
+        """What doesn't depend on y, the mask included."""
+        return x.mask if self.features is None else (self.features(x), x.mask)
+
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        """Energies of `y` `(batch, sample, *variables)` given `encode(x)`: `(batch, sample)`."""
+        raise NotImplementedError
+
+    def at(self, x: X) -> BoundEnergy:
+        """E_x: this energy for a fixed x, called with y."""
+        return BoundEnergy(self, x)
+
+
+class BoundEnergy:
+    """E_x(y): encodes x at the first call and keeps the features; valid until the energy's parameters move."""
+
+    def __init__(self, energy: Energy, x: X, features: Any = None) -> None:
+        self.energy, self.x = energy, x
+        if features is not None:
+            self.__dict__["features"] = features
+
+    @cached_property
+    def features(self) -> Any:
+        """`energy.encode(x)`."""
+        return self.energy.encode(self.x)
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """`(batch, sample, *variables)` -> `(batch, sample)`."""
+        return self.energy(self.features, y)

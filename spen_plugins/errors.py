@@ -1,0 +1,65 @@
+"""Errors a user may meet, each with the exit status the command line gives it.
+
+Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (said before any training starts).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SpenError(Exception):
+    """Something went wrong in a way that can be told in words; no traceback is shown."""
+
+    exit_status = 1
+
+
+class RunError(SpenError):
+    """A run that had started could not go on."""
+
+
+class NonFiniteLoss(RunError):
+    """A loss was NaN or infinite; the message says in which phase, step and batch."""
+
+
+class Interrupted(RunError):
+    """The user stopped the run; everything is saved and the message says how to resume."""
+
+    exit_status = 130
+
+
+class ConfigError(SpenError):
+    """The config does not describe an experiment; the message names the key and the known ones."""
+
+    exit_status = 2
+
+
+class PluginError(SpenError):
+    """A plugin is missing, broken, or claims a name that is taken."""
+
+    exit_status = 2
+
+
+class DataError(SpenError):
+    """A data file is not what its reader expects.
+
+    Args:
+        path: the file.
+        line: the line, counted from 1, or None where no single line is to blame.
+        found: what stands there.
+        expected: what should.
+    """
+
+    exit_status = 2
+
+    def __init__(self, path: object, line: int | None, found: str, expected: str) -> None:
+        self.path, self.line, self.found, self.expected = str(path), line, found, expected
+        where = f"{path}:{line}" if line is not None else str(path)
+        super().__init__(f"{where}: found {found}; expected {expected}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """' Did you mean 'x'?' where one of `known` is near, else ''."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,34 @@
+"""Feature networks: x -> vectors, used by an energy (T_E) and by an inference net (T_F)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.schema import Config
+from spen_plugins.task import Indexer, Task
+
+
+class FeatureNetwork(nn.Module):
+    """b(x), F(x), T(x) in the papers.
+
+    A subclass sets `output_dim` and implements `forward`, and checks in its constructor that the task's inputs are
+    of a kind it takes (`ConfigError` if not).
+    """
+
+    Config: ClassVar[type[Config]] = Config
+    output_dim: int
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__()
+        self.config = config
+
+    def forward(self, x: X) -> Tensor:
+        """`(batch, output_dim)` for vectors, `(batch, token, output_dim)` for sentences."""
+        raise NotImplementedError
+
+    def indexer(self) -> tuple[str, Indexer] | None:
+        """What this network wants of every sentence beyond word numbers, under a name equal networks share."""
+        return None

@@ -1,0 +1,31 @@
+"""Inference nets: x -> a proposal."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.component import Component
+from spen_plugins.energy import BoundEnergy
+
+
+class InferenceNet(Component):
+    """A_Ψ, the task-net: what predicts at test time."""
+
+    uses_energy: ClassVar[bool] = False
+    """Whether prediction needs the energy (an optimiser over y does); the run folder then ships it with the net."""
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        """The net's q(y | x)."""
+        raise NotImplementedError
+
+
+class CostNet(Component):
+    """F_Φ, the cost-augmented net: sees gold, so a type of its own and never a test-time net.
+
+    Owned as a submodule by the energy loss that uses it, and trained in the nets' phase.
+    """
+
+    def forward(self, batch: Batch, proposal: Proposal) -> Proposal:
+        """A proposal meant to violate the margin, from the batch and the test-time net's proposal."""
+        raise NotImplementedError

@@ -1,0 +1,25 @@
+"""The nets of one experiment under one roof, so that every parameter has one name."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from spen_plugins.batch import Proposal, X
+from spen_plugins.energy import Energy
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.inference_net import InferenceNet
+
+
+class Model(nn.Module):
+    """Inference net, energy and energy loss; parameters are named `inference_net.…`, `energy.…`, `energy_loss.…`."""
+
+    def __init__(self, inference_net: InferenceNet, energy: Energy | None, energy_loss: EnergyLoss | None) -> None:
+        super().__init__()
+        self.inference_net = inference_net
+        self.energy = energy
+        self.energy_loss = energy_loss
+
+    def propose(self, x: X) -> Proposal:
+        """What the model predicts for x."""
+        bound = self.energy.at(x) if self.inference_net.uses_energy and self.energy is not None else None
+        return self.inference_net(x, bound)

@@ -1,0 +1,15 @@
+"""The base of every typed config: frozen, strict, unknown keys forbidden."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Config(BaseModel):
+    """Fields of one component, as a user may write them in a config.
+
+    Strict: `"3"` is not a number and `1` is not a boolean; an integer is taken where a float is asked for, because
+    jsonnet writes `1.0` as `1`. Facts known only at run time (number of labels, vocabulary) never stand here.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)

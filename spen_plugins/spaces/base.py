@@ -1,0 +1,68 @@
+"""What an output space is: pure functions over tensors of outputs, no parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+
+class OutputSpace(ABC):
+    """The relaxed set Y_R that outputs live in, and how to relax, sample, round and compare in it.
+
+    Shapes: `y`, `gold` and `logits` are `(batch, sample, *variables)`; `mask` is `(batch, *masked)` boolean, true
+    where a variable exists, or None where all do. Rows of padding are zero in everything a space returns. `logits`
+    of a proposal have `sample = 1`; every function broadcasts over the sample axis.
+    """
+
+    variables: int
+    """How many axes of `y` are variables: 1 for labels, 2 for (token, tag)."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int | None, ...]:
+        """Sizes of the variable axes; None where it differs from batch to batch."""
+
+    @abstractmethod
+    def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        """Logits -> relaxed y, differentiable."""
+
+    @abstractmethod
+    def sample(self, logits: Tensor, n: int, mask: Tensor | None) -> Tensor:
+        """`n` discrete outputs drawn independently: `(batch, n, *variables)` of zeros and ones, no gradient."""
+
+    @abstractmethod
+    def rsample(self, logits: Tensor, n: int, mask: Tensor | None, temperature: float = 1.0) -> Tensor:
+        """`n` relaxed samples that carry a gradient to the logits (concrete / Gumbel-softmax)."""
+
+    @abstractmethod
+    def perturb(self, logits: Tensor, n: int, std: float, mask: Tensor | None) -> Tensor:
+        """`n` relaxed outputs with Gaussian noise of deviation `std` added to the logits (SEAL, regression-s)."""
+
+    @abstractmethod
+    def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        """ln q(y) under independent variables, `(batch, sample)`; for relaxed y, the expectation's lower bound."""
+
+    @abstractmethod
+    def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """Relaxed y -> the discrete output it stands for."""
+
+    @abstractmethod
+    def best(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        """The most probable discrete output the space allows, `(batch, sample, *variables)` of zeros and ones."""
+
+    @abstractmethod
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+        """The margin's Δ: L1 distance summed over variables, `(batch, sample)`."""
+
+    @abstractmethod
+    def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+        """Soft score in [0, 1], 1 where y equals gold, `(batch, sample)`."""
+
+    @abstractmethod
+    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """How many variables each example has, `(batch, 1)`: what a mean Δ divides by."""
+
+    @abstractmethod
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """The nearest point of the relaxed set (Euclidean), for projected gradient steps."""

@@ -1,0 +1,140 @@
+"""Tag-sequence outputs: one simplex per token, with or without BIO constraints on the discrete ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.spaces.base import OutputSpace
+
+
+class TagSequence(OutputSpace):
+    """One of L tags at each token; `y` is `(batch, sample, token, tag)`, each token on the simplex.
+
+    Masks are `(batch, token)`.
+
+    Args:
+        tags: the tags' names, in the order of the last axis.
+        scheme: "none", or "bio": discrete outputs decoded by `decode` then obey BIO (an I-x follows B-x or I-x).
+    """
+
+    variables = 2
+
+    def __init__(self, tags: list[str], scheme: str = "none") -> None:
+        self.tags = list(tags)
+        self.scheme = scheme
+        self._allowed = bio_transitions(self.tags) if scheme == "bio" else None
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        return (None, len(self.tags))
+
+    def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        return _masked(torch.softmax(logits, -1), mask)
+
+    def sample(self, logits: Tensor, n: int, mask: Tensor | None) -> Tensor:
+        b, _, t, k = logits.shape
+        p = torch.softmax(logits.detach(), -1).reshape(b * t, k)
+        drawn = torch.multinomial(p, n, replacement=True).reshape(b, t, n).transpose(1, 2)
+        return _masked(F.one_hot(drawn, k).to(logits.dtype), mask)
+
+    def rsample(self, logits: Tensor, n: int, mask: Tensor | None, temperature: float = 1.0) -> Tensor:
+        b, _, t, k = logits.shape
+        u = torch.rand(b, n, t, k, device=logits.device, dtype=logits.dtype).clamp(1e-7, 1 - 1e-7)
+        return _masked(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), mask)
+
+    def perturb(self, logits: Tensor, n: int, std: float, mask: Tensor | None) -> Tensor:
+        b, _, t, k = logits.shape
+        noise = torch.randn(b, n, t, k, device=logits.device, dtype=logits.dtype)
+        return _masked(torch.softmax(logits + std * noise, -1), mask)
+
+    def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        log_p = _masked(torch.log_softmax(logits, -1), mask)
+        if logits.shape[1] == 1:  # one matrix product instead of a (batch, sample, token, tag) temporary
+            return torch.bmm(y.flatten(2), log_p.flatten(2).transpose(1, 2)).squeeze(-1)
+        return (y * log_p).flatten(2).sum(-1)
+
+    def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return _masked(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
+
+    def decode(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        """The most probable tag sequence the scheme allows, as tag numbers `(batch, sample, token)`; 0 on padding."""
+        log_p = torch.log_softmax(logits, -1)
+        if self._allowed is None:
+            best = log_p.argmax(-1)
+            return best if mask is None else best * mask.unsqueeze(1)
+        inside, start = (torch.where(a, 0.0, float("-inf")).to(logits) for a in self._allowed)
+        b, s, t, _ = logits.shape
+        flat = None if mask is None else mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
+        return viterbi(log_p.flatten(0, 1), flat, inside, start).reshape(b, s, t)
+
+    def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
+        """Tag numbers `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
+        return _masked(F.one_hot(tags, len(self.tags)), mask)
+
+    def best(self, logits: Tensor, mask: Tensor | None) -> Tensor:
+        return self.one_hot(self.decode(logits, mask), mask).to(logits.dtype)
+
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+        return _masked((y - gold).abs(), mask).flatten(2).sum(-1)
+
+    def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
+        """Soft accuracy: the mean over tokens of Σ min(y, gold)."""
+        right = _masked(torch.minimum(y, gold), mask).flatten(2).sum(-1)
+        return right / self.size(y, mask)
+
+    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            return y.new_full((y.shape[0], 1), float(y.shape[2]))
+        return mask.sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
+
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """Euclidean projection of each token onto the simplex (Duchi et al. 2008)."""
+        ordered = y.sort(-1, descending=True).values
+        rank = torch.arange(1, y.shape[-1] + 1, device=y.device, dtype=y.dtype)
+        excess = (ordered.cumsum(-1) - 1) / rank
+        support = (ordered > excess).sum(-1, keepdim=True).clamp(min=1)
+        return _masked((y - excess.gather(-1, support - 1)).clamp(min=0), mask)
+
+
+def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero the rows of padding: y `(batch, sample, token, tag)`, mask `(batch, token)`."""
+    return y if mask is None else y * mask[:, None, :, None]
+
+
+def bio_transitions(tags: list[str]) -> tuple[Tensor, Tensor]:
+    """Which tag may follow which `(tag, tag)` from row to column, and which may start `(tag,)`, both boolean."""
+    inside = [tag[2:] if tag[:2] in ("B-", "I-") else None for tag in tags]
+    starts_inside = torch.tensor([tag.startswith("I-") for tag in tags])
+    same = torch.tensor([[a is not None and a == b for b in inside] for a in inside])
+    return same | ~starts_inside.unsqueeze(0), ~starts_inside
+
+
+def viterbi(scores: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor | None = None) -> Tensor:
+    """The best path through additive scores, vectorised over the batch.
+
+    Shapes: scores `(batch, token, tag)`; mask `(batch, token)`, true for the first tokens of each row; transitions
+    `(tag, tag)` from row to column; start, end `(tag,)`. Returns tag numbers `(batch, token)`, 0 on padding.
+    """
+    length = scores.shape[1]
+    if length == 0:
+        return scores.new_zeros(scores.shape[:2], dtype=torch.long)
+    best = start + scores[:, 0]
+    pointers = []
+    identity = torch.arange(scores.shape[-1], device=scores.device).expand(scores.shape[0], -1)
+    for t in range(1, length):
+        value, previous = (best.unsqueeze(2) + transitions).max(1)
+        value = value + scores[:, t]
+        if mask is not None:  # past the end a path stands still
+            here = mask[:, t].unsqueeze(1)
+            value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
+        best = value
+        pointers.append(previous)
+    tag = (best if end is None else best + end).argmax(-1)
+    path = [tag]
+    for previous in reversed(pointers):
+        tag = previous.gather(1, tag.unsqueeze(1)).squeeze(1)
+        path.append(tag)
+    tags = torch.stack(path[::-1], 1)
+    return tags if mask is None else tags * mask

@@ -1,0 +1,138 @@
+"""A task: all that is known about a problem before training. Reader, output space and score."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.schema import Config
+from spen_plugins.spaces import OutputSpace
+
+PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class VectorInputs:
+    """Inputs that are vectors of fixed size.
+
+    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, where `binary`, the numbers of the non-zero
+    features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as `torch.nn.functional.embedding_bag` takes them.
+    """
+
+    size: int
+    binary: bool
+
+
+@dataclass(frozen=True)
+class WordInputs:
+    """Inputs that are sentences.
+
+    A batch's `X.inputs` holds `"words"`, `(batch, token)` word numbers (0 padding, 1 unknown); each name in `marks`
+    as `(batch, token)` small numbers (for SRL `"predicate"`: 1 at the predicate); and what the task's indexers add.
+    """
+
+    words: Sequence[str]
+    marks: Mapping[str, int]
+    """Name of each extra column -> how many values it has."""
+
+
+class Indexer(ABC):
+    """Turns words into the extra tensors one feature network wants (word pieces, characters), once per example."""
+
+    @abstractmethod
+    def index(self, words: Sequence[str]) -> Any:
+        """What to keep of a sentence."""
+
+    @abstractmethod
+    def collate(self, items: Sequence[Any]) -> dict[str, Any]:
+        """Tensors by name for `X.inputs`, padded to the longest."""
+
+
+class Metric(ABC):
+    """Scores over a whole part, from batches of proposals."""
+
+    @abstractmethod
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        """Take in one batch; `batch.gold` is present."""
+
+    @abstractmethod
+    def compute(self) -> dict[str, Any]:
+        """Scores by the field's names, as fractions; a nested table where a score has parts (`"roles"`)."""
+
+
+class Task(ABC):
+    """A data format, its output space and its score.
+
+    Life: construct from a config; then either `load()` (reads every file, raises `DataError` or `ConfigError`, sets
+    `space`, `inputs` and the parts) or `restore(facts)` (from a run folder, without any data file).
+
+    Attributes set by `load` and `restore`:
+        space: the output space.
+        inputs: `VectorInputs` or `WordInputs`.
+        indexers: what feature networks asked for, by name; filled when the model is built.
+    """
+
+    Config: ClassVar[type[Config]] = Config
+    selection: ClassVar[str]
+    """Name of the metric that picks the best epoch; higher is better."""
+
+    space: OutputSpace
+    inputs: VectorInputs | WordInputs
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.indexers: dict[str, Indexer] = {}
+
+    @abstractmethod
+    def load(self) -> None:
+        """Read all data files."""
+
+    @abstractmethod
+    def part(self, name: str) -> Sequence[Any]:
+        """The examples of `train`, `validation` or `test`; empty where there is none."""
+
+    @abstractmethod
+    def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
+        """Examples -> a batch on the CPU; gold is None where no example has it."""
+
+    @abstractmethod
+    def metric(self) -> Metric:
+        """A fresh accumulator."""
+
+    @abstractmethod
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        """What a user wants to see of each example: JSON values."""
+
+    @abstractmethod
+    def read(self, path: str) -> Sequence[Any]:
+        """Examples of a file in the task's format, with or without gold, for prediction and evaluation."""
+
+    @abstractmethod
+    def parse(self, item: Any) -> Any:
+        """One example from a Python or JSON value, for `sp.load(run).predict([...])`; the docstring shows the value."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """JSON values from which `restore` makes this task again: vocabulary, label names, scaling, threshold."""
+
+    @abstractmethod
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """The inverse of `facts`."""
+
+    @abstractmethod
+    def protocol(self) -> dict[str, Any]:
+        """How scores come about: the metric's definition, the split, the threshold policy."""
+
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each data file read, by path."""
+        return {}
+
+    def length(self, example: Any) -> int:
+        """How long an example is, for batches of like lengths."""
+        return 1
+
+    def choose_decision(self, metric: Metric) -> None:
+        """Fit what a decision needs (a threshold) on the validation part's metric; nothing by default."""

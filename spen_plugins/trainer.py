@@ -1,0 +1,183 @@
+"""Trainers: who moves when. A trainer is a recipe of stages of phases; the loop that runs them is the core's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.model import Model
+from spen_plugins.schema import Config
+from spen_plugins.task import Task
+
+Terms = Mapping[str, Tensor]
+"""Named parts of a loss, each `(batch,)` and already weighted; the phase minimises the mean of their sum."""
+
+
+class OptimizerConfig(Config):
+    """One player's optimiser."""
+
+    type: Literal["adamw", "adam", "sgd"] = "adamw"
+    """adamw has decoupled weight decay, adam and sgd the L2 kind."""
+    lr: float = Field(1e-3, gt=0)
+    """Learning rate."""
+    weight_decay: float = Field(1e-5, ge=0)
+    """Weight decay."""
+    momentum: float = Field(0.0, ge=0, lt=1)
+    """Momentum; sgd only."""
+
+
+class PlateauConfig(Config):
+    """Lower the learning rate when the validation score stands still."""
+
+    factor: float = Field(0.5, gt=0, lt=1)
+    """What the rate is multiplied with."""
+    patience: int = Field(5, ge=0)
+    """Epochs without a better score before that happens."""
+
+
+class TrainerConfig(Config):
+    """What every trainer takes."""
+
+    epochs: int = Field(60, ge=1)
+    """Epochs at most."""
+    batch_size: int = Field(32, ge=1)
+    """Examples in a batch."""
+    patience: int | None = Field(20, ge=1)
+    """Stop after so many epochs without a better validation score; null never stops early."""
+    accumulate: int = Field(1, ge=1)
+    """Split each batch into so many parts and add up their gradients (less memory, the same update)."""
+    gradient_norms_every: int = Field(100, ge=0)
+    """Log the gradient norm of each term of a loss at every n-th update of its phase; 0 never."""
+
+
+class Context:
+    """What a phase's loss may use: the batch, the bound energy, the proposal. Made by the loop.
+
+    The loop drops what an update has made stale, so reading a property twice costs nothing and never lies.
+    """
+
+    model: Model
+    batch: Batch
+    training: bool = True
+
+    @property
+    def energy(self) -> BoundEnergy:
+        """The energy bound to the batch's x."""
+        raise NotImplementedError
+
+    @property
+    def proposal(self) -> Proposal:
+        """The inference net's proposal, with gradient to the net."""
+        raise NotImplementedError
+
+
+@dataclass
+class Update:
+    """One update, as a gradient rule sees it.
+
+    Attributes:
+        context: the batch and the nets.
+        stage, phase: where the loop stands; a rule that differentiates through another phase finds it here.
+        loss: the phase's loss, a scalar.
+        parameters: those the phase trains; the rule adds to their `.grad`.
+        backward: the precision- and scaler-aware way to call `loss.backward`.
+    """
+
+    context: Context
+    stage: Stage
+    phase: Phase
+    loss: Tensor
+    parameters: Sequence[nn.Parameter]
+    backward: Callable[..., None]
+
+
+def backward(update: Update) -> None:
+    """The ordinary gradient, of the phase's own parameters only."""
+    update.backward(update.loss, inputs=list(update.parameters))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Who moves, on which loss, how many updates in a row.
+
+    Args:
+        name: shown in logs and errors; unique in a stage.
+        trains: prefixes of parameter names, `("energy",)`.
+        loss: context -> terms.
+        optimizer: the player's optimiser.
+        steps: updates in a row.
+        clip: largest gradient norm, None for no clipping.
+        plateau: schedule on the stage's validation score.
+        gradient: the rule that turns the loss into gradients.
+        frozen_dropout: nets this phase does not train run with dropout, as in training (sampling as SEAL released it).
+    """
+
+    name: str
+    trains: tuple[str, ...]
+    loss: Callable[[Context], Terms]
+    optimizer: OptimizerConfig
+    steps: int = 1
+    clip: float | None = None
+    plateau: PlateauConfig | None = None
+    gradient: Callable[[Update], None] = backward
+    frozen_dropout: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of training with its own phases. Each batch: `rounds` x (phase 1's steps, phase 2's steps, ...).
+
+    Args:
+        name: shown in logs, unique in a run.
+        phases: in their order.
+        epochs: at most.
+        rounds: how often the phases take turns on one batch.
+        frozen: prefixes of the parameters no phase trains; everything must be trained or named here.
+        start: called once when the stage begins (copy or reset weights); not on resume.
+        set: called when the stage begins and again on resume (unroll length, annealing).
+        select: the stage's own validation score, higher is better; None for the task's.
+        patience: epochs without a better score before the stage ends.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    epochs: int
+    rounds: int = 1
+    frozen: tuple[str, ...] = ()
+    start: Callable[[Model], None] | None = None
+    set: Callable[[Model], None] | None = None
+    select: Callable[[Model, Sequence[Batch]], float] | None = None
+    patience: int | None = None
+
+
+class Trainer(ABC):
+    """A recipe: which stages. A subclass's `Config` extends `TrainerConfig`."""
+
+    Config: ClassVar[type[TrainerConfig]] = TrainerConfig
+    needs: ClassVar[tuple[str, ...]] = ()
+    """Which of `energy` and `energy_loss` the config must have."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    @abstractmethod
+    def stages(self, model: Model, task: Task) -> list[Stage]:
+        """The stages, in order."""
+
+
+def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
+    """−ln q(gold | x), `(batch,)`: summed over variables, or their mean with `per_variable`; 0 in rows without gold."""
+    batch, proposal = context.batch, context.proposal
+    if batch.gold is None:
+        return proposal.logits.new_zeros(len(batch))
+    loss = -proposal.log_prob(batch.gold)[:, 0]
+    if per_variable:
+        loss = loss / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
+    return loss * batch.labelled
