@@ -1,0 +1,151 @@
+"""Feature network `mlp`: what multi-label energies and nets see of x (SEAL, Sec. 4.1 and its released configs)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spen_plugins.batch import X
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.schema import Config
+from spen_plugins.task import Task, VectorInputs
+
+_ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
+
+
+class Mlp(FeatureNetwork):
+    """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
+
+    Weights are Kaiming-uniform with the gain of ReLU, biases zero. Where all inputs are binary the first layer adds up
+    the weight rows of the non-zero ones, so zeros cost nothing and a dense batch is never formed.
+    """
+
+    class Config(Config):
+        hidden: list[int] = Field([400, 400], min_length=1)
+        """Width of each layer."""
+        dropout: float | list[float] = 0.0
+        """After each layer's activation: one number per layer, or one for all but the last (which has none)."""
+        activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
+        """After each layer."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task)
+        if not isinstance(task.inputs, VectorInputs):
+            raise ConfigError(
+                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are sentences; "
+                "take 'bilstm' or 'transformer'"
+            )
+        if min(config.hidden) < 1:
+            raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
+        dropout = _per_layer(config.dropout, len(config.hidden))
+        widths = [task.inputs.size, *config.hidden]
+        layers: list[nn.Module] = []
+        for i, (before, after) in enumerate(pairwise(widths)):
+            layers.append(BagLinear(before, after) if i == 0 and task.inputs.binary else _linear(before, after))
+            layers.append(_ACTIVATIONS[config.activation]())
+            if dropout[i] > 0:
+                layers.append(nn.Dropout(dropout[i]))
+        self.first, self.rest = layers[0], nn.Sequential(*layers[1:])
+        self.output_dim = config.hidden[-1]
+
+    def forward(self, x: X) -> Tensor:
+        if isinstance(self.first, BagLinear):
+            return self.rest(self.first(x.inputs["indices"], x.inputs["offsets"]))
+        return self.rest(self.first(x.inputs["vector"]))
+
+
+class BagLinear(nn.Module):
+    """A linear layer on vectors of zeros and ones, given as the numbers of the ones.
+
+    `weight` is `(before, after)`, a row per input, the transpose of `nn.Linear`'s.
+    """
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        bound = math.sqrt(6.0 / max(before, 1))
+        self.weight = nn.Parameter(torch.empty(before, after).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(after))
+
+    def forward(self, indices: Tensor, offsets: Tensor) -> Tensor:
+        """indices `(total,)`, offsets `(batch,)`: where each row's numbers start -> `(batch, after)`."""
+        return _BagSum.apply(self.weight, indices, offsets) + self.bias
+
+
+class _BagSum(torch.autograd.Function):
+    """S W for the 0/1 matrix S `(batch, before)` the bags stand for; linear in W.
+
+    torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
+    through another player's update need; being linear, S and its transpose are each other's derivative.
+    """
+
+    @staticmethod
+    def forward(weight: Tensor, indices: Tensor, offsets: Tensor) -> Tensor:
+        return F.embedding_bag(indices, weight, offsets, mode="sum")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        weight, indices, offsets = inputs
+        ctx.rows = weight.shape[0]
+        ctx.save_for_backward(indices, offsets)
+        ctx.save_for_forward(indices, offsets)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        indices, offsets = ctx.saved_tensors
+        return _BagSpread.apply(grad, indices, offsets, ctx.rows), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        indices, offsets = ctx.saved_tensors
+        return _BagSum.apply(tangent, indices, offsets)
+
+
+class _BagSpread(torch.autograd.Function):
+    """Sᵀ G: `(batch, after)` -> `(before, after)`."""
+
+    @staticmethod
+    def forward(grad: Tensor, indices: Tensor, offsets: Tensor, rows: int) -> Tensor:
+        lengths = torch.diff(offsets, append=offsets.new_tensor([indices.shape[0]]))
+        spread = grad.repeat_interleave(lengths, 0, output_size=indices.shape[0])
+        return torch.ops.aten.embedding_dense_backward(spread, indices, rows, -1, False)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, indices, offsets, ctx.rows = inputs
+        ctx.save_for_backward(indices, offsets)
+        ctx.save_for_forward(indices, offsets)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        indices, offsets = ctx.saved_tensors
+        return _BagSum.apply(grad, indices, offsets), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
+        indices, offsets = ctx.saved_tensors
+        return _BagSpread.apply(tangent, indices, offsets, ctx.rows)
+
+
+def _linear(before: int, after: int) -> nn.Linear:
+    layer = nn.Linear(before, after)
+    nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _per_layer(dropout: float | list[float], layers: int) -> list[float]:
+    each = dropout if isinstance(dropout, list) else [dropout] * (layers - 1) + [0.0]
+    if len(each) != layers:
+        raise ConfigError(
+            f"features.dropout: found {len(each)} numbers; expected one, or one for each of {layers} layers"
+        )
+    if not all(0 <= p < 1 for p in each):
+        raise ConfigError(f"features.dropout: found {dropout}; expected numbers in [0, 1)")
+    return [float(p) for p in each]

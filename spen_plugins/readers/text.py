@@ -1,0 +1,55 @@
+"""Text files, read strictly."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+
+
+def read_lines(path: str | Path) -> list[str]:
+    r"""Lines of a UTF-8 file, without their ends (`\n` or `\r\n`) and without a byte order mark.
+
+    Line n of the file is item n - 1, so a reader that counts from 1 can name it.
+
+    Raises:
+        DataError: there is no such file, it is empty, or it is not UTF-8 (with the line of the first bad byte).
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(path, None, "no such file", "a file that exists") from None
+    except IsADirectoryError:
+        raise DataError(path, None, "a folder", "a file") from None
+    except PermissionError:
+        raise DataError(path, None, "a file that may not be read", "a readable file") from None
+    if not data.strip():
+        raise DataError(path, None, "an empty file", "data")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(path, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(path, line, "a zero byte", "UTF-8 text")
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def sha256(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def shorten(text: str, length: int = 60) -> str:
+    """A piece of a file for an error message, quoted and at most about `length` characters."""
+    return repr(text if len(text) <= length else text[: length - 3] + "...")

@@ -1,0 +1,103 @@
+"""The mlp feature network: bags of ones equal a dense linear layer, in value and in every derivative."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from spen_plugins.batch import X
+from spen_plugins.builtin.independent import Independent
+from spen_plugins.builtin.mlp import BagLinear, Mlp, _BagSum
+from spen_plugins.errors import ConfigError
+from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.task import VectorInputs, WordInputs
+
+INDICES, OFFSETS = torch.tensor([0, 3, 4, 1, 3]), torch.tensor([0, 3, 3])
+DENSE = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]], dtype=torch.float64)
+
+
+def task(size: int = 6, binary: bool = True, space=None) -> SimpleNamespace:
+    return SimpleNamespace(inputs=VectorInputs(size, binary), space=space or LabelSet(["a", "b", "c"]))
+
+
+def bags() -> X:
+    return X({"indices": INDICES, "offsets": OFFSETS}, None, 3)
+
+
+def test_bag_equals_dense_linear_in_value_and_gradients():
+    layer = BagLinear(6, 4).double()
+    nn.init.normal_(layer.bias)
+    weight, bias = (p.detach().clone().requires_grad_() for p in (layer.weight, layer.bias))
+    out, dense = layer(INDICES, OFFSETS), F.linear(DENSE, weight.T, bias)
+    torch.testing.assert_close(out, dense)
+    out.pow(3).sum().backward()
+    dense.pow(3).sum().backward()
+    torch.testing.assert_close(layer.weight.grad, weight.grad)
+    torch.testing.assert_close(layer.bias.grad, bias.grad)
+    torch.testing.assert_close(out[1], layer.bias)  # an example without a single one
+
+
+def test_bag_has_second_derivatives_and_forward_mode():
+    weight = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+
+    def value(w):
+        return torch.tanh(_BagSum.apply(w, INDICES, OFFSETS))
+
+    assert torch.autograd.gradcheck(value, (weight,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_layers(binary):
+    config = Mlp.Config(hidden=[5, 7, 3], dropout=0.5)
+    net = Mlp(config, task(binary=binary))
+    x = bags() if binary else X({"vector": DENSE.float()}, None, 3)
+    assert net(x).shape == (3, 3) and net.output_dim == 3
+    assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.5, 0.5]
+    assert isinstance(net.rest[-1], nn.Softplus)  # no dropout after the last layer
+    net.eval()
+    first = net.first.weight if binary else net.first.weight.T
+    hidden = F.softplus(DENSE.float() @ first + net.first.bias)
+    hidden = F.softplus(net.rest[2](hidden))
+    torch.testing.assert_close(net(x), F.softplus(net.rest[5](hidden)))
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_initial_weights_are_kaiming_uniform(binary):
+    torch.manual_seed(0)
+    net = Mlp(Mlp.Config(hidden=[300, 200]), task(size=500, binary=binary))
+    for weight, fan_in in ((net.first.weight, 500), (net.rest[1].weight, 300)):
+        bound = math.sqrt(6 / fan_in)  # variance bound²/3 = 2 / fan_in
+        assert weight.abs().max() <= bound
+        assert weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
+    assert not net.first.bias.any() and not net.rest[1].bias.any()
+
+
+def test_dropout_per_layer_and_bad_configs():
+    net = Mlp(Mlp.Config(hidden=[4, 4], dropout=[0, 0.25]), task())
+    assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.25]
+    with pytest.raises(ConfigError, match="3 numbers"):
+        Mlp(Mlp.Config(hidden=[4, 4], dropout=[0.1, 0.1, 0.1]), task())
+    with pytest.raises(ConfigError, match=r"\[0, 1\)"):
+        Mlp(Mlp.Config(hidden=[4], dropout=[1.5]), task())
+    with pytest.raises(ConfigError, match="widths"):
+        Mlp(Mlp.Config(hidden=[0]), task())
+    with pytest.raises(ConfigError, match="sentences"):
+        Mlp(Mlp.Config(), SimpleNamespace(inputs=WordInputs(["a"], {})))
+
+
+def test_independent_net():
+    for space, bias in ((LabelSet(["a", "b"]), False), (TagSequence(["a", "b"]), True)):
+        setting = task(space=space)
+        net = Independent(Independent.Config(), setting, Mlp(Mlp.Config(hidden=[4]), setting))
+        assert (net.output.bias is not None) == bias
+    net = Independent(Independent.Config(bias=True), task(), Mlp(Mlp.Config(hidden=[4]), task()))
+    proposal = net(bags())
+    assert proposal.logits.shape == (3, 1, 3) and proposal.mask is None
+    torch.testing.assert_close(proposal.logits[:, 0], net.output(net.features(bags())))
+    torch.testing.assert_close(proposal.features, net.features(bags()))
