@@ -1,0 +1,31 @@
+"""SEAL: a structured energy network as the trainable loss of a feed-forward one (Lee et al., NeurIPS 2022)."""
+
+from __future__ import annotations
+
+from spen_plugins import hookimpl
+from spen_plugins.hookspecs import Table
+
+
+@hookimpl
+def spen_energy() -> Table:
+    return {
+        "labels": "spen_seal.labels:Labels",
+        "self_attention": "spen_seal.self_attention:SelfAttention",
+    }
+
+
+@hookimpl
+def spen_energy_loss() -> Table:
+    return {
+        "margin": "spen_seal.margin:Margin",
+        "margin_compound": "spen_seal.margin:CompoundMargin",
+        "regression": "spen_seal.regression:Regression",
+        "regression_s": "spen_seal.regression:SampledRegression",
+        "nce": "spen_seal.contrast:Nce",
+        "ranking": "spen_seal.contrast:Ranking",
+    }
+
+
+@hookimpl
+def spen_trainer() -> Table:
+    return {"dynamic": "spen_seal.dynamic:Dynamic"}

@@ -1,0 +1,105 @@
+"""SEAL-dynamic: the energy and the net take turns on every batch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+import spen_plugins as sp
+from spen_plugins.trainer import Context, Terms, cross_entropy
+
+
+class Dynamic(sp.Trainer):
+    """Alg. 1 of SEAL (Lee et al. 2022, Eq. 4 and 5).
+
+    Each batch: `rounds` x (`energy_steps` updates of Θ on the energy loss, `net_steps` updates of Φ on
+    λ1 · net term + λ2 · cross entropy). A released schedule "score 12 : task 5" is energy_steps 12, rounds 5: 60
+    updates of the energy and 5 of the net on one batch. With λ1 = 0 the energy learns and teaches nothing: a control.
+    """
+
+    needs = ("energy", "energy_loss")
+
+    class Config(sp.TrainerConfig):
+        energy_weight: float = Field(1.0, ge=0)
+        """λ1, weight of the energy loss's term for the net; its scale depends on the loss (E, or σ of it)."""
+        cross_entropy_weight: float = Field(1.0, ge=0)
+        """λ2, weight of the net's cross entropy."""
+        per_variable: bool = False
+        """Cross entropy as the mean over an example's variables instead of their sum."""
+        energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
+        """The energy's optimiser."""
+        net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
+        """The net's optimiser; it also moves an energy loss's own nets."""
+        energy_steps: int = Field(1, ge=1)
+        """Updates of the energy in a row."""
+        net_steps: int = Field(1, ge=1)
+        """Updates of the net in a row."""
+        rounds: int = Field(1, ge=1)
+        """How often both take turns on one batch."""
+        first: Literal["energy", "net"] = "energy"
+        """Who begins."""
+        net_clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm of the net; null for no clipping."""
+        energy_clip: float | None = Field(None, gt=0)
+        """Largest gradient norm of the energy; null for no clipping."""
+        net_plateau: sp.PlateauConfig | None = sp.PlateauConfig()
+        """Schedule of the net's learning rate; null keeps it."""
+        sampling_dropout: bool = True
+        """The net drops out while it makes outputs for the energy to learn from, as released."""
+
+        @model_validator(mode="after")
+        def _something_to_learn(self) -> Dynamic.Config:
+            if self.energy_weight == 0 and self.cross_entropy_weight == 0:
+                raise ValueError("energy_weight and cross_entropy_weight are both 0, so the net has nothing to learn from")
+            return self
+
+    config: Config
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        config = self.config
+        loss_learns = any(True for _ in model.energy_loss.parameters())
+        loss_used = config.energy_weight > 0
+        energy = sp.Phase(
+            name="energy",
+            trains=("energy",),
+            loss=self._energy_loss,
+            optimizer=config.energy_optimizer,
+            steps=config.energy_steps,
+            clip=config.energy_clip,
+            frozen_dropout=config.sampling_dropout,
+        )
+        net = sp.Phase(
+            name="inference_net",
+            trains=("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",),
+            loss=self._net_loss,
+            optimizer=config.net_optimizer,
+            steps=config.net_steps,
+            clip=config.net_clip,
+            plateau=config.net_plateau,
+        )
+        return [
+            sp.Stage(
+                "seal",
+                (energy, net) if config.first == "energy" else (net, energy),
+                config.epochs,
+                config.rounds,
+                frozen=("energy_loss",) if loss_learns and not loss_used else (),
+                patience=config.patience,
+            )
+        ]
+
+    @staticmethod
+    def _energy_loss(context: Context) -> Terms:
+        """Eq. 4."""
+        return {"energy_loss": context.model.energy_loss(context.energy, context.batch, context.proposal)}
+
+    def _net_loss(self, context: Context) -> Terms:
+        """Eq. 5; a term without weight isn't computed."""
+        config, terms = self.config, {}
+        if config.energy_weight > 0:
+            asked = context.model.energy_loss.net_term(context.energy, context.batch, context.proposal)
+            terms["energy"] = config.energy_weight * asked
+        if config.cross_entropy_weight > 0:
+            terms["cross_entropy"] = config.cross_entropy_weight * cross_entropy(context, config.per_variable)
+        return terms

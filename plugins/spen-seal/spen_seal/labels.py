@@ -1,0 +1,53 @@
+"""The multi-label energy of SPEN and SEAL."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies import inner, local_scores, masked_scores
+from spen_plugins.errors import ConfigError
+
+
+class Labels(sp.Energy):
+    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x) − vᵀ softplus(M y + c) (SEAL, Eq. 2; Belanger & McCallum 2016).
+
+    The signs are this project's choice (all parameters are free). As in the released code M has a bias c, the b_i
+    have none, and v is drawn from N(0, 2 / hidden).
+    """
+
+    uses_features = True
+
+    class Config(sp.Config):
+        hidden: int = Field(200, ge=1)
+        """Rows of M: how many measurements the global energy takes of a label set."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        if not isinstance(self.space, sp.LabelSet):
+            raise ConfigError(
+                f"seal.labels scores label sets, but the task's outputs are {type(self.space).__name__}; "
+                "for tag sequences there are seal.self_attention, core.linear_chain and core.local"
+            )
+        self.local = local_scores(self)
+        self.measure = nn.Linear(self.space.shape[-1], config.hidden)
+        self.v = nn.Parameter(torch.randn(config.hidden) * math.sqrt(2 / config.hidden))
+
+    def encode(self, x: sp.X) -> Tensor:
+        """b_iᵀ T_E(x), `(batch, label)`."""
+        return masked_scores(self, x)
+
+    def forward(self, features: Tensor, y: Tensor) -> Tensor:
+        return -inner(features, y) - self.measured(y)
+
+    def measured(self, y: Tensor) -> Tensor:
+        """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product; sparse samples would enter here."""
+        rows = self.measure(y.reshape(-1, y.shape[-1]))
+        return (F.softplus(rows) @ self.v).view(y.shape[:2])

@@ -1,0 +1,27 @@
+"""What the losses share: how outputs are drawn from a net, and the cost of a wrong one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+
+
+def draw(proposal: sp.Proposal, n: int, sample: Literal["discrete", "continuous"], std: float) -> Tensor:
+    """`n` outputs of the net, `(batch, n, *variables)`, without gradient: a sample is data to the loss."""
+    with torch.no_grad():
+        return proposal.sample(n) if sample == "discrete" else proposal.perturb(n, std)
+
+
+def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Literal["discrete", "continuous"], std: float) -> Tensor:
+    """Gold first, then `n` samples, so that one call of the energy scores them all: `(batch, 1 + n, *variables)`."""
+    drawn = draw(proposal, n, sample, std)
+    return torch.cat([gold.to(drawn), drawn], 1)
+
+
+def zeros(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+    """The loss of a batch without any gold, `(batch,)`."""
+    return proposal.logits.new_zeros(len(batch))

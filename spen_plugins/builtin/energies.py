@@ -1,0 +1,95 @@
+"""Energies every structure can start from: local ones, and the linear chain."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.component import Component
+from spen_plugins.energy import Energy
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.schema import Config
+from spen_plugins.spaces import TagSequence
+from spen_plugins.task import Task
+
+
+class Local(Energy):
+    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x): each variable on its own (Belanger & McCallum 2016; SEAL, Eq. 2, the local part).
+
+    For labels, i runs over labels; for tag sequences over the tags of every token that exists.
+    """
+
+    uses_features = True
+
+    def __init__(self, config: Config, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.local = local_scores(self)
+
+    def encode(self, x: X) -> Tensor:
+        return masked_scores(self, x)
+
+    def forward(self, features: Tensor, y: Tensor) -> Tensor:
+        return -inner(features, y)
+
+
+class LinearChain(Energy):
+    """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t y_{t−1}ᵀ W y_t, with a start and an end (Tu & Gimpel 2018, Eq. 7).
+
+    W, the start and the end are drawn from U(−0.02, 0.02).
+    """
+
+    uses_features = True
+
+    def __init__(self, config: Config, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        need_tags(self)
+        tags = self.space.shape[-1]
+        self.local = local_scores(self)
+        self.pairs = nn.Parameter(torch.empty(tags, tags).uniform_(-0.02, 0.02))
+        self.start = nn.Parameter(torch.empty(tags).uniform_(-0.02, 0.02))
+        self.end = nn.Parameter(torch.empty(tags).uniform_(-0.02, 0.02))
+
+    def encode(self, x: X) -> tuple[Tensor, Tensor | None]:
+        """Start and end are linear in y too, so they join the local scores."""
+        scores, mask = masked_scores(self, x), x.mask
+        here = torch.ones(scores.shape[:2], device=scores.device, dtype=scores.dtype) if mask is None else mask.to(scores)
+        following = torch.nn.functional.pad(here[:, 1:], (0, 1))
+        preceding = torch.nn.functional.pad(here[:, :-1], (1, 0))
+        first, last = here * (1 - preceding), here * (1 - following)
+        return scores + first.unsqueeze(-1) * self.start + last.unsqueeze(-1) * self.end, mask
+
+    def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
+        scores, mask = features
+        pair = ((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
+        if mask is not None:
+            pair = pair * mask[:, None, 1:]
+        return -inner(scores, y) - pair.sum(-1)
+
+
+def local_scores(component: Component) -> nn.Linear:
+    """The b_i of a local energy: from the component's features to one score per label or tag, without bias."""
+    assert component.features is not None
+    return nn.Linear(component.features.output_dim, component.space.shape[-1], bias=False)
+
+
+def masked_scores(component: Component, x: X) -> Tensor:
+    """Local scores of x, `(batch, *variables)`, zero on padding: the part of a local energy that y doesn't change."""
+    scores = component.local(component.features(x))
+    return scores if x.mask is None else scores * x.mask.unsqueeze(-1)
+
+
+def inner(scores: Tensor, y: Tensor) -> Tensor:
+    """Σ over variables of scores · y: `(batch, *variables)`, `(batch, sample, *variables)` -> `(batch, sample)`."""
+    # One batched product: nothing of y's size is made on the way, neither forward nor backward to the scores.
+    return torch.bmm(y.flatten(2), scores.flatten(1).unsqueeze(-1)).squeeze(-1)
+
+
+def need_tags(component: Component) -> None:
+    """`ConfigError` unless the task's outputs are tag sequences."""
+    if not isinstance(component.space, TagSequence):
+        raise ConfigError(
+            f"{type(component).__name__} scores tag sequences, but the task's outputs are {type(component.space).__name__}; "
+            "choose a task with tag sequences, or another energy (core.local takes every task)"
+        )
