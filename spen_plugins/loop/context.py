@@ -1,0 +1,62 @@
+"""The one place that keeps the bound energy and the proposal of a batch, and drops what has become stale."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.model import Model
+from spen_plugins.trainer import Context
+
+
+class Players:
+    """The model's nets, how often each has moved, and which of them run with dropout."""
+
+    def __init__(self, model: Model, autocast: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.model = model
+        self.autocast = autocast
+        self.moves: Counter[str] = Counter()
+        self.modes: dict[str, bool] = {}
+
+    def enter(self, training: frozenset[str]) -> None:
+        """Put the named nets in training mode, the others in evaluation mode."""
+        for name, net in self.model.named_children():
+            mode = name in training
+            if self.modes.get(name) != mode:
+                net.train(mode)
+                self.modes[name] = mode
+
+
+class LiveContext(Context):
+    """Bound energy and proposal of one batch, each made at first use and made again when its net has moved or has
+    changed its mode.
+
+    A proposal keeps its graph from the energy's phase to the net's, so that with one step each the net runs once.
+    """
+
+    def __init__(self, players: Players, batch: Batch) -> None:
+        self.players, self.model, self.batch = players, players.model, batch
+        self._kept: dict[str, tuple[Any, Any]] = {}
+
+    @property
+    def energy(self) -> BoundEnergy:
+        if self.model.energy is None:
+            raise ValueError("this experiment has no energy")
+        return self._keep("energy", ("energy",), lambda: self.model.energy.at(self.batch.x))
+
+    @property
+    def proposal(self) -> Proposal:
+        net = self.model.inference_net
+        if net.uses_energy:
+            return self._keep("proposal", ("inference_net", "energy"), lambda: net(self.batch.x, self.energy))
+        return self._keep("proposal", ("inference_net",), lambda: net(self.batch.x))
+
+    def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        state = tuple((self.players.moves[name], self.players.modes.get(name)) for name in nets)
+        if what not in self._kept or self._kept[what][0] != state:
+            self._kept[what] = (state, make())
+        return self._kept[what][1]

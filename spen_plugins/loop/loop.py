@@ -1,0 +1,302 @@
+"""The training loop: stages of phases, validation, checkpoints, exact resume."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from spen_plugins.batch import Batch
+from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
+from spen_plugins.loop.context import LiveContext, Players
+from spen_plugins.loop.evaluation import evaluate
+from spen_plugins.loop.order import epoch_batches
+from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.player import Player
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.state import Checkpoint, random_state, set_random_state
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+from spen_plugins.trainer import Stage, TrainerConfig, Update
+
+
+class Store(Protocol):
+    """What the loop wants of a run folder."""
+
+    path: Path
+    checkpoint: Checkpoint
+
+    def save_weights(self, model: Model) -> None: ...
+
+    def load_weights(self, model: Model) -> None: ...
+
+    def append_history(self, record: dict[str, Any], seconds: float) -> None: ...
+
+    def truncate_history(self, lines: int) -> None: ...
+
+
+@dataclass
+class Position:
+    """Where training stands; all of it goes into the checkpoint."""
+
+    stage: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best: float = -math.inf
+    best_epoch: int = -1
+    history_lines: int = 0
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    """Per phase and term: sum over examples, number of examples, in this epoch."""
+
+
+class Loop:
+    """Runs a trainer's stages over a task.
+
+    Args:
+        model, task: what is trained on what.
+        stages: the recipe.
+        config: batch size and what else every trainer takes.
+        folder: where weights, history and checkpoints go.
+        seed: the row order's.
+        accelerator: device, precision and processes.
+        reporter: progress.
+        checkpoint_seconds: at least so much training time between two checkpoints (one ends every stage).
+        stop: polled after every batch; true saves and raises `Interrupted`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Task,
+        stages: Sequence[Stage],
+        config: TrainerConfig,
+        folder: Store,
+        seed: int,
+        accelerator: Accelerator,
+        reporter: Reporter,
+        checkpoint_seconds: float = 60.0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.model, self.task, self.stages, self.config = model, task, stages, config
+        self.folder, self.seed, self.accelerator, self.reporter = folder, seed, accelerator, reporter
+        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
+        self.train, self.validation = task.part("train"), task.part("validation")
+        self.lengths = np.array([task.length(example) for example in self.train])
+        self.position = Position()
+        self.players = Players(model, accelerator.autocast)
+        self._saved_at = time.monotonic()
+        for stage in stages:  # every stage's ownership is checked before the first one trains
+            assign(model, stage)
+        if not len(self.train):
+            raise ConfigError("the task has no training examples")
+        if not len(self.validation):
+            raise ConfigError("the task has no validation examples; they choose the best epoch (give a split)")
+
+    def run(self, resume: bool = False) -> None:
+        """Train all stages; afterwards the model holds the last stage's best weights.
+
+        Raises:
+            NonFiniteLoss: a loss was NaN or infinite.
+            Interrupted: `stop` said so; a checkpoint has been saved.
+        """
+        state = self.folder.checkpoint.load() if resume and self.folder.checkpoint.exists() else None
+        if state is not None:
+            self.position = Position(**state["position"])
+        self.folder.truncate_history(self.position.history_lines)
+        while self.position.stage < len(self.stages):
+            self._run_stage(self.stages[self.position.stage], state)
+            state = None
+
+    def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:
+        at = self.position
+        if state is None and stage.start is not None:
+            stage.start(self.model)
+        if stage.set is not None:
+            stage.set(self.model)
+        owned = assign(self.model, stage)
+        self.active = [
+            Player(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator)
+            for phase in stage.phases
+        ]
+        if state is not None:
+            self._restore(state)
+        self.reporter.stage(stage, at.epoch)
+        while at.epoch < stage.epochs and not self._patience_is_over(stage):
+            self._run_epoch(stage)
+            at.epoch, at.batch, at.sums = at.epoch + 1, 0, {}
+            self._checkpoint_if_due()
+        if at.best_epoch >= 0:
+            self.folder.load_weights(self.model)
+        at.stage, at.epoch, at.batch, at.best, at.best_epoch, at.sums = at.stage + 1, 0, 0, -math.inf, -1, {}
+        self.active = []
+        self._save()
+
+    def _run_epoch(self, stage: Stage) -> None:
+        at = self.position
+        order = epoch_batches(self.lengths, self.config.batch_size, self.seed, at.stage, at.epoch)
+        started = time.perf_counter()
+        self.reporter.epoch(at.epoch, len(order), at.batch)
+        for number in range(at.batch, len(order)):
+            self._run_batch(stage, order[number])
+            at.batch = number + 1
+            self.reporter.batch(at.batch, self._means)
+            if self.stop():
+                self._save()
+                raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
+            if number + 1 < len(order):
+                self._checkpoint_if_due()
+        seconds = time.perf_counter() - started
+        scores, score = self._validate(stage)
+        better = score > at.best
+        if better:
+            at.best, at.best_epoch = score, at.epoch
+            if self.accelerator.is_main_process:
+                self.folder.save_weights(self.model)
+        for player in self.active:
+            player.epoch_ends(score)
+        record = {
+            "stage": stage.name,
+            "epoch": at.epoch,
+            "updates": {player.phase.name: player.updates for player in self.active},
+            "learning_rate": {player.phase.name: player.learning_rate for player in self.active},
+            "losses": self._means("loss"),
+            "gradient_norms": self._means("gradient_norm"),
+            "gradient_share": self._means("gradient_share"),
+            "validation": scores,
+            "score": score,
+            "best": better,
+        }
+        at.history_lines += 1
+        if self.accelerator.is_main_process:
+            self.folder.append_history(record, seconds)
+        self.reporter.epoch_done(record, seconds, at.best)
+
+    def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
+        contexts = [LiveContext(self.players, batch) for batch in self._micro_batches(rows)]
+        for _ in range(stage.rounds):
+            for player in self.active:
+                self.players.enter(self._training(player))
+                for _ in range(player.phase.steps):
+                    self._update(stage, player, contexts, len(rows))
+
+    def _training(self, player: Player) -> frozenset[str]:
+        everything = frozenset(name for name, _ in self.model.named_children())
+        return everything if player.phase.frozen_dropout else player.touches
+
+    def _micro_batches(self, rows: np.ndarray) -> list[Batch]:
+        """This process's share of the batch, in `accumulate` parts, on the device."""
+        mine = rows[self.accelerator.process_index :: self.accelerator.num_processes]
+        parts = np.array_split(mine, min(self.config.accumulate, max(len(mine), 1)))
+        return [
+            self.task.collate([self.train[i] for i in part], part).to(self.accelerator.device)
+            for part in map(np.ndarray.tolist, parts)
+            if part
+        ]
+
+    def _update(self, stage: Stage, player: Player, contexts: Sequence[LiveContext], examples: int) -> None:
+        measure = self.config.gradient_norms_every
+        measure_now = bool(measure) and player.updates % measure == 0
+        norms: dict[str, Tensor] = {}
+        for context in contexts:
+            with self.accelerator.autocast():
+                terms = dict(player.phase.loss(context))
+                loss = sum(term.sum() for term in terms.values()) / examples
+            self._log_terms(stage, player, terms, len(context.batch))
+            if measure_now and len(terms) > 1:
+                _add_gradient_norms(norms, terms, player.parameters, examples)
+            player.phase.gradient(
+                Update(context, stage, player.phase, loss, player.parameters, self.accelerator.backward)
+            )
+        if norms:
+            self._log_norms(player, {name: value.item() for name, value in norms.items()})
+        player.step(self.accelerator)
+        for name in player.touches:
+            self.players.moves[name] += 1
+
+    def _log_terms(self, stage: Stage, player: Player, terms: dict[str, Tensor], examples: int) -> None:
+        sums = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
+        for name, value in zip(terms, sums, strict=True):
+            if not math.isfinite(value):
+                at = self.position
+                raise NonFiniteLoss(
+                    f"the loss {name!r} of phase {player.phase.name!r} is {value} at stage {stage.name!r}, epoch {at.epoch}, "
+                    f"batch {at.batch}, update {player.updates}. The last good checkpoint is in {self.folder.checkpoint.folder}; "
+                    f"a lower learning rate (now {player.learning_rate:g}), clipping or a smaller weight may help."
+                )
+            self._add("loss", f"{player.phase.name}.{name}", value, examples)
+
+    def _log_norms(self, player: Player, norms: dict[str, float]) -> None:
+        total = sum(norms.values())
+        for name, value in norms.items():
+            self._add("gradient_norm", f"{player.phase.name}.{name}", value, 1)
+            self._add("gradient_share", f"{player.phase.name}.{name}", value / total if total else 0.0, 1)
+
+    def _add(self, what: str, name: str, value: float, count: int) -> None:
+        entry = self.position.sums.setdefault(f"{what}:{name}", [0.0, 0])
+        entry[0] += value
+        entry[1] += count
+
+    def _means(self, what: str = "loss") -> dict[str, float]:
+        """This epoch's means by `phase.term`."""
+        prefix = what + ":"
+        sums = self.position.sums.items()
+        return {key[len(prefix) :]: total / count for key, (total, count) in sums if key.startswith(prefix)}
+
+    def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
+        metric = evaluate(
+            self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device
+        )
+        self.task.choose_decision(metric)
+        scores = metric.compute()
+        score = float(scores[self.task.selection])
+        if stage.select is not None:
+            rows = np.array_split(np.arange(len(self.validation)), max(1, len(self.validation) // self.config.batch_size))
+            batches = (self.task.collate([self.validation[i] for i in part]).to(self.accelerator.device) for part in rows)
+            score = float(stage.select(self.model, list(batches)))
+        self.players.modes.clear()
+        return scores, score
+
+    def _patience_is_over(self, stage: Stage) -> bool:
+        return stage.patience is not None and self.position.epoch - self.position.best_epoch > stage.patience
+
+    def _checkpoint_if_due(self) -> None:
+        if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+            self._save()
+
+    def _save(self) -> None:
+        if self.accelerator.is_main_process:
+            self.folder.checkpoint.save(
+                {
+                    "position": dict(vars(self.position)),
+                    "model": dict(self.model.state_dict()),
+                    "players": {player.phase.name: player.state_dict() for player in self.active},
+                    "random": random_state(),
+                }
+            )
+        self._saved_at = time.monotonic()
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        for player in self.active:
+            if player.phase.name in state["players"]:
+                player.load_state_dict(state["players"][player.phase.name])
+        set_random_state(state["random"])
+
+
+def _add_gradient_norms(
+    norms: dict[str, Tensor], terms: dict[str, Tensor], parameters: Sequence[nn.Parameter], examples: int
+) -> None:
+    """Add each term's own gradient norm on this micro-batch to `norms`."""
+    for name, term in terms.items():
+        if term.requires_grad:
+            found = torch.autograd.grad(term.sum() / examples, parameters, retain_graph=True, allow_unused=True)
+            norm = torch.linalg.vector_norm(torch.stack([g.norm() for g in found if g is not None]))
+            norms[name] = norms.get(name, 0) + norm.detach()

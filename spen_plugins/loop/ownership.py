@@ -1,0 +1,51 @@
+"""Who owns which parameter: within a stage each is trained by exactly one phase or named as frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import nn
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.model import Model
+from spen_plugins.trainer import Stage
+
+
+def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
+    """Phase name -> the parameters it trains, by name.
+
+    A parameter shared by two modules counts once and may be claimed under any of its names.
+
+    Raises:
+        ConfigError: a parameter is claimed twice or not at all; the message names it.
+    """
+    names: dict[int, list[str]] = {}
+    parameters: dict[int, nn.Parameter] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if parameter.requires_grad:
+            names.setdefault(id(parameter), []).append(name)
+            parameters[id(parameter)] = parameter
+    claims = {phase.name: phase.trains for phase in stage.phases} | {"frozen": stage.frozen}
+    if len(claims) != len(stage.phases) + 1:
+        raise ConfigError(f"stage {stage.name!r}: phases need different names, and none may be called 'frozen'")
+    owned: dict[str, dict[str, nn.Parameter]] = {phase.name: {} for phase in stage.phases}
+    for key, aliases in names.items():
+        owners = [owner for owner, prefixes in claims.items() if _claimed(aliases, prefixes)]
+        if len(owners) != 1:
+            who = "no phase trains it and it is not frozen" if not owners else f"it is claimed by {' and '.join(owners)}"
+            raise ConfigError(f"stage {stage.name!r}: parameter {aliases[0]!r} needs exactly one owner, but {who}")
+        if owners[0] != "frozen":
+            owned[owners[0]][aliases[0]] = parameters[key]
+    return owned
+
+
+def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:
+    """Names of the model's children that hold any of these parameters."""
+    ids = {id(parameter) for parameter in parameters}
+    return frozenset(
+        name for name, child in model.named_children() if any(id(parameter) in ids for parameter in child.parameters())
+    )
+
+
+def _claimed(names: Iterable[str], prefixes: Iterable[str]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for name in names for prefix in prefixes)

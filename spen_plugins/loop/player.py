@@ -1,0 +1,83 @@
+"""One phase's optimiser and what goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from spen_plugins.trainer import OptimizerConfig, Phase
+
+
+def make_optimizer(config: OptimizerConfig, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimiser a config describes; the fused kernels where they exist (several times faster on a CPU)."""
+    parameters = list(parameters)
+    fused = all(parameter.is_floating_point() for parameter in parameters)
+    if config.type == "sgd":
+        return torch.optim.SGD(
+            parameters, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=fused
+        )
+    kind = torch.optim.AdamW if config.type == "adamw" else torch.optim.Adam
+    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+
+
+class Player:
+    """A phase at work: its parameters, optimiser and schedule.
+
+    Args:
+        phase: the recipe.
+        owned: the parameters it trains, by name.
+        touches: the model's children that hold any of them.
+        accelerator: wraps the optimiser for mixed precision.
+    """
+
+    def __init__(
+        self, phase: Phase, owned: dict[str, nn.Parameter], touches: frozenset[str], accelerator: Accelerator
+    ) -> None:
+        self.phase, self.touches = phase, touches
+        self.parameters = list(owned.values())
+        self.updates = 0
+        self.optimizer = accelerator.prepare_optimizer(make_optimizer(phase.optimizer, self.parameters))
+        plateau = phase.plateau
+        self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
+            self.optimizer.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
+        )
+
+    @property
+    def learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def step(self, accelerator: Accelerator) -> None:
+        """Clip, move, forget the gradients. With several processes their gradients are added up first: a wrapper
+        around a module would miss gradients made by `autograd.grad`."""
+        if accelerator.num_processes > 1:
+            for parameter in self.parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                parameter.grad = accelerator.reduce(parameter.grad, "sum")
+        if self.phase.clip is not None:
+            accelerator.clip_grad_norm_(self.parameters, self.phase.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.updates += 1
+
+    def epoch_ends(self, score: float) -> None:
+        """Tell the schedule the validation score."""
+        if self.plateau is not None:
+            self.plateau.step(score)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "updates": self.updates,
+            "optimizer": self.optimizer.optimizer.state_dict(),
+            "plateau": self.plateau and self.plateau.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.updates = state["updates"]
+        self.optimizer.optimizer.load_state_dict(state["optimizer"])
+        if self.plateau is not None:
+            self.plateau.load_state_dict(state["plateau"])

@@ -1,0 +1,95 @@
+"""What a person sees of a run: a bar that says how far and how long still, a line per epoch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from spen_plugins.trainer import Stage
+
+Means = Callable[[], Mapping[str, float]]
+
+
+class Reporter:
+    """Progress on a console; with `quiet` none at all.
+
+    Args:
+        console: where to.
+        selection: name of the validation score that is shown.
+        quiet: say nothing.
+    """
+
+    def __init__(self, console: Console, selection: str, quiet: bool = False) -> None:
+        self.console, self.selection, self.quiet = console, selection, quiet
+        self._progress: Progress | None = None
+        self._shown_at = 0.0
+
+    def __enter__(self) -> Reporter:
+        if not self.quiet and self.console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[losses]}"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+            )
+            self._progress = Progress(*columns, console=self.console, transient=True)
+            self._progress.start()
+            self._all = self._progress.add_task("stage", losses="", visible=False)
+            self._bar = self._progress.add_task("epoch", losses="", visible=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """One line, unless quiet."""
+        if not self.quiet:
+            self.console.print(text, highlight=False)
+
+    def stage(self, stage: Stage, epoch: int) -> None:
+        """A stage begins or goes on."""
+        players = ", ".join(
+            f"{phase.name} x{phase.steps}" if phase.steps > 1 else phase.name for phase in stage.phases
+        )
+        rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
+        self.say(f"stage {stage.name}: {players}{rounds}; at most {stage.epochs} epochs")
+        self._epochs = stage.epochs
+        if self._progress is not None:
+            self._progress.update(
+                self._all, description=f"{stage.name}, epochs", total=stage.epochs, completed=epoch, visible=True
+            )
+
+    def epoch(self, epoch: int, batches: int, done: int) -> None:
+        """An epoch begins or goes on at batch `done`."""
+        if self._progress is not None:
+            self._progress.reset(self._bar, total=batches, completed=done, visible=True)
+            self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
+
+    def batch(self, done: int, means: Means) -> None:
+        """A batch is done; the losses are shown a few times a second."""
+        if self._progress is not None and time.monotonic() - self._shown_at > 0.3:
+            self._shown_at = time.monotonic()
+            self._progress.update(self._bar, completed=done, losses=_line(means()))
+
+    def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
+        """One line with the losses of each player and the score."""
+        star = "[green]best[/green]" if record["best"] else f"best {best:.4f}"
+        self.say(
+            f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  "
+            f"validation {self.selection if record['score'] == record['validation'].get(self.selection) else 'score'} "
+            f"{record['score']:.4f}  {star}  {seconds:.1f} s"
+        )
+        if self._progress is not None:
+            self._progress.advance(self._all)
+
+
+def _line(means: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4g}" for name, value in means.items())

@@ -1,0 +1,105 @@
+"""A finished run as something that predicts: `sp.load(run).predict([...])`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.experiment import build, check
+from spen_plugins.loop import evaluate
+from spen_plugins.loop.evaluation import proposals
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder
+
+
+class Predictor:
+    """A run's model and task, ready for new inputs.
+
+    Args:
+        folder: the run folder; data files are not needed.
+        device: where the model runs.
+        registry: where types are looked up.
+    """
+
+    def __init__(self, folder: RunFolder, device: str = "cpu", registry: Registry | None = None) -> None:
+        registry = registry or Registry()
+        experiment = check(folder.config(), str(folder.path / "config.json"), registry)
+        task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
+        self.task = task_class(task_config)
+        self.task.restore(folder.facts())
+        self.model = build(experiment, registry, self.task).model
+        folder.load_weights(self.model)
+        self.model.to(device).eval()
+        self.device = device
+        self.batch_size = 4 * int(experiment.trainer.get("batch_size", 32))
+
+    def predict(self, items: Sequence[Any]) -> list[Any]:
+        """Predictions for inputs given as Python values; the task's `parse` says which.
+
+        Raises:
+            DataError: an item is not what the task wants.
+        """
+        return self.predict_examples([self.task.parse(item) for item in items])
+
+    def predict_file(self, path: str | Path) -> Iterator[Any]:
+        """Predictions for a file in the task's format, in its order."""
+        yield from self.predict_examples(self.task.read(str(path)))
+
+    def evaluate_file(self, path: str | Path) -> dict[str, Any]:
+        """Scores against the gold in a file, with their protocol.
+
+        Raises:
+            DataError: the file has no gold.
+        """
+        examples = self.task.read(str(path))
+        if self.task.collate(examples[:1]).gold is None:
+            raise DataError(path, None, "no gold outputs", "gold outputs to score against (spen predict needs none)")
+        scores = evaluate(self.model, self.task, examples, self.batch_size, self.device).compute()
+        return {"scores": scores, "protocol": {**self.task.protocol(), "split": f"all of {path}"}}
+
+    def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
+        """The energies of the gold outputs in a file and of the net's own best ones; low is good.
+
+        Raises:
+            ConfigError: the run has no energy.
+        """
+        energy = self.model.energy
+        if energy is None:
+            raise ConfigError("this run was trained without an energy; there is nothing to score outputs with")
+        examples = self.task.read(str(path))
+        found: dict[int, dict[str, float]] = {}
+        for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
+            with torch.no_grad():
+                bound = energy.at(batch.x)
+                predicted = bound(proposal.best())[:, 0].tolist()
+                gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
+            labelled = batch.labelled.tolist()
+            for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
+                found[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
+        yield from (found[row] for row in range(len(examples)))
+
+    def predict_examples(self, examples: Sequence[Any]) -> list[Any]:
+        """Predictions for the task's own examples, in their order."""
+        found: dict[int, Any] = {}
+        for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
+            answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
+            found.update(zip(rows, answers, strict=True))
+        return [found[row] for row in range(len(examples))]
+
+
+def load(run: str | Path, device: str = "cpu") -> Predictor:
+    """A finished run, ready to predict.
+
+        import spen_plugins as sp
+        sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
+
+    Raises:
+        ConfigError: no run folder.
+        RunError: its weights are missing or damaged.
+        PluginError: a plugin it needs is not installed.
+    """
+    return Predictor(RunFolder.open(Path(run)), device)

@@ -1,0 +1,234 @@
+"""What a run leaves behind, and all that prediction needs.
+
+    config.json          the evaluated config, complete
+    environment.json     format, versions, plugins, seed, git commit, checksums of the data
+    vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
+    weights.safetensors  inference net and energy of the best epoch
+    metrics.json         scores with their protocol, once the run is done
+    history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
+    checkpoint/          the last training state
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.loop.state import Checkpoint, remove_partial, save_json, save_tensors
+from spen_plugins.model import Model
+
+FORMAT = 1
+"""Version of the layout above; a run of a newer one is refused."""
+
+PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
+
+
+class RunFolder:
+    """A run's folder on disk.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoint = Checkpoint(path / "checkpoint")
+        self._history, self._times = path / "history.jsonl", path / "times.jsonl"
+
+    @classmethod
+    def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
+        """A new folder with its config.
+
+        Raises:
+            ConfigError: there is something in the folder already, or it can't be made.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            hint = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
+            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {hint}")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            save_json(config, path / "config.json")
+        except OSError as error:
+            raise ConfigError(f"the run folder {path} can't be written: {error.strerror}") from error
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run folder.
+
+        Raises:
+            ConfigError: it is none, or was written by a newer version.
+        """
+        folder = cls(path)
+        if not (path / "config.json").exists():
+            raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
+        written = folder.environment().get("format", FORMAT)
+        if written > FORMAT:
+            raise ConfigError(f"{path} was written in format {written}; this version reads up to {FORMAT}: upgrade spen-plugins")
+        return folder
+
+    def config(self) -> dict[str, Any]:
+        return self._read("config.json")
+
+    def facts(self) -> dict[str, Any]:
+        return self._read("vocabulary.json")
+
+    def environment(self) -> dict[str, Any]:
+        return self._read("environment.json") if (self.path / "environment.json").exists() else {}
+
+    def metrics(self) -> dict[str, Any] | None:
+        """The scores, or None while the run isn't done."""
+        return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
+
+    def write(self, name: str, value: Any) -> None:
+        """A JSON file of the folder, whole or not at all."""
+        save_json(value, self.path / name)
+
+    def save_weights(self, model: Model) -> None:
+        """The inference net's and the energy's weights; shared tensors are written once."""
+        save_tensors(_weights(model), self.path / "weights.safetensors", {"format": str(FORMAT)})
+
+    def load_weights(self, model: Model) -> None:
+        """Put the saved weights into `model`.
+
+        Raises:
+            RunError: they are missing, damaged, or don't fit.
+        """
+        _put(self.weights(), model, _weights(model), self.path)
+
+    def weights(self) -> dict[str, Tensor]:
+        """All saved tensors by name.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        path = self.path / "weights.safetensors"
+        try:
+            return load_file(path)
+        except FileNotFoundError as error:
+            raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
+        except SafetensorError as error:
+            raise RunError(f"{path} is damaged and can't be read: {error}") from error
+
+    def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
+        with self._history.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        with self._times.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}) + "\n")
+
+    def truncate_history(self, lines: int) -> None:
+        """Forget epochs after the checkpoint; they are run again."""
+        remove_partial(self.path)
+        for path in (self._history, self._times):
+            if path.exists():
+                kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+                temporary = path.with_name(path.name + ".partial")
+                temporary.write_text("".join(kept), encoding="utf-8")
+                temporary.replace(path)
+
+    def history(self) -> list[dict[str, Any]]:
+        """One record per finished epoch."""
+        if not self._history.exists():
+            return []
+        return [json.loads(line) for line in self._history.read_text(encoding="utf-8").splitlines()]
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise RunError(f"{self.path} is not a complete run folder: {name} is missing") from error
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise RunError(f"{path} is damaged: {error}") from error
+
+
+def warm_start(model: Model, net: str, run: Path) -> None:
+    """Copy the weights of one net, `energy` or `inference_net`, from another run.
+
+    Raises:
+        ConfigError: the run has no such net, or shapes differ.
+    """
+    target = getattr(model, net)
+    if target is None:
+        raise ConfigError(f"init.{net}: this experiment has no {net}")
+    found = {name: value for name, value in RunFolder.open(run).weights().items() if name.startswith(net + ".")}
+    if not found:
+        raise ConfigError(f"init.{net}: the run {run} has no {net}")
+    wanted = {name: value for name, value in _weights(model).items() if name.startswith(net + ".")}
+    try:
+        _put(found, model, wanted, run)
+    except RunError as error:
+        raise ConfigError(f"init.{net}: {error}") from error
+
+
+def environment(seed: int, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str) -> dict[str, Any]:
+    """What a result depends on besides its config."""
+    return {
+        "format": FORMAT,
+        "source": source,
+        "seed": seed,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "plugins": dict(plugins),
+        "git_commit": _git_commit(),
+        "data_sha256": dict(checksums),
+    }
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _weights(model: Model) -> dict[str, Tensor]:
+    """Tensors to save: shared ones under their first name only."""
+    seen: set[int] = set()
+    kept = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if not name.startswith("energy_loss.") and id(tensor) not in seen:
+            seen.add(id(tensor))
+            kept[name] = tensor
+    return kept
+
+
+def _put(found: Mapping[str, Tensor], model: Model, wanted: Mapping[str, Tensor], run: Path) -> None:
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    shapes = [
+        f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
+        for name in wanted.keys() & found.keys()
+        if found[name].shape != wanted[name].shape
+    ]
+    for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
+    for name, tensor in wanted.items():
+        tensor.data.copy_(found[name])
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

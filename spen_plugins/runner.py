@@ -1,0 +1,219 @@
+"""One run from config to scores: build, train, evaluate once, write the folder."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from rich.console import Console
+from rich.table import Table
+
+from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.experiment import Built, Experiment, build, check
+from spen_plugins.loop import Loop, evaluate
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.state import seed_everything
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder, environment, warm_start
+
+
+def run(
+    config: Mapping[str, Any],
+    source: str,
+    out: Path | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    registry: Registry | None = None,
+) -> Path:
+    """Train, evaluate and write a run folder.
+
+    Everything that can be wrong with config, data and plugins is said before the folder is made.
+
+    Args:
+        config: the evaluated config.
+        source: the file it came from, for messages.
+        out: the run folder, which must be new or empty; a dated one below `runs/` by default.
+        device: "cpu", "cuda", "cuda:1", "mps"; the best there is by default.
+        quiet: no progress, no table.
+        checkpoint_seconds: at least so much time between two checkpoints.
+        registry: where types are looked up.
+
+    Returns:
+        The run folder's path.
+
+    Raises:
+        ConfigError, DataError, PluginError: before training starts.
+        RunError: training could not go on.
+    """
+    registry = registry or Registry()
+    experiment = check(dict(config), source, registry)
+    accelerator = make_accelerator(experiment, device)
+    seed_everything(experiment.seed)
+    built = build(experiment, registry)
+    for net, warm in experiment.init.items():
+        warm_start(built.model, net, Path(warm))
+    folder = RunFolder(out or default_folder(source))
+    if accelerator.is_main_process:
+        folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
+        folder.write("vocabulary.json", built.task.facts())
+        plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
+        folder.write("environment.json", environment(experiment.seed, plugins, built.task.checksums(), source))
+    accelerator.wait_for_everyone()
+    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=False)
+
+
+def resume(
+    path: Path,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    registry: Registry | None = None,
+) -> Path:
+    """Go on with a run that was stopped, to the same weights and history it would have had.
+
+    Raises:
+        ConfigError: no run folder, or the data files have changed since.
+    """
+    folder = RunFolder.open(path)
+    console = Console(quiet=quiet, stderr=True)
+    if folder.metrics() is not None:
+        console.print(f"{path} is already done; its scores are in metrics.json")
+        return path
+    registry = registry or Registry()
+    experiment = check(folder.config(), str(path / "config.json"), registry)
+    accelerator = make_accelerator(experiment, device)
+    seed_everything(experiment.seed)
+    built = build(experiment, registry)
+    for net, warm in experiment.init.items():
+        if not folder.checkpoint.exists():
+            warm_start(built.model, net, Path(warm))
+    before, now = folder.environment(), built.task.checksums()
+    changed = [name for name, digest in before.get("data_sha256", {}).items() if now.get(name) != digest]
+    if changed:
+        raise ConfigError(f"{path} can't be resumed: the data changed since it began: {', '.join(changed)}")
+    for name, version in before.get("packages", {}).items():
+        current = environment(0, {}, {}, "")["packages"].get(name)
+        if current != version:
+            console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
+    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+
+
+def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
+    """Device, precision and processes, as accelerate (and `accelerate launch`) sees them.
+
+    Raises:
+        ConfigError: the device isn't there, or can't do the precision.
+    """
+    import torch
+    from accelerate.state import AcceleratorState
+
+    if device is not None:
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise ConfigError(f"--device {device}: {str(error).splitlines()[0]}") from error
+    AcceleratorState._reset_state(reset_partial_state=True)
+    wanted = None if device is None else torch.device(device)
+    if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
+        torch.cuda.set_device(wanted)
+    try:
+        return Accelerator(cpu=wanted is not None and wanted.type == "cpu", mixed_precision=experiment.precision)
+    except ValueError as error:
+        raise ConfigError(f"precision {experiment.precision!r}: {error}") from error
+
+
+def default_folder(source: str) -> Path:
+    """`runs/<config>-<date>-<time>`, numbered if that is taken."""
+    stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))
+    return next(path for path in candidates if not path.exists())
+
+
+def _train(
+    experiment: Experiment,
+    built: Built,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    quiet: bool,
+    checkpoint_seconds: float,
+    resume: bool,
+) -> Path:
+    model, task = built.model.to(accelerator.device), built.task
+    console = Console(quiet=quiet)
+    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, _interrupts() as stop:
+        counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
+        reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}")
+        reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        loop = Loop(
+            model,
+            task,
+            built.trainer.stages(model, task),
+            built.trainer.config,
+            folder,
+            experiment.seed,
+            accelerator,
+            reporter,
+            checkpoint_seconds,
+            stop.is_set,
+        )
+        try:
+            loop.run(resume)
+        except Interrupted as error:
+            raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+    batch_size = 4 * built.trainer.config.batch_size
+    validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device)
+    task.choose_decision(validation)
+    scores: dict[str, Any] = {"validation": validation.compute()}
+    if len(task.part("test")):
+        scores["test"] = evaluate(model, task, task.part("test"), batch_size, accelerator.device).compute()
+    if accelerator.is_main_process:
+        folder.write("vocabulary.json", task.facts())
+        folder.write("metrics.json", {**scores, "protocol": task.protocol()})
+        print_scores(console, folder)
+    return folder.path
+
+
+def print_scores(console: Console, folder: RunFolder) -> None:
+    """The table at the end of a run: scores, and how they came about."""
+    metrics = folder.metrics() or {}
+    protocol = metrics.pop("protocol", {})
+    table = Table(title=str(folder.path), title_justify="left")
+    table.add_column("score")
+    for part in metrics:
+        table.add_column(part, justify="right")
+    for name in next(iter(metrics.values()), {}):
+        values = [scores.get(name) for scores in metrics.values()]
+        if all(isinstance(value, (int, float)) for value in values):
+            table.add_row(name, *(f"{value:.4f}" for value in values))
+    console.print(table)
+    for name, text in protocol.items():
+        console.print(f"{name}: {text}", highlight=False, style="dim")
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """The first Ctrl-C (or SIGTERM) asks the loop to save and stop; a second one stops at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: Any) -> None:
+        stop.set()
+        signal.signal(number, before[number] or signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
