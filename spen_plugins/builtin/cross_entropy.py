@@ -50,7 +50,11 @@ class CrossEntropy(Trainer):
             plateau=config.plateau,
         )
         others = ("energy", "energy_loss")
-        frozen = tuple(name for name in others if (part := getattr(model, name)) is not None and any(True for _ in part.parameters()))
+        frozen = tuple(
+            name
+            for name in others
+            if (part := getattr(model, name)) is not None and any(True for _ in part.parameters())
+        )
         return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
 
     def _loss(self, context: Context) -> Terms:

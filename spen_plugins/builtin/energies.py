@@ -54,7 +54,9 @@ class LinearChain(Energy):
     def encode(self, x: X) -> tuple[Tensor, Tensor | None]:
         """Start and end are linear in y too, so they join the local scores."""
         scores, mask = masked_scores(self, x), x.mask
-        here = torch.ones(scores.shape[:2], device=scores.device, dtype=scores.dtype) if mask is None else mask.to(scores)
+        here = (
+            torch.ones(scores.shape[:2], device=scores.device, dtype=scores.dtype) if mask is None else mask.to(scores)
+        )
         following = torch.nn.functional.pad(here[:, 1:], (0, 1))
         preceding = torch.nn.functional.pad(here[:, :-1], (1, 0))
         first, last = here * (1 - preceding), here * (1 - following)

@@ -66,4 +66,7 @@ class Nce(Ranking):
 
 def gold_surprise(scores: Tensor) -> Tensor:
     """−ln softmax(scores) at the first column: `(batch, 1 + sample)` -> `(batch,)`."""
-    return scores.logsumexp(1) - scores[:, 0]
+    scores = scores - scores.detach().amax(1, keepdim=True)
+    # A share under e^-60 is nothing at any precision, but its gradient would be a denormal number, and those make the
+    # energy's backward pass three times slower on a CPU.
+    return scores.clamp(min=-60).logsumexp(1) - scores[:, 0]

@@ -49,5 +49,5 @@ class Labels(sp.Energy):
 
     def measured(self, y: Tensor) -> Tensor:
         """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product; sparse samples would enter here."""
-        rows = self.measure(y.reshape(-1, y.shape[-1]))
-        return (F.softplus(rows) @ self.v).view(y.shape[:2])
+        rows = F.softplus(self.measure(y.reshape(-1, y.shape[-1])))
+        return F.linear(rows, self.v.unsqueeze(0)).view(y.shape[:2])

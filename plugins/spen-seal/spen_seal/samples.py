@@ -16,7 +16,9 @@ def draw(proposal: sp.Proposal, n: int, sample: Literal["discrete", "continuous"
         return proposal.sample(n) if sample == "discrete" else proposal.perturb(n, std)
 
 
-def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: Literal["discrete", "continuous"], std: float) -> Tensor:
+def candidates(
+    gold: Tensor, proposal: sp.Proposal, n: int, sample: Literal["discrete", "continuous"], std: float
+) -> Tensor:
     """Gold first, then `n` samples, so that one call of the energy scores them all: `(batch, 1 + n, *variables)`."""
     drawn = draw(proposal, n, sample, std)
     return torch.cat([gold.to(drawn), drawn], 1)

@@ -1,0 +1,99 @@
+"""Margin losses: the hinge of the paper, and the compound one that was released."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_seal.samples import zeros
+
+Cost = Literal["mean_l1", "l1"]
+
+
+class Margin(sp.EnergyLoss):
+    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ with ŷ the net's output (SEAL, Eq. 6).
+
+    The net is asked for E(x, ŷ) alone: no Δ and no truncation on its side, as the paper says.
+    """
+
+    class Config(sp.Config):
+        cost: Cost = "mean_l1"
+        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; or its sum."""
+
+    config: Config
+
+    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        if batch.gold is None:
+            return zeros(batch, proposal)
+        y, gold = proposal.y, batch.gold
+        wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
+        return F.relu(distance(self.space, y, gold, batch.x.mask, self.config.cost) - wrong + right) * batch.labelled
+
+
+class StackedCostNet(sp.CostNet):
+    """F(x, y*): two layers on [ŷ ; gold], per token for sequences, softplus between them.
+
+    The gradient stops before the test-time net (Tu et al. 2020, stacked): what F learns doesn't teach A to be wrong.
+    """
+
+    def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        size = self.space.shape[-1]
+        self.layers = nn.Sequential(nn.Linear(2 * size, size), nn.Softplus(), nn.Linear(size, size))
+
+    def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
+        logits = self.layers(torch.cat([proposal.y.detach(), batch.gold], -1))
+        return sp.Proposal(self.space, logits, batch.x.mask)
+
+
+class CompoundMargin(sp.EnergyLoss):
+    """The margin loss SEAL's authors ran: the compound objective of Tu et al. 2020 (Eq. 6) with a stacked net F.
+
+    With A the test-time net's output, F the cost-augmented net's and w the perceptron's weight,
+
+        Θ minimises   [Δ(F, y) − E(x, F) + E(x, y)]₊ + w·[E(x, y) − E(x, A)]₊
+        the nets      −(Δ(F, y) − E(x, F)) + w·E(x, A)
+
+    Truncated for Θ only. Where there is no gold there is no F, and the nets are asked for w·E(x, A).
+    """
+
+    class Config(sp.Config):
+        cost: Cost = "mean_l1"
+        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; or its sum."""
+        perceptron_weight: float = Field(1.0, ge=0)
+        """w; the released configs have 0.001 to 0.01."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.cost_net = StackedCostNet(sp.Config(), task)
+
+    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        if batch.gold is None:
+            return zeros(batch, proposal)
+        augmented, gold = self.cost_net(batch, proposal).y, batch.gold
+        cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)
+        violating, right, predicted = energy(torch.cat([augmented, gold, proposal.y], 1)).unbind(1)
+        hinge = F.relu(cost - violating + right)
+        return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
+
+    def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        weight = self.config.perceptron_weight
+        if batch.gold is None:
+            return weight * energy(proposal.y)[:, 0]
+        augmented = self.cost_net(batch, proposal).y
+        cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)
+        violating, predicted = energy(torch.cat([augmented, proposal.y], 1)).unbind(1)
+        return (violating - cost) * batch.labelled + weight * predicted
+
+
+def distance(space: sp.OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None, cost: Cost) -> Tensor:
+    """Δ of single outputs, `(batch,)`; "mean_l1" divides by the number of variables that exist."""
+    summed = space.cost(y, gold, mask)
+    return (summed / space.size(y, mask) if cost == "mean_l1" else summed)[:, 0]

@@ -1,0 +1,58 @@
+"""Energy losses that make σ(−E) a guess of an output's score (deep value networks, Gygli et al. 2017)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_seal.samples import draw, zeros
+
+
+class Regression(sp.EnergyLoss):
+    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (SEAL, Eq. 7 with its misprint put right):
+
+        −s ln σ(−E) − (1 − s) ln(1 − σ(−E))
+
+    The net is asked for −σ(−E), which is bounded: λ1's scale is not that of the losses that ask for E.
+    """
+
+    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        if batch.gold is None:
+            return zeros(batch, proposal)
+        return self._value_loss(energy, batch, self._outputs(proposal)) * batch.labelled
+
+    def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        return -torch.sigmoid(-energy(proposal.y)[:, 0])
+
+    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+        """Whose scores are to be guessed, `(batch, sample, *variables)`."""
+        return proposal.y
+
+    def _value_loss(self, energy: sp.BoundEnergy, batch: sp.Batch, y: Tensor) -> Tensor:
+        score = self.space.score(y, batch.gold, batch.x.mask)
+        return F.binary_cross_entropy_with_logits(-energy(y), score, reduction="none").sum(1)
+
+
+class SampledRegression(Regression):
+    """Regression-s: the regression loss summed over ŷ and K − 1 outputs around it (SEAL, Sec. 2.3)."""
+
+    class Config(sp.Config):
+        samples: int = Field(10, ge=1)
+        """K, how many outputs in all; ŷ itself is one of them."""
+        sample: Literal["continuous", "discrete"] = "continuous"
+        """Relaxed outputs with Gaussian noise on the net's logits, or draws from the net's distribution."""
+        std: float = Field(1.0, gt=0)
+        """The noise's deviation; continuous samples only."""
+
+    config: Config
+
+    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+        c = self.config
+        if c.samples == 1:
+            return proposal.y
+        return torch.cat([proposal.y, draw(proposal, c.samples - 1, c.sample, c.std)], 1)
