@@ -1,0 +1,72 @@
+# `make run` and `make test` need a Python of at least 3.11 and nothing else: they make .venv and install into it.
+# Another Python: make PYTHON=python3.12 run. Another package index: pip's own variables (PIP_INDEX_URL, …).
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PLUGINS := $(sort $(wildcard plugins/spen-*))
+METADATA := setup.cfg pyproject.toml constraints.txt $(wildcard plugins/spen-*/setup.cfg plugins/spen-*/pyproject.toml)
+EDITABLE := $(foreach plugin,$(PLUGINS),-e ./$(plugin))
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Threads of idle processes that spin starve those that work; see OpenMP's OMP_WAIT_POLICY.
+QUIET_THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+
+.PHONY: help
+help:  ## say what there is
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: run
+run: $(VENV)/installed  ## train a semantic role labeller on the embedded corpus, score it, annotate a sentence
+	@set -e; \
+	out=runs/srl_seal-$$(date +%Y%m%d-%H%M%S); \
+	$(BIN)/spen-run configs/srl_seal.jsonnet --out $$out; \
+	echo; \
+	$(BIN)/spen predict $$out examples/sentences.conll
+
+.PHONY: test
+test: $(VENV)/installed-test lint  ## check style, imports and behaviour
+	$(QUIET_THREADS) $(BIN)/python -m pytest -q -n 2
+
+.PHONY: lint
+lint: $(VENV)/installed-test  ## check style and imports only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+.PHONY: bench
+bench: $(VENV)/installed  ## measure training speed
+	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py
+
+.PHONY: install
+install: $(VENV)/installed-test  ## make .venv with everything in it
+
+.PHONY: clean
+clean:  ## remove .venv and caches; runs stay
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name '*.egg-info' -prune -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# One call of pip, so that it finds one set of versions for the core and all plugins.
+$(VENV)/installed: $(METADATA) | $(BIN)/python
+	@echo "installing into $(VENV) (once; some minutes)"
+	@$(PIP) -e . $(EDITABLE)
+	@touch $@
+
+$(VENV)/installed-test: $(METADATA) | $(BIN)/python
+	@echo "installing into $(VENV) (once; some minutes)"
+	@$(PIP) -e '.[test]' $(EDITABLE)
+	@touch $(VENV)/installed $@
+
+$(BIN)/python:
+	@for python in $(if $(PYTHON),"$(PYTHON)",python3 python3.11 python3.12 python3.13); do \
+	  if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    echo "making $(VENV) with $$python"; \
+	    "$$python" -m venv --clear $(VENV) && exit 0; \
+	    rm -rf $(VENV); exit 1; \
+	  fi; \
+	done; \
+	echo "error: $(if $(PYTHON),$(PYTHON) is,python3, python3.11, python3.12 and python3.13 are) not a Python of at least 3.11 with venv and pip." >&2; \
+	echo "Install one (Debian, Ubuntu: apt install python3.11 python3.11-venv), or name yours: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; \
+	exit 1

@@ -1,0 +1,91 @@
+// Hyper-parameters by data set and method: what SEAL's authors released with their code (found by search on the
+// validation part). `steps` is energy : net updates a batch; methods.libsonnet says how it is read.
+//
+// `light` holds what differs under the light schedule: rates released for 60 energy updates a batch are too low for 3.
+local net(hidden, dropout, global_hidden) = { hidden: hidden, dropout: dropout, global_hidden: global_hidden };
+local ce(net_lr) = { net_lr: net_lr, steps: [1, 1] };
+local nce(energy_weight, samples, energy_lr, net_lr, steps) =
+  { energy_weight: energy_weight, samples: samples, energy_lr: energy_lr, net_lr: net_lr, steps: steps };
+local regression(energy_weight, energy_lr, net_lr, weight_decay, steps) =
+  { energy_weight: energy_weight, energy_lr: energy_lr, net_lr: net_lr, weight_decay: weight_decay, steps: steps };
+local margin(cross_entropy_weight, perceptron_weight, energy_lr, net_lr, steps) =
+  { energy_weight: 1, cross_entropy_weight: cross_entropy_weight, perceptron_weight: perceptron_weight, energy_lr: energy_lr, net_lr: net_lr, steps: steps };
+local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
+  cross_entropy: cross_entropy,
+  nce: nce,
+  ranking: ranking,
+  regression: regression,
+  regression_s: regression_s,
+  margin: margin,
+  margin_compound: margin,
+};
+
+{
+  bibtex: rows(
+    net([400, 400], 0.4, 200) + ce(0.005),
+    net([400, 400], 0.5, 200) + nce(5.51, 20, 4.51e-05, 0.00117, [12, 5]) + { light: { energy_lr: 2e-4 } },
+    net([400, 400], 0.5, 200) + nce(9.21, 40, 4.48e-05, 0.00144, [9, 10]) + { light: { energy_lr: 2e-4 } },
+    net([400, 400], 0.5, 200) + regression(3.24, 0.00563, 0.00309, 3.37e-06, [9, 1]),
+    net([200, 200], 0.5, 200) + nce(9.94, 10, 0.0066, 0.00105, [5, 5]) + { std: 1.12 },
+    net([400, 400], 0.5, 200) + margin(3.89, 0.00152, 6.88e-05, 0.00159, [1, 6]),
+  ),
+  delicious: rows(
+    net([400, 400], 0.1, 200) + ce(0.00292),
+    net([400, 400], 0.5, 200) + nce(0.91, 20, 0.00373, 0.000848, [6, 5]),
+    net([400, 400], 0.5, 200) + nce(1.01, 80, 0.000859, 9.95e-05, [3, 10]),
+    net([400, 400], 0.5, 200) + regression(9.27, 0.000114, 0.00176, 1e-05, [3, 5]),
+    net([400, 400], 0.5, 200) + nce(9.85, 5, 0.000129, 0.00331, [6, 1]) + { std: 0.603 },
+    net([400, 400], 0.2, 200) + margin(5.6, 0.00118, 0.0027, 0.00497, [1, 1]),
+  ),
+  genbase: rows(
+    net([400], 0, 200) + ce(0.00198),
+    net([400], 0, 200) + nce(0.00203, 100, 0.000547, 0.00125, [9, 10]),
+    net([400], 0, 200) + nce(0.00193, 100, 1.69e-05, 0.00166, [3, 10]),
+    net([400], 0, 200) + regression(0.00243, 0.000366, 0.00136, 1e-05, [6, 10]),
+    net([400], 0, 200) + nce(0.0276, 20, 0.000464, 0.000997, [3, 10]) + { std: 4 },
+    net([400], 0, 400) + margin(7.53, 0.0101, 0.00027, 0.000742, [1, 10]),
+  ),
+  cal500:
+    local dropout = 0.2;
+    local hidden = [500, 500, 500, 500, 500];
+    rows(
+      net(hidden, dropout, 200) + ce(0.00986),
+      net(hidden, dropout, 400) + nce(0.478, 20, 0.00779, 0.00491, [9, 10]),
+      net(hidden, dropout, 400) + nce(8.72, 40, 0.00244, 4.58e-05, [6, 5]),
+      net(hidden, dropout, 400) + regression(1.38, 0.00599, 0.00691, 1e-05, [3, 10]),
+      net(hidden, dropout, 400) + nce(8.89, 30, 0.00866, 0.00623, [9, 5]) + { std: 2.85 },
+      net(hidden, dropout, 400) + margin(3.99, 0.0049, 0.00051, 0.00827, [1, 10]),
+    ),
+  spo_fun:
+    local dropout = 0.1;
+    local hidden = [300, 300, 300, 300];
+    rows(
+      net(hidden, dropout, 200) + ce(0.01),
+      net(hidden, dropout, 300) + nce(1, 40, 0.00821, 0.000544, [3, 10]),
+      net(hidden, dropout, 300) + nce(1.19, 40, 0.00612, 0.00109, [3, 5]),
+      net(hidden, dropout, 300) + regression(9.05, 0.00139, 0.000155, 1e-05, [12, 5]),
+      net([500, 500, 500, 500, 500], 0.2, 400) + nce(0.0194, 10, 0.000212, 0.000935, [9, 10]) + { std: 0.091 },
+      net(hidden, 0.2, 300) + margin(0.63, 0.00521, 7.93e-05, 0.00224, [1, 10]),
+    ),
+  expr_fun:
+    local dropout = 0.2;
+    local hidden = [200, 200, 200, 200];
+    rows(
+      net(hidden, dropout, 200) + ce(0.005),
+      net(hidden, dropout, 400) + nce(4.14, 80, 5.25e-05, 0.000216, [6, 10]),
+      net(hidden, dropout, 400) + nce(1.05, 40, 0.0102, 0.000522, [6, 5]),
+      net(hidden, dropout, 400) + regression(0.138, 0.000327, 0.00059, 1e-05, [9, 5]),
+      net(hidden, dropout, 400) + nce(0.0212, 5, 3.16e-05, 0.000878, [9, 5]) + { std: 0.217 },
+      net(hidden, dropout, 400) + margin(4.04, 0.00112, 0.000103, 0.00122, [1, 5]),
+    ),
+  // Not released: starting points of our own, for the embedded corpus and for a user's files.
+  sample: $.files,
+  files: rows(
+    net([200, 200], 0.2, 100) + ce(0.002),
+    net([200, 200], 0.2, 100) + nce(1, 20, 0.0005, 0.001, [3, 1]),
+    net([200, 200], 0.2, 100) + nce(1, 40, 0.0005, 0.001, [3, 1]),
+    net([200, 200], 0.2, 100) + regression(1, 0.0005, 0.001, 1e-05, [3, 1]),
+    net([200, 200], 0.2, 100) + nce(1, 10, 0.0005, 0.001, [3, 1]) + { std: 0.5 },
+    net([200, 200], 0.2, 100) + margin(4, 0.002, 0.0005, 0.001, [1, 3]),
+  ),
+}

@@ -1,0 +1,61 @@
+// Multi-label classification with SEAL-dynamic (Lee et al. 2022) and its cross-entropy baseline.
+//
+//     spen-run configs/mlc_seal.jsonnet                                  # embedded corpus, seconds on a CPU
+//     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
+//     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.json
+//
+// An argument left at null keeps what lib/multilabel_table.libsonnet says for this data set and method.
+local choose = import 'lib/choose.libsonnet';
+local methods = import 'lib/methods.libsonnet';
+local multilabel = import 'lib/multilabel.libsonnet';
+
+function(
+  data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or an ARFF file of your own
+  split=null,  // JSON file with the row numbers of train, validation and test
+  threshold=0.5,  // a number, or "validation": chosen on the validation part
+  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s
+  schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
+  samples=null,  // K of nce, ranking and regression_s
+  std=null,  // deviation of regression_s's noise
+  energy_weight=null,  // λ1; 0 is the control without energy
+  cross_entropy_weight=null,  // λ2
+  energy_steps=null,  // updates of each player in a row, and how often they take turns on one batch
+  net_steps=null,
+  rounds=null,
+  hidden=null,  // layers of the feature network, [400, 400]
+  dropout=null,  // after each layer but the last
+  global_hidden=null,  // width of the energy's global part
+  net_lr=null,
+  energy_lr=null,
+  weight_decay=null,
+  batch_size=null,
+  epochs=null,
+  patience=null,
+  seed=0
+)
+  local task = multilabel.task(data, split, threshold);
+  local h = multilabel.defaults(data, method, schedule) + choose.given({
+    samples: samples,
+    std: std,
+    energy_weight: energy_weight,
+    cross_entropy_weight: cross_entropy_weight,
+    energy_steps: energy_steps,
+    net_steps: net_steps,
+    rounds: rounds,
+    hidden: hidden,
+    dropout: dropout,
+    global_hidden: global_hidden,
+    net_lr: net_lr,
+    energy_lr: energy_lr,
+    weight_decay: weight_decay,
+    batch_size: batch_size,
+    epochs: epochs,
+    patience: patience,
+  });
+
+  {
+    seed: seed,
+    task: task,
+    features: { type: 'mlp', hidden: h.hidden, dropout: h.dropout },
+    inference_net: { type: 'independent' },
+  } + methods.method(method, h { energy: { type: 'seal.labels', hidden: h.global_hidden } }, without=['crf'])

@@ -1,0 +1,57 @@
+// Semantic role labelling with SEAL-dynamic (Lee et al. 2022) and its baselines, cross entropy and a CRF.
+//
+//     spen-run configs/srl_seal.jsonnet                                   # embedded corpus, small encoder, CPU
+//     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased  # the real thing
+//     spen-run configs/srl_seal.jsonnet data=files task.train=a.conll task.validation=b.conll task.test=c.conll
+//
+// An argument left at null keeps what lib/srl.libsonnet says for this encoder and method.
+local choose = import 'lib/choose.libsonnet';
+local methods = import 'lib/methods.libsonnet';
+local srl = import 'lib/srl.libsonnet';
+
+function(
+  data='sample',  // sample, ewt, files, or a training file of your own
+  encoder='bilstm',  // bilstm, or the name or folder of a Hugging Face model
+  method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
+  energy='self_attention',  // local, linear_chain, self_attention
+  schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
+  samples=null,  // K of nce, ranking and regression_s
+  std=null,  // deviation of regression_s's noise
+  energy_weight=null,  // λ1; 0 is the control without energy
+  cross_entropy_weight=null,  // λ2
+  energy_steps=null,  // updates of each player in a row, and how often they take turns on one batch
+  net_steps=null,
+  rounds=null,
+  hidden=null,  // width of the BiLSTM, in each direction
+  dropout=null,  // of the encoder
+  net_lr=null,
+  energy_lr=null,
+  weight_decay=null,
+  batch_size=null,
+  epochs=null,
+  patience=null,
+  seed=0
+)
+  local task = srl.task(data);
+  local h = srl.defaults(data, encoder, method, schedule) + choose.given({
+    samples: samples,
+    std: std,
+    energy_weight: energy_weight,
+    cross_entropy_weight: cross_entropy_weight,
+    energy_steps: energy_steps,
+    net_steps: net_steps,
+    rounds: rounds,
+    net_lr: net_lr,
+    energy_lr: energy_lr,
+    weight_decay: weight_decay,
+    batch_size: batch_size,
+    epochs: epochs,
+    patience: patience,
+  });
+
+  {
+    seed: seed,
+    task: task,
+    features: srl.features(encoder, data == 'sample') + choose.given({ hidden: hidden, dropout: dropout }),
+    inference_net: { type: 'independent' },
+  } + methods.method(method, h { energy: srl.energy(energy) })
