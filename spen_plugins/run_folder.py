@@ -1,12 +1,12 @@
 """What a run leaves behind, and all that prediction needs.
 
-    config.json          the evaluated config, complete
-    environment.json     format, versions, plugins, seed, git commit, checksums of the data
-    vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
-    weights.safetensors  inference net and energy of the best epoch
-    metrics.json         scores with their protocol, once the run is done
-    history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
-    checkpoint/          the last training state
+config.json          the evaluated config, complete
+environment.json     format, versions, plugins, seed, git commit, checksums of the data
+vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
+weights.safetensors  inference net and energy of the best epoch
+metrics.json         scores with their protocol, once the run is done
+history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
+checkpoint/          the last training state
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class RunFolder:
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
         written = folder.environment().get("format", FORMAT)
         if written > FORMAT:
-            raise ConfigError(f"{path} was written in format {written}; this version reads up to {FORMAT}: upgrade spen-plugins")
+            raise ConfigError(
+                f"{path} was written in format {written}; this version reads up to {FORMAT}: upgrade spen-plugins"
+            )
         return folder
 
     def config(self) -> dict[str, Any]:

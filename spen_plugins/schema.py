@@ -12,4 +12,6 @@ class Config(BaseModel):
     jsonnet writes `1.0` as `1`. Facts known only at run time (number of labels, vocabulary) never stand here.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+    )

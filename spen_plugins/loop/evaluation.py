@@ -28,9 +28,7 @@ def proposals(
             yield model.propose(batch.x), batch, chosen
 
 
-def evaluate(
-    model: Model, task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str
-) -> Metric:
+def evaluate(model: Model, task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Metric:
     """The task's metric over `examples`, ready to `compute`."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):

@@ -48,6 +48,8 @@ class Position:
     """Where training stands; all of it goes into the checkpoint."""
 
     stage: int = 0
+    started: bool = False
+    """Whether the stage's `start` has been called."""
     epoch: int = 0
     batch: int = 0
     best: float = -math.inf
@@ -117,8 +119,26 @@ class Loop:
 
     def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:
         at = self.position
-        if state is None and stage.start is not None:
+        self.begin(stage, state)
+        self.reporter.stage(stage, at.epoch)
+        while at.epoch < stage.epochs and not self._patience_is_over(stage):
+            self.run_epoch(stage)
+            at.epoch, at.batch, at.sums = at.epoch + 1, 0, {}
+            self._checkpoint_if_due()
+        if at.best_epoch >= 0:
+            self.folder.load_weights(self.model)
+        self.position = Position(stage=at.stage + 1, history_lines=at.history_lines)
+        self.active = []
+        self._save()
+
+    def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
+        """Make the stage's players; with a checkpoint's state, put them where they stood."""
+        if state is not None:
+            self.model.load_state_dict(state["model"])
+            set_random_state(state["random"])
+        if not self.position.started and stage.start is not None:
             stage.start(self.model)
+        self.position.started = True
         if stage.set is not None:
             stage.set(self.model)
         owned = assign(self.model, stage)
@@ -126,20 +146,12 @@ class Loop:
             Player(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator)
             for phase in stage.phases
         ]
-        if state is not None:
-            self._restore(state)
-        self.reporter.stage(stage, at.epoch)
-        while at.epoch < stage.epochs and not self._patience_is_over(stage):
-            self._run_epoch(stage)
-            at.epoch, at.batch, at.sums = at.epoch + 1, 0, {}
-            self._checkpoint_if_due()
-        if at.best_epoch >= 0:
-            self.folder.load_weights(self.model)
-        at.stage, at.epoch, at.batch, at.best, at.best_epoch, at.sums = at.stage + 1, 0, 0, -math.inf, -1, {}
-        self.active = []
-        self._save()
+        for player in self.active:
+            if state is not None and player.phase.name in state["players"]:
+                player.load_state_dict(state["players"][player.phase.name])
 
-    def _run_epoch(self, stage: Stage) -> None:
+    def run_epoch(self, stage: Stage) -> None:
+        """Train from the current batch to the epoch's end, validate, write the history."""
         at = self.position
         order = epoch_batches(self.lengths, self.config.batch_size, self.seed, at.stage, at.epoch)
         started = time.perf_counter()
@@ -251,15 +263,17 @@ class Loop:
         return {key[len(prefix) :]: total / count for key, (total, count) in sums if key.startswith(prefix)}
 
     def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
-        metric = evaluate(
-            self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device
-        )
+        metric = evaluate(self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device)
         self.task.choose_decision(metric)
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:
-            rows = np.array_split(np.arange(len(self.validation)), max(1, len(self.validation) // self.config.batch_size))
-            batches = (self.task.collate([self.validation[i] for i in part]).to(self.accelerator.device) for part in rows)
+            rows = np.array_split(
+                np.arange(len(self.validation)), max(1, len(self.validation) // self.config.batch_size)
+            )
+            batches = (
+                self.task.collate([self.validation[i] for i in part]).to(self.accelerator.device) for part in rows
+            )
             score = float(stage.select(self.model, list(batches)))
         self.players.modes.clear()
         return scores, score
@@ -282,13 +296,6 @@ class Loop:
                 }
             )
         self._saved_at = time.monotonic()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        for player in self.active:
-            if player.phase.name in state["players"]:
-                player.load_state_dict(state["players"][player.phase.name])
-        set_random_state(state["random"])
 
 
 def _add_gradient_norms(

@@ -32,7 +32,9 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     for key, aliases in names.items():
         owners = [owner for owner, prefixes in claims.items() if _claimed(aliases, prefixes)]
         if len(owners) != 1:
-            who = "no phase trains it and it is not frozen" if not owners else f"it is claimed by {' and '.join(owners)}"
+            who = (
+                "no phase trains it and it is not frozen" if not owners else f"it is claimed by {' and '.join(owners)}"
+            )
             raise ConfigError(f"stage {stage.name!r}: parameter {aliases[0]!r} needs exactly one owner, but {who}")
         if owners[0] != "frozen":
             owned[owners[0]][aliases[0]] = parameters[key]

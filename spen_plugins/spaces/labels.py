@@ -58,7 +58,9 @@ class LabelSet(OutputSpace):
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
         """Soft F1 of Gygli et al. 2017: 2I / (I + U), I = Σ min(y, gold), U = Σ max(y, gold)."""
         intersection, union = torch.minimum(y, gold).sum(-1), torch.maximum(y, gold).sum(-1)
-        return torch.where(union > 0, 2 * intersection / (intersection + union).clamp(min=1e-12), torch.ones_like(union))
+        return torch.where(
+            union > 0, 2 * intersection / (intersection + union).clamp(min=1e-12), torch.ones_like(union)
+        )
 
     def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
         return y.new_full((y.shape[0], 1), float(y.shape[-1]))

@@ -111,7 +111,9 @@ def bio_transitions(tags: list[str]) -> tuple[Tensor, Tensor]:
     return same | ~starts_inside.unsqueeze(0), ~starts_inside
 
 
-def viterbi(scores: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor | None = None) -> Tensor:
+def viterbi(
+    scores: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor | None = None
+) -> Tensor:
     """The best path through additive scores, vectorised over the batch.
 
     Shapes: scores `(batch, token, tag)`; mask `(batch, token)`, true for the first tokens of each row; transitions

@@ -1,0 +1,135 @@
+"""How long training takes, as ratios measured in one run.
+
+    python tools/bench_training.py              # bibtex if its data is there, else the sample corpus
+    python tools/bench_training.py --profile    # and where the time of a SEAL epoch goes
+
+Three things take turns, an epoch each, so that a machine whose speed drifts slows all of them: our cross entropy, our
+SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and the same SEAL written plainly
+(tools/plain_seal.py: dense inputs, default AdamW). One thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from plain_seal import Plain
+from rich.console import Console
+from rich.table import Table
+
+from spen_plugins.config import evaluate
+from spen_plugins.experiment import build, check
+from spen_plugins.loop import Loop
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder
+
+CONFIG = Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet"
+
+
+class Ours:
+    """One of our configs, an epoch at a time."""
+
+    def __init__(self, folder: Path, **arguments: str) -> None:
+        registry = Registry()
+        experiment = check(evaluate(CONFIG, arguments), str(CONFIG), registry)
+        built = build(experiment, registry)
+        self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
+        self.stage = built.trainer.stages(built.model, built.task)[0]
+        reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
+        run = RunFolder.create(folder, experiment.model_dump())
+        self.loop = Loop(
+            built.model,
+            built.task,
+            [self.stage],
+            config,
+            run,
+            0,
+            Accelerator(cpu=True),
+            reporter,
+            checkpoint_seconds=1e9,
+        )
+        self.folder = folder
+        self.loop.begin(self.stage)
+
+    def epoch(self) -> float:
+        """Train one epoch (validation is not counted); seconds."""
+        self.loop.run_epoch(self.stage)
+        self.loop.position.epoch += 1
+        self.loop.position.batch = 0
+        return json.loads((self.folder / "times.jsonl").read_text().splitlines()[-1])["seconds"]
+
+
+def dense(task: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """The training part as dense matrices, for the plain script."""
+    examples = task.part("train")
+    batch = task.collate(examples)
+    if "vector" in batch.x.inputs:
+        return batch.x.inputs["vector"], batch.gold[:, 0]
+    indices, offsets = batch.x.inputs["indices"], batch.x.inputs["offsets"]
+    lengths = torch.diff(offsets, append=torch.tensor([len(indices)]))
+    x = torch.zeros(len(examples), task.inputs.size)
+    x[torch.repeat_interleave(torch.arange(len(examples)), lengths), indices] = 1.0
+    return x, batch.gold[:, 0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="bibtex" if os.environ.get("SPEN_DATA") else "sample")
+    parser.add_argument("--epochs", type=int, default=5, help="counted epochs of each, after one that isn't")
+    parser.add_argument("--profile", action="store_true", help="operators of one SEAL epoch, most expensive first")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        ours = {
+            "cross entropy": Ours(Path(folder) / "ce", data=options.data, method="cross_entropy"),
+            "SEAL NCE 1:1": Ours(
+                Path(folder) / "nce",
+                data=options.data,
+                method="nce",
+                samples="20",
+                energy_steps="1",
+                net_steps="1",
+                rounds="1",
+            ),
+        }
+        for racer in ours.values():
+            racer.epoch()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        racers = {**ours, "SEAL NCE 1:1, plain": Plain(*dense(ours["cross entropy"].task))}
+        racers["SEAL NCE 1:1, plain"].epoch()
+        seconds: dict[str, list[float]] = {name: [] for name in racers}
+        for _ in range(options.epochs):
+            for name, racer in racers.items():
+                seconds[name].append(racer.epoch())
+        report(options.data, seconds, peak)
+        if options.profile:
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+                ours["SEAL NCE 1:1"].epoch()
+            print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=50))
+
+
+def report(data: str, seconds: dict[str, list[float]], peak: float) -> None:
+    """Print medians and the ratios that matter."""
+    table = Table("", "s / epoch (median)", "min", "max", title=f"{data}, one thread")
+    for name, values in seconds.items():
+        table.add_row(name, *(f"{value:.3f}" for value in (statistics.median(values), min(values), max(values))))
+    console = Console()
+    console.print(table)
+    nce, plain, ce = (seconds[name] for name in ("SEAL NCE 1:1", "SEAL NCE 1:1, plain", "cross entropy"))
+    for label, others in (("SEAL / plain SEAL", plain), ("SEAL / cross entropy", ce)):
+        ratio = statistics.median(a / b for a, b in zip(nce, others, strict=True))
+        console.print(f"{label}: {ratio:.2f} (median of pairs)")
+    console.print(f"peak resident memory of our two trainings together: {peak:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

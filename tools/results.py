@@ -1,0 +1,150 @@
+"""Run the experiments behind docs/results.md, two at a time, and print their tables.
+
+    python tools/results.py tools/results.yaml            # runs what is missing, resumes what was cut short
+    python tools/results.py tools/results.yaml --only bibtex --tables   # only print what is there
+
+Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`.
+The table has mean and standard error over seeds, and each row's gain over the group's baselines paired by seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path("runs/results")
+
+
+def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
+    """The user's command for one run, without its folder."""
+    return ["spen-run", config, *(f"{name}={_text(value)}" for name, value in arguments.items()), f"seed={seed}"]
+
+
+def finish(folder: Path, line: list[str]) -> None:
+    """Run, or resume, until there are scores."""
+    if (folder / "metrics.json").exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    if (folder / "checkpoint" / "state.json").exists():
+        line = ["spen-run", "--resume", str(folder), "--quiet"]
+    else:
+        if folder.exists():
+            subprocess.run(["rm", "-rf", str(folder)], check=True)
+        line = [*line, "--out", str(folder), "--quiet"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    binary = Path(sys.executable).with_name(line[0])
+    done = subprocess.run([str(binary), *line[1:]], env=environment, capture_output=True, text=True, check=False)
+    print(f"{'done' if done.returncode == 0 else 'FAILED'} {folder} {done.stderr[-500:]}", flush=True)
+
+
+def table(name: str, group: dict[str, Any]) -> str:
+    """Markdown: rows x (scores, gains over baselines, epochs, seconds an epoch)."""
+    scores = group["scores"]
+    against = group.get("against", [])
+    heads = [
+        "",
+        *scores,
+        *(f"{scores[0]} − {row}" for row in against),
+        "seeds",
+        "epochs",
+        "s / epoch",
+        "energy's share",
+    ]
+    lines = [f"### {name}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    found = {row: _scores(name, row, group) for row in group["rows"]}
+    for row, seeds in found.items():
+        if not seeds:
+            continue
+        cells = [_mean([run["test"][score] for run in seeds.values()]) for score in scores]
+        for other in against:
+            pairs = [
+                seeds[seed]["test"][scores[0]] - found[other][seed]["test"][scores[0]]
+                for seed in seeds
+                if row != other and seed in found.get(other, {})
+            ]
+            cells.append(_mean(pairs) if pairs else "")
+        for key, form in (("epochs", "{:.0f}"), ("seconds", "{:.2f}"), ("share", "{:.2f}")):
+            values = [run[key] for run in seeds.values() if run[key] is not None]
+            cells.append(form.format(statistics.mean(values)) if values else "")
+        cells.insert(len(scores) + len(against), str(len(seeds)))
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    lines += ["", "```"]
+    for row, spec in group["rows"].items():
+        line = command(group["config"], {**group.get("arguments", {}), **(spec.get("arguments") or {})}, 0)
+        lines.append(f"{' '.join(line)}   # {row}, seeds {_seeds(group, spec)}")
+    return "\n".join([*lines, "```", ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spec", type=Path, help="YAML file of groups")
+    parser.add_argument("--only", action="append", help="a group's name; may be given more than once")
+    parser.add_argument("--row", action="append", help="a row's name; may be given more than once")
+    parser.add_argument("--tables", action="store_true", help="print tables, run nothing")
+    parser.add_argument("--jobs", type=int, default=2, help="runs side by side, one thread each")
+    options = parser.parse_args()
+    groups = {
+        k: v for k, v in yaml.safe_load(options.spec.read_text()).items() if not options.only or k in options.only
+    }
+    if not options.tables:
+        jobs = [
+            (ROOT / name / row / str(seed), command(group["config"], _arguments(group, spec), seed))
+            for name, group in groups.items()
+            for row, spec in group["rows"].items()
+            if not options.row or row in options.row
+            for seed in _seeds(group, spec)
+        ]
+        with ThreadPoolExecutor(options.jobs) as pool:
+            list(pool.map(lambda job: finish(*job), jobs))
+    for name, group in groups.items():
+        print(table(name, group))
+
+
+def _arguments(group: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    return {**group.get("arguments", {}), **(spec.get("arguments") or {})}
+
+
+def _seeds(group: dict[str, Any], spec: dict[str, Any]) -> list[int]:
+    return spec.get("seeds", group["seeds"])
+
+
+def _scores(name: str, row: str, group: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    found = {}
+    for seed in _seeds(group, group["rows"][row]):
+        folder = ROOT / name / row / str(seed)
+        if (folder / "metrics.json").exists():
+            history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+            times = [json.loads(line)["seconds"] for line in (folder / "times.jsonl").read_text().splitlines()]
+            shares = [record["gradient_share"].get("inference_net.energy") for record in history]
+            shares = [share for share in shares if share is not None]
+            found[seed] = {
+                **json.loads((folder / "metrics.json").read_text()),
+                "epochs": len(history),
+                "seconds": statistics.median(times),
+                "share": statistics.mean(shares) if shares else None,
+            }
+    return found
+
+
+def _mean(values: list[float]) -> str:
+    mean = 100 * statistics.mean(values)
+    if len(values) == 1:
+        return f"{mean:.2f}"
+    return f"{mean:.2f} ± {100 * statistics.stdev(values) / len(values) ** 0.5:.2f}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+if __name__ == "__main__":
+    main()
