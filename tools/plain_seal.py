@@ -1,6 +1,6 @@
 """SEAL-dynamic NCE on bibtex as one would write it in an afternoon: dense inputs, default AdamW, nothing shared.
 
-The yardstick of `tools/bench_training.py`; same sizes, same batch, same number of samples as `configs/mlc_seal.jsonnet`.
+The yardstick of `tools/bench_training.py`: sizes, batch and samples as in `configs/mlc_seal.jsonnet`.
 """
 
 from __future__ import annotations

@@ -239,8 +239,9 @@ class Loop:
             if not math.isfinite(value):
                 at = self.position
                 raise NonFiniteLoss(
-                    f"the loss {name!r} of phase {player.phase.name!r} is {value} at stage {stage.name!r}, epoch {at.epoch}, "
-                    f"batch {at.batch}, update {player.updates}. The last good checkpoint is in {self.folder.checkpoint.folder}; "
+                    f"the loss {name!r} of phase {player.phase.name!r} is {value} at stage {stage.name!r}, "
+                    f"epoch {at.epoch}, batch {at.batch}, update {player.updates}. "
+                    f"The last good checkpoint is in {self.folder.checkpoint.folder}; "
                     f"a lower learning rate (now {player.learning_rate:g}), clipping or a smaller weight may help."
                 )
             self._add("loss", f"{player.phase.name}.{name}", value, examples)
@@ -268,13 +269,9 @@ class Loop:
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:
-            rows = np.array_split(
-                np.arange(len(self.validation)), max(1, len(self.validation) // self.config.batch_size)
-            )
-            batches = (
-                self.task.collate([self.validation[i] for i in part]).to(self.accelerator.device) for part in rows
-            )
-            score = float(stage.select(self.model, list(batches)))
+            size, device = self.config.batch_size, self.accelerator.device
+            parts = [self.validation[i : i + size] for i in range(0, len(self.validation), size)]
+            score = float(stage.select(self.model, [self.task.collate(part).to(device) for part in parts]))
         self.players.modes.clear()
         return scores, score
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -131,4 +130,4 @@ def seed_everything(seed: int) -> None:
 def remove_partial(folder: Path) -> None:
     """Delete what a killed process had begun to write."""
     for path in folder.rglob("*.partial"):
-        os.unlink(path)
+        path.unlink()
