@@ -49,13 +49,8 @@ class CrossEntropy(Trainer):
             clip=config.clip,
             plateau=config.plateau,
         )
-        others = ("energy", "energy_loss")
-        frozen = tuple(
-            name
-            for name in others
-            if (part := getattr(model, name)) is not None and any(True for _ in part.parameters())
-        )
-        return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
+        others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
+        return [Stage("train", (phase,), config.epochs, config.rounds, tuple(sorted(others)), patience=config.patience)]
 
     def _loss(self, context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, self.config.per_variable)}

@@ -54,9 +54,7 @@ class LinearChain(Energy):
     def encode(self, x: X) -> tuple[Tensor, Tensor | None]:
         """Start and end are linear in y too, so they join the local scores."""
         scores, mask = masked_scores(self, x), x.mask
-        here = (
-            torch.ones(scores.shape[:2], device=scores.device, dtype=scores.dtype) if mask is None else mask.to(scores)
-        )
+        here = torch.ones_like(scores[..., 0]) if mask is None else mask.to(scores)
         following = torch.nn.functional.pad(here[:, 1:], (0, 1))
         preceding = torch.nn.functional.pad(here[:, :-1], (1, 0))
         first, last = here * (1 - preceding), here * (1 - following)
@@ -92,6 +90,6 @@ def need_tags(component: Component) -> None:
     """`ConfigError` unless the task's outputs are tag sequences."""
     if not isinstance(component.space, TagSequence):
         raise ConfigError(
-            f"{type(component).__name__} scores tag sequences, but the task's outputs are {type(component.space).__name__}; "
+            f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "
             "choose a task with tag sequences, or another energy (core.local takes every task)"
         )

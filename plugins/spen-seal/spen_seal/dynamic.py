@@ -51,9 +51,7 @@ class Dynamic(sp.Trainer):
         @model_validator(mode="after")
         def _something_to_learn(self) -> Dynamic.Config:
             if self.energy_weight == 0 and self.cross_entropy_weight == 0:
-                raise ValueError(
-                    "energy_weight and cross_entropy_weight are both 0, so the net has nothing to learn from"
-                )
+                raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
             return self
 
     config: Config

@@ -72,9 +72,8 @@ class SelfAttention(sp.Energy):
         heads, tags = self.config.heads, y.shape[-1]
         u = y + positions(y.shape[2], tags, y)
         query, key, value = self.attend.weight.view(3, heads, -1, tags)
-        query_bias, _, value_bias = self.attend.bias.view(
-            3, heads, -1
-        )  # a key's bias is the same for all keys: no effect
+        # A key's bias adds the same to all of a query's weights, so the softmax takes it away.
+        query_bias, _, value_bias = self.attend.bias.view(3, heads, -1)
         back = self.back.weight.view(tags, heads, -1)
         scale = 1 / math.sqrt(query.shape[1])
         match = torch.einsum("hda,hdb->hba", query, key).flatten(0, 1) * scale
