@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 PLUGINS := $(sort $(wildcard plugins/spen-*))
 METADATA := setup.cfg pyproject.toml constraints.txt $(wildcard plugins/spen-*/setup.cfg plugins/spen-*/pyproject.toml)
 EDITABLE := $(foreach plugin,$(PLUGINS),-e ./$(plugin))
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# --use-pep517: older versions of pip fail to build seqeval without it.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
 # Threads of idle processes that spin starve those that work; see OpenMP's OMP_WAIT_POLICY.
 QUIET_THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
