@@ -1,0 +1,382 @@
+"""The loop: ownership, what is kept and what goes stale, update counts, order, gradients, failures."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+from torch import nn
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
+from spen_plugins.loop import Loop
+from spen_plugins.loop.context import LiveContext, Players
+from spen_plugins.loop.order import epoch_batches, evaluation_batches
+from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.state import Checkpoint, flatten, random_state, set_random_state, unflatten
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.trainer import cross_entropy
+
+
+class ToyMetric(sp.Metric):
+    def __init__(self) -> None:
+        self.right = self.count = 0
+
+    def update(self, proposal: sp.Proposal, batch: sp.Batch) -> None:
+        self.right += int((proposal.best() == batch.gold).all(-1).sum())
+        self.count += len(batch)
+
+    def compute(self) -> dict[str, Any]:
+        return {"accuracy": self.right / self.count}
+
+
+class ToyTask(sp.Task):
+    """Four labels, each the sign of one coordinate of x."""
+
+    selection = "accuracy"
+
+    def load(self) -> None:
+        self.space = sp.LabelSet(list("abcd"))
+        self.inputs = sp.VectorInputs(4, binary=False)
+        x = torch.randn(48, 4, generator=torch.Generator().manual_seed(0))
+        rows = [(x[i], (x[i] > 0).float()) for i in range(48)]
+        self.parts = {"train": rows[:32], "validation": rows[32:40], "test": rows[40:]}
+
+    def part(self, name: str) -> list[Any]:
+        return self.parts[name]
+
+    def collate(self, examples: Any, rows: Any = None) -> sp.Batch:
+        x = torch.stack([example[0] for example in examples])
+        gold = torch.stack([example[1] for example in examples]).unsqueeze(1)
+        labelled = torch.ones(len(x), dtype=torch.bool)
+        numbers = torch.arange(len(x)) if rows is None else torch.tensor(rows)
+        return sp.Batch(sp.X({"vector": x}, None, len(x)), numbers, gold, labelled)
+
+    def metric(self) -> ToyMetric:
+        return ToyMetric()
+
+    def predictions(self, proposal: Any, batch: Any, examples: Any) -> list[Any]:
+        return proposal.best()[:, 0].tolist()
+
+    def read(self, path: str) -> list[Any]:
+        return self.parts["test"]
+
+    def parse(self, item: Any) -> Any:
+        return item
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, facts: Any) -> None:
+        self.load()
+
+    def protocol(self) -> dict[str, Any]:
+        return {}
+
+
+class ToyNet(sp.InferenceNet):
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.linear = nn.Linear(4, 4)
+        self.calls = 0
+
+    def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
+        self.calls += 1
+        return sp.Proposal(self.space, self.linear(x.inputs["vector"]).unsqueeze(1))
+
+
+class ToyEnergy(sp.Energy):
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.linear = nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.5)
+        self.encoded = 0
+
+    def encode(self, x: sp.X) -> torch.Tensor:
+        self.encoded += 1
+        return self.linear(x.inputs["vector"]).unsqueeze(1)
+
+    def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (self.drop(features) * (y - 0.5)).sum(-1)
+
+
+@pytest.fixture
+def task() -> ToyTask:
+    task = ToyTask(sp.Config())
+    task.load()
+    return task
+
+
+@pytest.fixture
+def model(task: ToyTask) -> sp.Model:
+    torch.manual_seed(0)
+    return sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+
+
+ADAM = sp.OptimizerConfig(lr=0.05)
+
+
+def energy_phase(**more: Any) -> sp.Phase:
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        return {"contrast": (context.energy(context.batch.gold) - context.energy(context.proposal.y))[:, 0]}
+
+    return sp.Phase("energy", ("energy",), loss, ADAM, **more)
+
+
+def net_phase(**more: Any) -> sp.Phase:
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        return {"energy": context.energy(context.proposal.y)[:, 0], "cross_entropy": cross_entropy(context)}
+
+    return sp.Phase("net", ("inference_net",), loss, ADAM, **more)
+
+
+def make_loop(model: sp.Model, task: ToyTask, stages: list[sp.Stage], folder: Path, **more: Any) -> Loop:
+    run = RunFolder.create(folder, {})
+    config = sp.TrainerConfig(batch_size=8, **more.pop("config", {}))
+    reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
+    return Loop(model, task, stages, config, run, 0, Accelerator(cpu=True), reporter, **more)
+
+
+def test_every_parameter_needs_exactly_one_owner(model: sp.Model) -> None:
+    with pytest.raises(ConfigError, match=r"inference_net\.linear\.weight.*no phase trains it"):
+        assign(model, sp.Stage("s", (energy_phase(),), 1))
+    with pytest.raises(ConfigError, match=r"energy\.linear\.weight.*claimed by energy and again"):
+        again = sp.Phase("again", ("energy.linear",), lambda context: {}, ADAM)
+        assign(model, sp.Stage("s", (energy_phase(), net_phase(), again), 1))
+    owned = assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("energy",)))
+    assert list(owned["net"]) == ["inference_net.linear.weight", "inference_net.linear.bias"]
+
+
+def test_a_prefix_is_a_whole_name(model: sp.Model) -> None:
+    with pytest.raises(ConfigError, match="no phase trains it"):
+        assign(model, sp.Stage("s", (net_phase(),), 1, frozen=("ener",)))
+
+
+def test_a_shared_parameter_counts_once_and_touches_both(model: sp.Model) -> None:
+    model.energy.linear = model.inference_net.linear
+    owned = assign(model, sp.Stage("s", (net_phase(),), 1))
+    assert len(owned["net"]) == 2
+    assert touched(model, owned["net"].values()) == {"energy", "inference_net"}
+    with pytest.raises(ConfigError, match="claimed by energy and net"):
+        assign(model, sp.Stage("s", (energy_phase(), net_phase()), 1))
+
+
+def test_the_net_runs_once_when_both_move_once(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (energy_phase(frozen_dropout=True), net_phase()), 1)
+    loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
+    loop.begin(stage)
+    loop._run_batch(stage, np.arange(8))
+    assert model.inference_net.calls == 1
+    assert model.energy.encoded == 2  # once for each Θ
+
+
+def test_what_moved_is_made_again_and_nothing_else(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (energy_phase(steps=3), net_phase(steps=2)), 1, rounds=2)
+    loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
+    loop.begin(stage)
+    loop._run_batch(stage, np.arange(8))
+    # Each round: the energy's phase needs the net's eval-mode proposal once, the net's phase one for each of 2 updates.
+    assert model.inference_net.calls == 2 * (1 + 2)
+    assert model.energy.encoded == 2 * (3 + 1)
+    assert [player.updates for player in loop.active] == [6, 4]
+
+
+def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: ToyTask) -> None:
+    seen = []
+    phases = (
+        sp.Phase("energy", ("energy",), lambda context: seen.append(0) or {}, ADAM),
+        sp.Phase("net", ("inference_net",), lambda context: {}, ADAM, frozen_dropout=True),
+    )
+    players = Players(model, None)
+    context = LiveContext(players, task.collate(task.part("train")))
+    players.enter(frozenset({"energy"}))
+    assert model.energy.training and not model.inference_net.training
+    first = context.energy
+    assert context.energy is first
+    players.enter(frozenset({"inference_net"}))
+    assert context.energy is not first, "an energy without dropout is another one"
+    assert phases[1].frozen_dropout
+
+
+def test_only_the_phase_s_own_parameters_move(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (net_phase(),), 1, frozen=("energy",))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.run()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]) == name.startswith("energy"), name
+
+
+def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    """The net's gradient on the energy term is λ ∂E/∂y ∂y/∂Ψ, worked out by hand for the linear toy."""
+    model.eval()
+    batch = task.collate(task.part("train")[:4])
+    context = LiveContext(Players(model, None), batch)
+    got = torch.autograd.grad(context.energy(context.proposal.y).sum() / 4, model.inference_net.linear.weight)[0]
+    x = batch.x.inputs["vector"]
+    y = torch.sigmoid(model.inference_net.linear(x))
+    want = (model.energy.linear(x) * y * (1 - y)).T @ x / 4
+    torch.testing.assert_close(got, want)
+
+
+def test_history_and_best_weights(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (energy_phase(), net_phase()), 4, patience=10)
+    loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 1})
+    loop.run()
+    history = loop.folder.history()
+    assert [record["epoch"] for record in history] == [0, 1, 2, 3]
+    assert history[-1]["updates"] == {"energy": 16, "net": 16}
+    assert set(history[0]["losses"]) == {"energy.contrast", "net.energy", "net.cross_entropy"}
+    shares = history[0]["gradient_share"]
+    assert math.isclose(shares["net.energy"] + shares["net.cross_entropy"], 1.0)
+    best = max(record["score"] for record in history)
+    assert history[[record["score"] for record in history].index(best)]["best"]
+    accuracy = ToyMetric()
+    with torch.no_grad():
+        batch = task.collate(task.part("validation"))
+        accuracy.update(model.propose(batch.x), batch)
+    assert accuracy.compute()["accuracy"] == best
+
+
+def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    frozen = sp.Phase("net", ("inference_net",), net_phase().loss, sp.OptimizerConfig(lr=1e-30, weight_decay=0))
+    task.parts["train"] = task.parts["train"][:20]  # a last batch of 4
+    stage = sp.Stage("s", (frozen,), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.run()
+    batch = task.collate(task.part("train"))
+    want = cross_entropy(LiveContext(Players(model, None), batch)).mean().item()
+    assert math.isclose(loop.folder.history()[0]["losses"]["net.cross_entropy"], want, rel_tol=1e-5)
+
+
+def test_accumulation_makes_the_same_update(task: ToyTask, tmp_path: Path) -> None:
+    ends = []
+    for parts in (1, 3):
+        torch.manual_seed(0)
+        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+        model.energy.drop.p = 0.0
+        optimizer = sp.OptimizerConfig(type="sgd", lr=0.1)
+        phases = tuple(
+            sp.Phase(phase.name, phase.trains, phase.loss, optimizer, clip=1.0)
+            for phase in (energy_phase(), net_phase())
+        )
+        stage = sp.Stage("s", phases, 2)
+        make_loop(model, task, [stage], tmp_path / str(parts), config={"accumulate": parts}).run()
+        ends.append(model.state_dict())
+    for name, value in ends[0].items():
+        torch.testing.assert_close(value, ends[1][name])
+
+
+def test_early_stopping_counts_epochs_without_a_better_score(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (net_phase(),), 50, frozen=("energy",), patience=3, select=lambda model, batches: 1.0)
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.run()
+    assert len(loop.folder.history()) == 4
+
+
+def test_a_gradient_rule_of_its_own(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    seen = []
+
+    def rule(update: Any) -> None:
+        seen.append((update.stage.name, update.phase.name, update.loss.ndim, len(update.parameters)))
+        for parameter in update.parameters:
+            parameter.grad = torch.ones_like(parameter)
+
+    before = model.inference_net.linear.bias.detach().clone()
+    sgd = sp.OptimizerConfig(type="sgd", lr=0.5, weight_decay=0)
+    phase = sp.Phase("net", ("inference_net",), net_phase().loss, sgd, gradient=rule)
+    stage = sp.Stage("s", (phase,), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    loop._run_batch(stage, np.arange(8))
+    assert seen == [("s", "net", 0, 2)]
+    torch.testing.assert_close(model.inference_net.linear.bias, before - 0.5)
+
+
+def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    calls = []
+
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        calls.append(1)
+        value = cross_entropy(context)
+        return {"cross_entropy": value / (0.0 if len(calls) == 6 else 1.0)}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 3, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run", checkpoint_seconds=0.0)
+    with pytest.raises(NonFiniteLoss, match=r"'cross_entropy' of phase 'net' is inf.*epoch 1, batch 1, update 5"):
+        loop.run()
+    state = loop.folder.checkpoint.load()
+    assert all(torch.isfinite(value).all() for value in state["model"].values())
+    assert state["position"]["epoch"] == 1
+
+
+def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyTask, tmp_path: Path) -> None:
+    def fresh() -> tuple[sp.Model, list[sp.Stage]]:
+        torch.manual_seed(0)
+        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+        starts.append(0)
+
+        def start(model: sp.Model) -> None:
+            starts[-1] += 1
+            nn.init.normal_(model.energy.linear.weight)  # consumes randomness: must not happen twice
+
+        plateau = sp.PlateauConfig(patience=0)
+        first = sp.Stage("first", (net_phase(plateau=plateau),), 2, frozen=("energy",))
+        second = sp.Stage("second", (energy_phase(frozen_dropout=True), net_phase()), 3, rounds=2, start=start)
+        return model, [first, second]
+
+    starts: list[int] = []
+    model, stages = fresh()
+    make_loop(model, task, stages, tmp_path / "whole").run()
+    for stop_after in (3, 8, 10, 17):
+        batches = iter(range(10**6))
+        model, stages = fresh()
+        folder = tmp_path / str(stop_after)
+        loop = make_loop(model, task, stages, folder, stop=lambda b=batches, n=stop_after: next(b) == n)
+        with pytest.raises(Interrupted):
+            loop.run()
+        model, stages = fresh()
+        run = RunFolder(folder)
+        Loop(
+            model, task, stages, loop.config, run, 0, loop.accelerator, loop.reporter, checkpoint_seconds=0.0
+        ).run(resume=True)
+        for name in ("weights.safetensors", "history.jsonl"):
+            assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop_after, name)
+    assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
+
+
+def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, 1000)
+    one = epoch_batches(lengths, 16, 1, 0, 3)
+    assert all((a == b).all() for a, b in zip(one, epoch_batches(lengths, 16, 1, 0, 3), strict=True))
+    assert sorted(np.concatenate(one)) == list(range(1000))
+    for other in ((2, 0, 3), (1, 1, 3), (1, 0, 4)):
+        assert (np.concatenate(epoch_batches(lengths, 16, *other)) != np.concatenate(one)).any()
+    spread = [np.ptp(lengths[rows]) for rows in one]
+    assert np.mean(spread) < 5, "a batch holds examples of like length"
+    assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
+
+
+def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    state = {"a": [1, 0.1, None, True, float("inf")], 7: {"t": torch.randn(3), "deep": [torch.arange(2)]}}
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    checkpoint.save({"state": state, "random": random_state()})
+    draws = torch.rand(4), np.random.rand(4)
+    back = checkpoint.load()
+    set_random_state(back["random"])
+    assert torch.equal(draws[0], torch.rand(4)) and (draws[1] == np.random.rand(4)).all()
+    assert back["state"]["a"] == state["a"]
+    assert torch.equal(back["state"][7]["t"], state[7]["t"]) and torch.equal(back["state"][7]["deep"][0], torch.arange(2))
+    json.dumps(flatten(state, {}))
+    with pytest.raises(TypeError, match="can't be saved"):
+        flatten({"a": object()}, {})
+    assert unflatten(flatten({"a": 1}, {}), {}) == {"a": 1}
