@@ -1,0 +1,216 @@
+"""Task `srl`: span semantic role labelling, one example per predicate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.srl_metric import DEFINITIONS, Entry, Example, SrlBatch, SrlMetric
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.srl import Sentence, read_srl
+from spen_plugins.readers.text import sha256
+from spen_plugins.schema import Config
+from spen_plugins.scores.spans import spans_of
+from spen_plugins.spaces import TagSequence
+from spen_plugins.task import PARTS, Task, WordInputs
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+_DIGITS = str.maketrans("123456789", "000000000")
+
+
+class SemanticRoles(Task):
+    """Words and a marked predicate -> BIO tags of its arguments."""
+
+    selection = "span_f1"
+
+    class Config(Config):
+        corpus: Literal["sample"] | None = None
+        """"sample": the synthetic corpus that comes with the package; null: the files below."""
+        train: str | None = None
+        """Training file: columns as CoNLL-2005's; `data:` paths lie below $SPEN_DATA."""
+        validation: str | None = None
+        """Validation file."""
+        test: str | None = None
+        """Test file."""
+        layout: Literal["auto", "propbank", "word-predicate"] = "auto"
+        """Which column is what; auto: brackets last, the predicate's column before them, the word's first."""
+        min_count: int = Field(1, ge=1)
+        """Words seen less often in training are unknown words."""
+        lowercase: bool = True
+        """Whether words are looked up in lower case."""
+        digits: bool = True
+        """Whether every digit is looked up as 0."""
+
+    def load(self) -> None:
+        sentences = self._sentences()
+        counts = Counter(self._key(word) for sentence in sentences["train"] for word in sentence.words)
+        words = [
+            word
+            for word, count in sorted(counts.items(), key=lambda i: (-i[1], i[0]))
+            if count >= self.config.min_count
+        ]
+        tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
+        self._set(words, order_tags(tags))
+        self._parts = {part: self._examples(sentences[part]) for part in PARTS}
+        if not self._parts["train"]:
+            raise DataError(self.config.train, None, "no predicate", "at least one to train on")
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set(list(facts["words"]), list(facts["tags"]))
+        self._parts = {part: [] for part in PARTS}
+        self._checksums: dict[str, str] = {}
+
+    def facts(self) -> dict[str, Any]:
+        return {"words": list(self.inputs.words[2:]), "tags": self.space.tags}
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts[name]
+
+    def read(self, path: str) -> list[Example]:
+        return self._examples(read_srl(locate(path), self.config.layout, gold=False))
+
+    def parse(self, item: Any) -> Example:
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate counted from 0; `"tags"` if gold is known."""
+        if (
+            not isinstance(item, Mapping)
+            or not isinstance(item.get("words"), Sequence)
+            or isinstance(item["words"], str)
+        ):
+            raise DataError("input", None, repr(item)[:80], '{"words": ["Forces", "killed", "him"], "predicate": 1}')
+        words, predicate, tags = item["words"], item.get("predicate"), item.get("tags")
+        if not words or not all(isinstance(word, str) and word for word in words):
+            raise DataError("input", None, f"words {words!r:.80}", "a list of words, at least one, none empty")
+        if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < len(words):
+            raise DataError("input", None, f"predicate {predicate!r}", f"a word's number, 0 to {len(words) - 1}")
+        if tags is not None and len(tags) != len(words):
+            raise DataError("input", None, f"{len(tags)} tags for {len(words)} words", "one tag a word")
+        return self._example(self._entry(tuple(words)), predicate, None if tags is None else tuple(tags))
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
+        entries = [example.entry for example in examples]
+        lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
+        b, t = len(examples), int(lengths.max(initial=1))
+        inside = np.arange(t) < lengths[:, None]
+        words = np.zeros((b, t), dtype=np.int64)
+        words[inside] = np.concatenate([entry.ids for entry in entries])
+        predicate = np.zeros((b, t), dtype=np.int64)
+        predicate[np.arange(b), [example.predicate for example in examples]] = 1
+        inputs = {"words": torch.from_numpy(words), "predicate": torch.from_numpy(predicate)}
+        for name, indexer in self.indexers.items():
+            inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
+        known = np.array([example.tags is not None for example in examples])
+        gold = None
+        if known.any():
+            tags = np.zeros((b, t), dtype=np.int64)
+            tags[inside] = np.concatenate(
+                [np.zeros(len(e.entry.ids), np.int64) if e.tags is None else e.tags for e in examples]
+            )
+            tags = torch.from_numpy(np.where(tags < 0, self._outside, tags))[:, None, :, None]
+            present = torch.from_numpy(inside & known[:, None])[:, None, :, None].float()
+            gold = torch.zeros(b, 1, t, len(self.space.tags)).scatter_(-1, tags, present)
+        mask = torch.from_numpy(inside)
+        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return SrlBatch(X(inputs, mask, b), numbers, gold, torch.from_numpy(known), tuple(examples))
+
+    def metric(self) -> SrlMetric:
+        return SrlMetric(self.space.tags)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Arguments as `role`, `start`, `end` (the token after the last one) and `text`; V is left out."""
+        best = proposal.best()[:, 0].argmax(-1).cpu().numpy()
+        return [self._prediction(example, row) for example, row in zip(examples, best, strict=True)]
+
+    def protocol(self) -> dict[str, Any]:
+        return {
+            **DEFINITIONS,
+            "split": {part: getattr(self.config, part) for part in PARTS}
+            if self.config.corpus is None
+            else "sample (synthetic)",
+            "threshold": None,
+        }
+
+    def checksums(self) -> dict[str, str]:
+        return self._checksums
+
+    def length(self, example: Example) -> int:
+        return len(example.entry.ids)
+
+    def _sentences(self) -> dict[str, list[Sentence]]:
+        config = self.config
+        self._checksums = {}
+        if config.corpus == "sample":
+            given = [part for part in PARTS if getattr(config, part) is not None]
+            if given:
+                raise ConfigError(f"task.corpus is 'sample' and task.{given[0]} names a file; give one of the two")
+            from spen_plugins.samples.srl import sample_corpus
+
+            return sample_corpus()
+        if config.train is None:
+            raise ConfigError(
+                "task: found neither corpus nor train; expected corpus: 'sample', or paths train, validation and test"
+            )
+        sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
+        for part in PARTS:
+            if (name := getattr(config, part)) is not None:
+                path = locate(name)
+                sentences[part] = read_srl(path, config.layout)
+                self._checksums[name] = sha256(path)
+        return sentences
+
+    def _set(self, words: list[str], tags: list[str]) -> None:
+        self.inputs = WordInputs([PADDING, UNKNOWN, *words], {"predicate": 2})
+        self.space = TagSequence(tags, scheme="bio")
+        self._number = {word: i for i, word in enumerate(words, 2)}
+        self._tag = {tag: i for i, tag in enumerate(tags)}
+        self._outside = self._tag["O"]
+
+    def _key(self, word: str) -> str:
+        word = word.lower() if self.config.lowercase else word
+        return word.translate(_DIGITS) if self.config.digits else word
+
+    def _entry(self, words: tuple[str, ...]) -> Entry:
+        return Entry(words, np.array([self._number.get(self._key(word), 1) for word in words], dtype=np.int64))
+
+    def _example(self, entry: Entry, predicate: int, names: tuple[str, ...] | None) -> Example:
+        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        return Example(entry, predicate, names, tags)
+
+    def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
+        examples = []
+        for sentence in sentences:
+            if sentence.propositions:
+                entry = self._entry(sentence.words)
+                examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
+        return examples
+
+    def _prediction(self, example: Example, row: np.ndarray) -> dict[str, Any]:
+        words = example.entry.words
+        tags = [self.space.tags[i] for i in row[: len(words)]]
+        arguments = [
+            {"role": role, "start": first, "end": last + 1, "text": " ".join(words[first : last + 1])}
+            for role, first, last in spans_of(tags)
+            if role.removeprefix("C-") != "V"
+        ]
+        predicate = {"index": example.predicate, "word": words[example.predicate]}
+        return {"words": list(words), "predicate": predicate, "arguments": arguments, "tags": tags}
+
+
+def order_tags(tags: Iterable[str]) -> list[str]:
+    """O first, then B-X and I-X of each role in alphabetical order."""
+    return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]
+
+
+def locate(path: str) -> Path:
+    """A file on this machine: `data:` paths are looked up, others stay."""
+    if not path.startswith("data:"):
+        return Path(path)
+    from spen_plugins.datasets import locate as find
+
+    return Path(find(path))

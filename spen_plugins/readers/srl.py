@@ -1,0 +1,236 @@
+"""Reads span SRL in columns, as CoNLL-2005 and the PropBank releases write it.
+
+One token a line, a blank line between sentences, cells apart by tabs or spaces. After some fixed columns comes one
+column of brackets for each predicate of the sentence, in the predicates' order:
+
+    # sent_id = example-1
+    0   Forces   NNS   *   -      -         (ARG0*)
+    1   killed   VBD   *   kill   kill.01   (V*)
+    2   him      PRP   *   -      -         (ARG1*)
+
+Lines that start with `#` before a sentence's first token and hold no tab are comments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.text import read_lines
+
+UNMARKED = frozenset(("-", "_"))
+_CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
+_NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """A predicate and its arguments.
+
+    Args:
+        predicate: the predicate's token, from 0.
+        lemma: what stands in the predicate's column.
+        tags: one BIO tag per token, `B-V` at the predicate; None where the file has no brackets.
+    """
+
+    predicate: int
+    lemma: str | None
+    tags: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with the propositions over them."""
+
+    words: tuple[str, ...]
+    propositions: tuple[Proposition, ...]
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which column is what, counted from 0; bracket columns are all from `brackets` on."""
+
+    word: int
+    predicate: int
+    brackets: int
+
+
+LAYOUTS = {"propbank": Layout(1, 4, 6), "word-predicate": Layout(0, 1, 2)}
+"""Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A sentence's lines as cells; `first` is the number of its first line."""
+
+    first: int
+    rows: list[list[str]]
+    name: str | None
+    cut: bool
+    """Whether the file ends within the last line."""
+
+
+def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
+    """All sentences of a file.
+
+    Args:
+        path: the file.
+        layout: a name in `LAYOUTS`, a `Layout`, or "auto": the bracket columns are the last ones, the predicate's
+            the one before them, the word's the first (the second where the first counts tokens).
+        gold: whether every predicate must have its bracket column; if not, a sentence may have none at all.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    blocks = list(_blocks(read_lines(path), _cut(path)))
+    if not blocks:
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+    columns = _layout(path, blocks, layout)
+    return [_sentence(path, block, columns, gold) for block in blocks]
+
+
+def _cut(path: Path) -> bool:
+    """Whether a file (that isn't empty) ends without a line break."""
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _blocks(lines: Sequence[str], cut: bool) -> Iterator[_Block]:
+    rows: list[list[str]] = []
+    first, name = 0, None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            if rows:
+                yield _Block(first, rows, name, False)
+                rows, name = [], None
+        elif not rows and line.startswith("#") and "\t" not in line:
+            found = _NAMED.match(line)
+            name = found.group(1).strip() if found else name
+        else:
+            first = first if rows else number
+            rows.append(line.rstrip().split("\t") if "\t" in line else line.split())
+    if rows:
+        yield _Block(first, rows, name, cut)
+
+
+def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
+    if isinstance(layout, Layout):
+        return layout
+    if layout in LAYOUTS:
+        return LAYOUTS[layout]
+    votes = Counter(_fixed(block.rows[0]) for block in blocks[:200])
+    fixed, _ = votes.most_common(1)[0]
+    counts = all(row[0].isdigit() for row in blocks[0].rows)
+    word = 1 if counts and fixed > 2 else 0
+    if fixed - 1 <= word:
+        line = blocks[0].first
+        found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
+        wanted = "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate"
+        raise DataError(path, line, found, f"{wanted}; name the layout if it is another: {', '.join(LAYOUTS)}")
+    return LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+
+
+def _fixed(row: list[str]) -> int:
+    """How many columns stand before the brackets, judging by a sentence's first line."""
+    n = len(row)
+    while n and "*" in row[n - 1] and (row[n - 1] == "*" or row[n - 1][0] == "(" or row[n - 1][-1] == ")"):
+        n -= 1
+    return n
+
+
+def _sentence(path: Path, block: _Block, columns: Layout, gold: bool) -> Sentence:
+    rows = block.rows
+    (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
+    for number, row in enumerate(rows, block.first):
+        if len(row) != width or width < columns.brackets:
+            end = ", where the file ends without a line break: cut off?" if block.cut and row is rows[-1] else ""
+            wanted = (
+                f"{width}, as in the rest of the sentence"
+                if width >= columns.brackets
+                else f"at least {columns.brackets}"
+            )
+            raise DataError(path, number, f"{len(row)} columns{end}", wanted)
+    predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
+    count = width - columns.brackets
+    if count != len(predicates) and (gold or count):
+        found = f"{len(predicates)} predicates marked in column {columns.predicate + 1} and {count} columns of brackets"
+        raise DataError(path, block.first, found, "one column of brackets for each predicate")
+    propositions = []
+    for k, predicate in enumerate(predicates):
+        tags = _tags(path, block, columns.brackets + k, predicate) if count else None
+        propositions.append(Proposition(predicate, rows[predicate][columns.predicate], tags))
+    return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
+
+
+def _tags(path: Path, block: _Block, column: int, predicate: int) -> tuple[str, ...]:
+    """BIO tags of one column of brackets."""
+    where = f"in column {column + 1}"
+    tags: list[str] = []
+    role, opened = None, 0
+    for number, row in enumerate(block.rows, block.first):
+        cell = row[column]
+        found = _CELL.fullmatch(cell)
+        if found is None:
+            nested = cell.count("(") > 1 or cell.count(")") > 1
+            wanted = (
+                "at most one bracket opened and closed a token (arguments don't nest)"
+                if nested
+                else "*, (ROLE*, *) or (ROLE*)"
+            )
+            raise DataError(path, number, f"{cell!r} {where}", wanted)
+        if found["role"]:
+            if role is not None:
+                raise DataError(
+                    path, number, f"{cell!r} {where} inside ({role}* of line {opened}", f"*) closing ({role}* first"
+                )
+            role, opened = found["role"], number
+            tags.append(f"B-{role}")
+        else:
+            tags.append("O" if role is None else f"I-{role}")
+        if found["close"]:
+            if role is None:
+                raise DataError(path, number, f"{cell!r} {where} with no bracket open", "* outside an argument")
+            role = None
+    if role is not None:
+        raise DataError(path, opened, f"({role}* {where} not closed by the end of the sentence", f"*) closing ({role}*")
+    if tags[predicate][2:] not in ("V", "C-V"):
+        number = block.first + predicate
+        raise DataError(
+            path, number, f"{block.rows[predicate][column]!r} {where} at its predicate", "(V*) at the predicate"
+        )
+    return tuple(tags)
+
+
+def write_srl(sentences: Iterable[Sentence], path: Path) -> None:
+    """Write sentences in the layout `propbank` (POS and roleset as `-`), by way of a temporary file."""
+    lines = []
+    for sentence in sentences:
+        if sentence.name:
+            lines.append(f"# sent_id = {sentence.name}")
+        marks = {p.predicate: p.lemma or "?" for p in sentence.propositions}
+        columns = [_brackets(p.tags) for p in sentence.propositions if p.tags is not None]
+        for i, word in enumerate(sentence.words):
+            fixed = [str(i), word, "-", "*", marks.get(i, "-"), "-"]
+            lines.append("\t".join([*fixed, *(column[i] for column in columns)]))
+        lines.append("")
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _brackets(tags: Sequence[str]) -> list[str]:
+    """The inverse of `_tags`."""
+    following = [*tags[1:], "O"]
+    return [
+        (f"({tag[2:]}" if tag.startswith("B-") else "")
+        + "*"
+        + (")" if tag != "O" and not after.startswith("I-") else "")
+        for tag, after in zip(tags, following, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Embedded sample corpora: synthetic, made by code, the same at every call."""

@@ -1,0 +1,1 @@
+"""Scores, each computed in Python from its published definition."""

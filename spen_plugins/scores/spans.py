@@ -1,0 +1,157 @@
+"""Span scores as CoNLL-2005's evaluation counts them, without its script.
+
+A labelled span is right if role, start and end are. A span C-X continues the last X before it (or the last C-X that
+stood for one): both are one discontinuous argument, right only if every piece is. A C-X that has nothing to continue
+counts as an X. R-X are roles like any other. V, and so C-V, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+CORE = re.compile(r"(?:A|ARG)[0-5]")
+"""Roles that a predicate should have once (the unique-role constraint's A0 to A5)."""
+
+
+class Argument(NamedTuple):
+    """A role and its pieces `(first token, last token)`, one unless it is discontinuous."""
+
+    role: str
+    pieces: tuple[tuple[int, int], ...]
+
+
+class SpanTable:
+    """Tag numbers -> spans, for many sequences at once.
+
+    A span starts at each B-X, and at an I-X that follows neither B-X nor I-X (invalid BIO, read as its B-X).
+
+    Args:
+        tags: the tags' names.
+    """
+
+    def __init__(self, tags: Sequence[str]) -> None:
+        roles = sorted({tag[2:] for tag in tags if tag[:2] in ("B-", "I-")})
+        number = {role: i for i, role in enumerate(roles)}
+        self.roles = roles
+        self._role = np.array([number.get(tag[2:], -1) if tag[:2] in ("B-", "I-") else -1 for tag in tags])
+        self._begins = np.array([tag.startswith("B-") for tag in tags])
+        self._core = np.array([number[role] for role in roles if CORE.fullmatch(role)], dtype=int)
+
+    def spans(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """Spans of the sequences `tags` `(sequence, token)`, each as long as `lengths` says.
+
+        Returns `(span, 4)`: sequence, role number, first and last token, ordered by sequence and token.
+        """
+        role, starts = self._starts(tags, lengths)
+        after = np.zeros_like(starts)
+        after[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token goes on with this one's span
+        ends = (role >= 0) & ~after
+        sequence, first = np.nonzero(starts)
+        last = np.nonzero(ends)[1]
+        return np.stack([sequence, role[sequence, first], first, last], 1)
+
+    def arguments(self, tags: np.ndarray, lengths: np.ndarray) -> list[list[Argument]]:
+        """Arguments of each sequence, V left out, continuations joined."""
+        found: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
+        for sequence, role, first, last in self.spans(tags, lengths).tolist():
+            found[sequence].append((self.roles[role], first, last))
+        return [join(spans) for spans in found]
+
+    def repeats_core(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """`(sequence,)` boolean: whether some core role begins more than once.
+
+        The definition of structured tuning (Li et al. 2020): only tags B-A0 to B-A5 count, C- and R- do not.
+        """
+        sequence, role = self.spans(tags, lengths)[:, :2].T
+        counts = np.zeros((len(tags), len(self.roles)), dtype=int)
+        np.add.at(counts, (sequence, role), 1)
+        return (counts[:, self._core] > 1).any(1)
+
+    def breaks_bio(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """`(sequence,)` boolean: whether an I-X follows neither B-X nor I-X."""
+        _, starts = self._starts(tags, lengths)
+        return (starts & ~self._begins[tags]).any(1)
+
+    def _starts(self, tags: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Role of each token (-1 outside), and where spans start: both `(sequence, token)`."""
+        inside = np.arange(tags.shape[1]) < lengths[:, None]
+        role = np.where(inside, self._role[tags], -1)
+        before = np.full_like(role, -1)
+        before[:, 1:] = role[:, :-1]
+        return role, (role >= 0) & (self._begins[tags] | (role != before))
+
+
+def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
+    """Labelled spans of one predicate, from left to right -> its arguments, V left out and C-X joined to X."""
+    arguments: list[Argument] = []
+    last: dict[str, int] = {}
+    for role, first, end in spans:
+        base = role.removeprefix("C-")
+        if base != role and base in last:
+            place = last[base]
+            arguments[place] = Argument(base, (*arguments[place].pieces, (first, end)))
+        else:
+            last[base] = len(arguments)
+            arguments.append(Argument(base, ((first, end),)))
+    return [argument for argument in arguments if argument.role != "V"]
+
+
+def spans_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Spans `(role, first token, last token)` of one sequence of tag names, V included, nothing joined."""
+    spans: list[tuple[str, int, int]] = []
+    role = ""
+    for i, tag in enumerate(tags):
+        if tag.startswith("B-") or (tag.startswith("I-") and tag[2:] != role):
+            spans.append((tag[2:], i, i))
+        elif tag.startswith("I-"):
+            spans[-1] = (tag[2:], spans[-1][1], i)
+        role = tag[2:]
+    return spans
+
+
+def arguments_of(tags: Sequence[str]) -> list[Argument]:
+    """Arguments of one sequence of tag names."""
+    return join(spans_of(tags))
+
+
+class SpanCounts:
+    """Right, predicted and gold arguments by role."""
+
+    def __init__(self) -> None:
+        self.right: Counter[str] = Counter()
+        self.predicted: Counter[str] = Counter()
+        self.gold: Counter[str] = Counter()
+
+    def add(self, predicted: Sequence[Argument], gold: Sequence[Argument]) -> None:
+        """Take in one predicate."""
+        self.predicted.update(a.role for a in predicted)
+        self.gold.update(a.role for a in gold)
+        self.right.update(a.role for a in set(predicted) & set(gold))
+
+    def scores(self) -> dict[str, Any]:
+        """`span_precision`, `span_recall`, `span_f1` over all roles, and the same of each in `roles`, with counts."""
+        right, predicted, gold = (sum(c.values()) for c in (self.right, self.predicted, self.gold))
+        precision, recall, f1 = precision_recall_f1(right, predicted, gold)
+        roles = {}
+        for role in sorted(self.predicted.keys() | self.gold.keys()):
+            p, r, f = precision_recall_f1(self.right[role], self.predicted[role], self.gold[role])
+            roles[role] = {
+                "precision": p,
+                "recall": r,
+                "f1": f,
+                "gold": self.gold[role],
+                "predicted": self.predicted[role],
+            }
+        return {"span_precision": precision, "span_recall": recall, "span_f1": f1, "roles": roles}
+
+
+def precision_recall_f1(right: int, predicted: int, gold: int) -> tuple[float, float, float]:
+    """Fractions; 0 where nothing was predicted or nothing is gold."""
+    precision = right / predicted if predicted else 0.0
+    recall = right / gold if gold else 0.0
+    return precision, recall, 2 * right / (predicted + gold) if predicted + gold else 0.0
