@@ -1,0 +1,174 @@
+"""Typed configs seen from outside: their fields in words, and validation whose errors name the key and the file."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from spen_plugins.errors import ConfigError, did_you_mean
+
+C = TypeVar("C", bound=BaseModel)
+
+_NAMES: dict[Any, str] = {type(None): "null", Any: "any value", bool: "true or false", str: "string"}
+_BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}", "min_length": "at least {} of them"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of a config.
+
+    Attributes:
+        name: the key, dotted where it stands in a nested table.
+        type: its type in words.
+        default: as JSON, or None where the key must be given.
+        doc: what it means.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    doc: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}" + (" (required)" if self.default is None else f" = {self.default}")
+
+
+def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -> Iterator[Field]:
+    """The fields of a typed config; with `nested`, those of the tables in it too, by dotted names."""
+    for name, info in config.model_fields.items():
+        yield Field(prefix + name, _type(info), _default(info), info.description or "")
+        inner = _models(info.annotation)
+        if nested and len(inner) == 1:
+            yield from fields(inner[0], f"{prefix}{name}.", nested=True)
+
+
+def validate(config: type[C], values: Mapping[str, Any], where: str, source: object) -> C:
+    """`values` as an instance of `config`.
+
+    Args:
+        config: the typed config.
+        values: JSON values.
+        where: the path at which they stand in the user's config (`energy`), `""` at its top.
+        source: the file they come from.
+
+    Raises:
+        ConfigError: naming every wrong key by its path, what was found and what is known.
+    """
+    try:
+        # By way of JSON, because strict Python input refuses the lists that JSON has for tuples.
+        return config.model_validate_json(json.dumps(values))
+    except ValidationError as error:
+        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where))) from None
+    except TypeError as error:
+        raise ConfigError(f"{source}: {where or 'the config'} is not made of JSON values: {error}") from None
+
+
+def _explain(error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], where: str) -> list[str]:
+    """One message per wrong key, in the order of the keys."""
+    messages: dict[str, str] = {}
+    for detail in error.errors(include_url=False):
+        path, model, info, found = _walk(detail["loc"], config, values)
+        key, place = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
+        table = ".".join(part for part in (where, place) if part)
+        if detail["type"] == "extra_forbidden" and model is not None:
+            known = list(fields(model))
+            near = did_you_mean(path[-1], model.model_fields)
+            listing = "; ".join(map(str, known)) if known else "none"
+            messages.setdefault(key, f"unknown key '{key}'.{near} Known keys of {table or 'a config'}: {listing}.")
+        elif detail["type"] == "missing":
+            wanted = f": {_type(info)}" if info is not None else ""
+            messages.setdefault(key, f"'{key}' is missing; expected {path[-1]}{wanted}.")
+        else:
+            wanted = _type(info) if info is not None else None
+            said = detail["msg"][0].lower() + detail["msg"][1:]
+            name = f"'{key}'" if key else "the config"
+            reason = f"expected {wanted} ({said})" if wanted else said
+            messages.setdefault(key, f"{name}: found {_short(found)}; {reason}.")
+    return list(messages.values())
+
+
+def _walk(
+    location: Sequence[int | str], config: type[BaseModel], values: Any
+) -> tuple[list[str], type[BaseModel] | None, FieldInfo | None, Any]:
+    """pydantic's location -> path as the user wrote it, the model of its table, its field, what stands there.
+
+    A location also holds the tags of union members, which no user wrote: they are left out.
+    """
+    path: list[str] = []
+    model: type[BaseModel] | None = config
+    info: FieldInfo | None = None
+    inner: type[BaseModel] | None = config
+    for position, item in enumerate(location):
+        last = position == len(location) - 1
+        if isinstance(values, dict) and (item in values or (last and isinstance(item, str) and _is_key(inner, item))):
+            values, model = values.get(item), inner
+            path.append(str(item))
+            info = model.model_fields.get(str(item)) if model is not None else None
+            models = _models(info.annotation) if info is not None else []
+            inner = models[0] if len(models) == 1 else None
+        elif isinstance(values, list) and isinstance(item, int) and item < len(values):
+            values = values[item]
+            path.append(str(item))
+            info = None
+        elif inner is None and isinstance(item, str) and info is not None:
+            inner = next((m for m in _models(info.annotation) if m.__name__ == item), None)
+    return path, model, info, values
+
+
+def _is_key(model: type[BaseModel] | None, name: str) -> bool:
+    return model is not None and name in model.model_fields
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The typed configs an annotation speaks of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]
+
+
+def _type(info: FieldInfo) -> str:
+    bounds = [_BOUNDS[name].format(value) for name, value in _constraints(info)]
+    return ", ".join([_words(info.annotation), *bounds])
+
+
+def _constraints(info: FieldInfo) -> Iterator[tuple[str, Any]]:
+    for item in info.metadata:
+        for name in _BOUNDS:
+            if getattr(item, name, None) is not None:
+                yield name, getattr(item, name)
+
+
+def _words(annotation: Any) -> str:
+    """A type as a user of JSON would call it."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return " | ".join(_words(a) for a in arguments)
+    if origin is Literal:
+        return " | ".join(json.dumps(a) for a in arguments)
+    if origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return f"table of {_words(arguments[1])}"
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return f"list of {' | '.join(dict.fromkeys(_words(a) for a in arguments if a is not ...))}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"table {annotation.__name__}"
+    if origin is not None and arguments:  # Annotated and its like: the constraints are pydantic's to say
+        return _words(arguments[0])
+    return _NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
+
+
+def _default(info: FieldInfo) -> str | None:
+    if info.is_required():
+        return None
+    value = info.get_default(call_default_factory=True, validated_data={})
+    return json.dumps(value, default=lambda v: v.model_dump(mode="json") if isinstance(v, BaseModel) else str(v))
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
