@@ -45,5 +45,14 @@ class BoundEnergy:
         return self.energy.encode(self.x)
 
     def __call__(self, y: Tensor) -> Tensor:
-        """`(batch, sample, *variables)` -> `(batch, sample)`."""
+        """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` where y has another shape."""
+        space, mask = self.energy.space, self.x.mask
+        variables = [size or (None if mask is None else mask.shape[1]) for size in space.shape]
+        wanted = (self.x.size, None, *variables)
+        if len(wanted) != y.dim() or any(a not in (None, b) for a, b in zip(wanted, y.shape, strict=True)):
+            sizes = ", ".join("any" if size is None else str(size) for size in wanted)
+            raise ValueError(
+                f"{type(self.energy).__name__} got outputs of shape {tuple(y.shape)}; "
+                f"expected (batch, sample, *variables) = ({sizes})"
+            )
         return self.energy(self.features, y)

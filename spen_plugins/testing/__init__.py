@@ -1,0 +1,29 @@
+"""Contract checks for plugin authors: call one on a new component in a test; its AssertionError says what broke.
+
+    from spen_plugins.testing import ToyLabels, check_energy
+
+    def test_quadratic():
+        task = ToyLabels()
+        check_energy(Quadratic(Quadratic.Config(), task), task)
+
+The toy tasks need no files. A component that wants features gets `ToyFeatures(task)` or any real feature network.
+The checks use more outputs than examples, on purpose: where the two are equal, shape bugs hide.
+"""
+
+from spen_plugins.testing.components import check_energy, check_energy_loss, check_feature_network, check_inference_net
+from spen_plugins.testing.spaces import check_space
+from spen_plugins.testing.tasks import ToyFeatures, ToyLabels, ToyTags
+from spen_plugins.testing.training import check_task, check_trainer
+
+__all__ = [
+    "ToyFeatures",
+    "ToyLabels",
+    "ToyTags",
+    "check_energy",
+    "check_energy_loss",
+    "check_feature_network",
+    "check_inference_net",
+    "check_space",
+    "check_task",
+    "check_trainer",
+]

@@ -1,0 +1,172 @@
+"""Checks of energies, energy losses, inference nets and feature networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.energy import Energy
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.task import Task
+from spen_plugins.testing.comparing import by_length, check_state, collate, cut, relaxed, same, shaped
+
+EXAMPLES, SAMPLES = 4, 3
+
+
+def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
+    """One number per example and output, whatever else is in the batch; differentiable in y; storable.
+
+    Args:
+        twice: check the second derivative too, which gradient-based nets and the implicit method need.
+    """
+    energy, name = energy.double().eval(), type(energy).__name__
+    batch = collate(task, by_length(task, EXAMPLES))
+    y = relaxed(task.space, batch, SAMPLES)
+    values = energy.at(batch.x)(y)
+    shaped(values, (EXAMPLES, SAMPLES), f"{name} gives one energy per example and output")
+    for i in range(SAMPLES):
+        same(
+            energy.at(batch.x)(y[:, i : i + 1]),
+            values[:, i : i + 1],
+            f"{name}: an output's energy depends on other outputs",
+        )
+    _check_rows(task, lambda b: energy.at(b.x)(cut(y[b.rows], b.gold.expand(-1, SAMPLES, *b.gold.shape[2:]))), name)
+
+    free = y.clone().requires_grad_()
+    bound = energy.at(batch.x)
+    (gradient,) = torch.autograd.grad(bound(free).sum(), free)
+    shaped(gradient, tuple(y.shape), f"{name}'s gradient in y")
+    assert torch.autograd.gradcheck(bound, (free,), fast_mode=True), f"{name}'s gradient in y is wrong"
+    if twice:
+        assert torch.autograd.gradgradcheck(bound, (free,), fast_mode=True), f"{name}'s second derivative in y is wrong"
+    _check_clear_error(energy, batch, y, name)
+    check_state(energy, lambda: energy.at(batch.x)(y))
+
+
+def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task: Task) -> None:
+    """One number per example that depends on no other example; nothing to learn where there is no gold; storable."""
+    for part in (loss, energy, net):
+        part.double().eval()
+    name = type(loss).__name__
+    batch = collate(task, by_length(task, EXAMPLES))
+    proposal = net(batch.x, energy.at(batch.x) if net.uses_energy else None).detach()
+    logits = proposal.logits.clone().requires_grad_()
+    proposal = replace(proposal, logits=logits, _kept={})
+    gold = batch.gold.clone()
+
+    def term(which: Callable[..., Tensor], batch: Batch) -> Tensor:
+        torch.manual_seed(0)
+        return which(energy.at(batch.x), batch, replace(proposal, _kept={}))
+
+    for what, which in (("loss", loss), ("net term", loss.net_term)):
+        values = term(which, batch)
+        shaped(values, (EXAMPLES,), f"{name}'s {what} is one number per example")
+        assert torch.equal(batch.gold, gold), f"{name}'s {what} changed the batch's gold"
+        if values.requires_grad:
+            (gradient,) = torch.autograd.grad(values[0], logits, allow_unused=True)
+            if gradient is not None:
+                assert not gradient[1:].any(), f"{name}'s {what} of one example depends on the net's output for another"
+    (gradient,) = torch.autograd.grad(term(loss.net_term, batch).sum(), logits, allow_unused=True)
+    assert gradient is not None and gradient.any(), f"{name}'s net term has no gradient to the net"
+
+    parameters = [p for p in energy.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(term(loss, batch).sum(), parameters, allow_unused=True)
+    assert any(g is not None and g.any() for g in gradients), f"{name} has no gradient to the energy"
+
+    labelled = torch.tensor([True, False, True, False])
+    part = replace(batch, labelled=labelled, gold=gold * labelled.view(-1, *[1] * (gold.dim() - 1)))
+    values = term(loss, part)
+    assert not values[~labelled].any(), f"{name} is not 0 in rows without gold"
+    same(values[labelled], term(loss, batch)[labelled], f"{name} of a row depends on whether other rows have gold")
+    for what, which in (("loss", loss), ("net term", loss.net_term)):
+        shaped(
+            term(which, replace(part, gold=None, labelled=labelled & False)),
+            (EXAMPLES,),
+            f"{name}'s {what} without gold",
+        )
+        assert torch.isfinite(term(which, part)).all(), f"{name}'s {what} is not finite where rows lack gold"
+    assert not term(loss, replace(part, gold=None, labelled=labelled & False)).any(), f"{name} is not 0 without gold"
+    check_state(loss, lambda: term(loss, batch).detach())
+
+
+def check_inference_net(net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
+    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable."""
+    net, name, space = net.double().eval(), type(net).__name__, task.space
+    if energy is not None:
+        energy.double().eval()
+
+    def propose(x: X) -> Proposal:
+        return net(x, energy.at(x) if energy is not None else None)
+
+    batch = collate(task, by_length(task, EXAMPLES))
+    proposal, shape = propose(batch.x), batch.gold.shape[2:]
+    shaped(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
+    shaped(proposal.y, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
+    same(space.project(proposal.y, batch.x.mask), proposal.y, f"{name}'s relaxed output is outside the output space")
+    best = proposal.best()
+    shaped(best, (EXAMPLES, 1, *shape), f"{name}'s best output")
+    same(space.round(best, batch.x.mask), best, f"{name}'s best output is not discrete")
+    drawn = proposal.sample(SAMPLES)
+    shaped(drawn, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
+    same(space.round(drawn, batch.x.mask), drawn, f"{name}'s samples are not discrete")
+    surprise = proposal.log_prob(drawn)
+    shaped(surprise, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
+    assert (surprise <= 1e-9).all(), f"{name} gives an output a probability above 1"
+    _check_rows(task, lambda b: propose(b.x).y, name)
+
+    parameters = dict(net.named_parameters())
+    gradients = torch.autograd.grad(-proposal.log_prob(batch.gold).sum(), list(parameters.values()), allow_unused=True)
+    idle = [key for key, gradient in zip(parameters, gradients, strict=True) if gradient is None]
+    assert not parameters or len(idle) < len(parameters), (
+        f"{name}'s log-probability has no gradient to {', '.join(idle)}"
+    )
+    check_state(net, lambda: propose(batch.x).y)
+
+
+def check_feature_network(features: FeatureNetwork, task: Task) -> None:
+    """Vectors of `output_dim`, the same for an example whatever else is in the batch; trainable; storable."""
+    features, name = features.double().eval(), type(features).__name__
+    batch = collate(task, by_length(task, EXAMPLES))
+    shape = (EXAMPLES, features.output_dim) if batch.x.mask is None else (*batch.x.mask.shape, features.output_dim)
+
+    def compute(batch: Batch) -> Tensor:
+        out, mask = features(batch.x), batch.x.mask
+        return out if mask is None else out * mask.unsqueeze(-1)
+
+    shaped(compute(batch), shape, f"{name}'s output")
+    _check_rows(task, compute, name)
+    (first, *_) = torch.autograd.grad(compute(batch).square().sum(), list(features.parameters()), allow_unused=True)
+    assert first is not None, f"{name}'s output has no gradient to its first parameter"
+    check_state(features, lambda: compute(batch))
+
+
+def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
+    """What is computed for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
+    examples = by_length(task, EXAMPLES)
+    values = compute(collate(task, examples))
+    order = torch.tensor([2, 0, 3, 1])
+    moved = replace(collate(task, [examples[i] for i in order]), rows=order)
+    same(compute(moved), values[order], f"{name}: permuting the batch doesn't permute the result")
+    # Without its longest example the batch has less padding too.
+    fewer = compute(collate(task, examples[:-1]))
+    same(fewer, cut(values[:-1], fewer), f"{name}: an example's result depends on its neighbours or on padding")
+
+
+def _check_clear_error(energy: Energy, batch: Batch, y: Tensor, name: str) -> None:
+    for wrong in (y[..., :-1], y[:-1], y[:, 0]):
+        try:
+            energy.at(batch.x)(wrong)
+        except ValueError as error:
+            assert str(tuple(wrong.shape)) in str(error), (
+                f"{name}: the error about a wrong shape doesn't say the shape: {error}"
+            )
+        else:
+            raise AssertionError(
+                f"{name} takes outputs of shape {tuple(wrong.shape)} for {tuple(y.shape)} without complaint"
+            )

@@ -1,0 +1,175 @@
+"""Toy tasks with random data in memory, one for each kind of output, and a feature network that takes both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.schema import Config
+from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.task import PARTS, Metric, Task, VectorInputs, WordInputs
+
+
+class ExactMatch(Metric):
+    """The share of examples predicted without any mistake."""
+
+    def __init__(self) -> None:
+        self.right, self.seen = 0, 0
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        wrong = (proposal.best() - batch.gold).abs().flatten(1).sum(-1)
+        self.right += int((wrong == 0).sum())
+        self.seen += len(batch)
+
+    def compute(self) -> dict[str, Any]:
+        return {"exact_match": self.right / max(self.seen, 1)}
+
+
+class _Toy(Task):
+    """What the toys share: random examples, drawn with a seed of their own so that global randomness is left alone."""
+
+    selection: ClassVar[str] = "exact_match"
+
+    def __init__(self, config: Config | None = None, examples: int = 12, seed: int = 0) -> None:
+        super().__init__(config or Config())
+        self._size, self._seed = examples, seed
+        self._parts: dict[str, list[Any]] = {}
+        self.load()
+
+    def load(self) -> None:
+        self._set_up()
+        generator = torch.Generator().manual_seed(self._seed)
+        self._parts = {part: [self._example(generator) for _ in range(self._size)] for part in PARTS}
+
+    def part(self, name: str) -> Sequence[Any]:
+        return self._parts[name]
+
+    def metric(self) -> Metric:
+        return ExactMatch()
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        return proposal.best()[:, 0].tolist()
+
+    def read(self, path: str) -> Sequence[Any]:
+        return self.part("test")
+
+    def parse(self, item: Any) -> Any:
+        return item
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set_up()
+
+    def protocol(self) -> dict[str, Any]:
+        return {"metric": "exact match", "split": "random", "threshold": 0.5}
+
+    def _set_up(self) -> None:
+        raise NotImplementedError
+
+    def _example(self, generator: torch.Generator) -> Any:
+        raise NotImplementedError
+
+
+class ToyLabels(_Toy):
+    """Vectors with label sets. An example is `(vector, labels)`, two lists of numbers; labels may be None.
+
+    Args:
+        labels, size: how many labels, and numbers in a vector.
+        binary: vectors of zeros and ones, handed to feature networks as bags.
+    """
+
+    def __init__(self, labels: int = 4, size: int = 5, binary: bool = False, **options: Any) -> None:
+        self._labels, self._width, self._binary = labels, size, binary
+        super().__init__(**options)
+
+    def _set_up(self) -> None:
+        self.space = LabelSet([f"label{i}" for i in range(self._labels)])
+        self.inputs = VectorInputs(self._width, self._binary)
+
+    def _example(self, generator: torch.Generator) -> Any:
+        vector = torch.randn(self._width, generator=generator)
+        if self._binary:
+            vector = (vector > 0).float()
+        return vector.tolist(), (torch.rand(self._labels, generator=generator) < 0.5).float().tolist()
+
+    def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
+        vectors = torch.tensor([vector for vector, _ in examples])
+        inputs = {"vector": vectors}
+        if self._binary:
+            lengths = (vectors > 0).sum(1)
+            inputs = {"indices": vectors.nonzero()[:, 1], "offsets": lengths.cumsum(0) - lengths}
+        gold = [labels if labels is not None else [0.0] * self._labels for _, labels in examples]
+        labelled = torch.tensor([labels is not None for _, labels in examples])
+        return Batch(
+            X(inputs, None, len(examples)),
+            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
+            torch.tensor(gold).unsqueeze(1) if labelled.any() else None,
+            labelled,
+        )
+
+
+class ToyTags(_Toy):
+    """Sentences with BIO tags. An example is `(words, marks, tags)`, lists of one length; tags are numbers, or None."""
+
+    WORDS: ClassVar = ["<padding>", "<unknown>", "dogs", "chase", "cats", "and", "quickly", "flee"]
+    TAGS: ClassVar = ["O", "B-A0", "I-A0", "B-A1"]
+
+    def _set_up(self) -> None:
+        self.space = TagSequence(self.TAGS, "bio")
+        self.inputs = WordInputs(self.WORDS, {"predicate": 2})
+
+    def _example(self, generator: torch.Generator) -> Any:
+        length = int(torch.randint(2, 7, (), generator=generator))
+        draw = torch.rand(length, 2, generator=generator)
+        words = [self.WORDS[2 + int(u * (len(self.WORDS) - 2))] for u in draw[:, 0]]
+        marks = [int(i == length // 2) for i in range(length)]
+        return words, marks, [int(u * len(self.TAGS)) for u in draw[:, 1]]
+
+    def length(self, example: Any) -> int:
+        return len(example[0])
+
+    def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
+        tokens = max(len(words) for words, _, _ in examples)
+        mask = torch.tensor([[i < len(words) for i in range(tokens)] for words, _, _ in examples])
+        labelled = torch.tensor([tags is not None for _, _, tags in examples])
+        numbers = {word: i for i, word in enumerate(self.WORDS)}
+        inputs = {
+            "words": _padded([[numbers.get(word, 1) for word in words] for words, _, _ in examples], tokens),
+            "predicate": _padded([marks for _, marks, _ in examples], tokens),
+        }
+        for indexer in self.indexers.values():
+            inputs.update(indexer.collate([indexer.index(words) for words, _, _ in examples]))
+        tags = _padded([tags or [] for _, _, tags in examples], tokens)
+        gold = self.space.one_hot(tags.unsqueeze(1), mask & labelled.unsqueeze(1)).float()
+        return Batch(
+            X(inputs, mask, len(examples)),
+            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
+            gold if labelled.any() else None,
+            labelled,
+        )
+
+
+class ToyFeatures(FeatureNetwork):
+    """A small smooth feature network for either toy task."""
+
+    output_dim = 3
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(Config(), task)
+        words = isinstance(task.inputs, WordInputs)
+        self.table = nn.Embedding(len(task.inputs.words), self.output_dim) if words else None
+        self.linear = nn.Linear(self.output_dim if words else task.inputs.size, self.output_dim)
+
+    def forward(self, x: X) -> Tensor:
+        return torch.tanh(self.linear(x.inputs["vector"] if self.table is None else self.table(x.inputs["words"])))
+
+
+def _padded(rows: Sequence[Sequence[int]], tokens: int) -> Tensor:
+    return torch.tensor([[*row, *[0] * (tokens - len(row))] for row in rows])

@@ -1,0 +1,98 @@
+"""Checks of tasks and trainers."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+
+import torch
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+from spen_plugins.testing.comparing import by_length, collate, same, shaped
+from spen_plugins.trainer import Context, Trainer
+
+
+class _Context(Context):
+    """One batch, everything computed once: enough to call a phase's loss without the loop."""
+
+    def __init__(self, model: Model, batch: Batch) -> None:
+        self.model, self.batch = model, batch
+
+    @cached_property
+    def energy(self) -> BoundEnergy:
+        assert self.model.energy is not None
+        return self.model.energy.at(self.batch.x)
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        return self.model.propose(self.batch.x)
+
+
+def check_task(task: Task) -> None:
+    """A loaded task collates, scores and shows its examples, and its facts make the same task again."""
+    name = type(task).__name__
+    examples = list(task.part("train"))[:3]
+    assert examples, f"{name} has no training examples"
+    batch = task.collate(examples, [5, 3, 8][: len(examples)])
+    assert batch.rows.tolist() == [5, 3, 8][: len(examples)], f"{name}.collate doesn't keep the rows it is given"
+    assert batch.gold is not None and batch.labelled.all(), f"{name}'s training examples have no gold"
+    variables = batch.gold.shape[2:]
+    assert len(variables) == task.space.variables, f"{name}'s gold has {len(variables)} variable axes"
+    assert all(want in (None, got) for want, got in zip(task.space.shape, variables, strict=True)), (
+        f"{name}'s gold is {tuple(variables)}, its output space {task.space.shape}"
+    )
+    same(task.space.round(batch.gold, batch.x.mask), batch.gold, f"{name}'s gold is not a discrete output of its space")
+
+    logits = (batch.gold * 2 - 1) * 10
+    proposal, metric = Proposal(task.space, logits, batch.x.mask), task.metric()
+    metric.update(proposal, batch)
+    scores = metric.compute()
+    assert task.selection in scores, f"{name}.selection is {task.selection!r}; the metric has {', '.join(scores)}"
+    predictions = task.predictions(proposal, batch, examples)
+    assert len(predictions) == len(examples), (
+        f"{name}.predictions gives {len(predictions)} for {len(examples)} examples"
+    )
+    json.dumps([predictions, task.protocol(), scores])
+
+    facts = json.loads(json.dumps(task.facts()))
+    again = object.__new__(type(task))
+    again.__dict__.update({key: value for key, value in task.__dict__.items() if key not in ("space", "inputs")})
+    again.restore(facts)
+    assert again.space.shape == task.space.shape, f"{name}.restore makes another output space"
+    assert type(again.inputs) is type(task.inputs), f"{name}.restore makes other inputs"
+    assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
+
+
+def check_trainer(trainer: Trainer, model: Model, task: Task) -> None:
+    """Every stage trains or freezes every parameter exactly once; every phase's loss reaches what it trains."""
+    name = type(trainer).__name__
+    for need in trainer.needs:
+        assert getattr(model, need) is not None, f"{name} needs {need}; give the check a model that has one"
+    model.double().eval()
+    stages = trainer.stages(model, task)
+    assert stages, f"{name} has no stages"
+    assert len({stage.name for stage in stages}) == len(stages), f"{name}: two stages have one name"
+    batch = collate(task, by_length(task, 4))
+    for stage in stages:
+        assert len({phase.name for phase in stage.phases}) == len(stage.phases), f"{name}: two phases have one name"
+        for key, _ in model.named_parameters():
+            owners = [phase.name for phase in stage.phases if _owns(phase.trains, key)]
+            owners += ["frozen"] * _owns(stage.frozen, key)
+            assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'nobody'}"
+        for phase in stage.phases:
+            terms = phase.loss(_Context(model, batch))
+            for term, value in terms.items():
+                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
+            trained = [value for key, value in model.named_parameters() if _owns(phase.trains, key)]
+            total = torch.stack(list(terms.values())).sum()
+            reached = torch.autograd.grad(total, trained, allow_unused=True)
+            assert any(g is not None for g in reached), (
+                f"{name}, phase {phase.name!r}: its loss reaches nothing it trains"
+            )
+
+
+def _owns(prefixes: tuple[str, ...], key: str) -> bool:
+    return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)
