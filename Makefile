@@ -9,8 +9,12 @@ BIN := $(VENV)/bin
 PLUGINS := $(sort $(wildcard plugins/spen-*))
 METADATA := setup.cfg pyproject.toml constraints.txt $(wildcard plugins/spen-*/setup.cfg plugins/spen-*/pyproject.toml)
 EDITABLE := $(foreach plugin,$(PLUGINS),-e ./$(plugin))
-# --use-pep517: older versions of pip fail to build seqeval without it.
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --use-pep517 --constraint constraints.txt
+# Without PIP_USE_PEP517 pip 23.0 fails to build seqeval.
+PIP := PIP_USE_PEP517=1 $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# On Linux, PyPI's torch brings 3 GB of CUDA. Where PyTorch's index of CPU builds can be reached, torch comes from there;
+# for the CUDA build say `make TORCH_INDEX= run`.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+FROM = $$(test "$$(uname -s)" = Linux && test -n "$(TORCH_INDEX)" && $(BIN)/python -c 'import urllib.request; urllib.request.urlopen("$(TORCH_INDEX)/torch/", timeout=5)' >/dev/null 2>&1 && echo --extra-index-url "$(TORCH_INDEX)")
 # Threads of idle processes that spin starve those that work; see OpenMP's OMP_WAIT_POLICY.
 QUIET_THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
@@ -52,12 +56,12 @@ clean:  ## remove .venv and caches; runs stay
 # One call of pip, so that it finds one set of versions for the core and all plugins.
 $(VENV)/installed: $(METADATA) | $(BIN)/python
 	@echo "installing into $(VENV) (once; some minutes)"
-	@$(PIP) -e . $(EDITABLE)
+	@$(PIP) $(FROM) -e . $(EDITABLE)
 	@touch $@
 
 $(VENV)/installed-test: $(METADATA) | $(BIN)/python
 	@echo "installing into $(VENV) (once; some minutes)"
-	@$(PIP) -e '.[test]' $(EDITABLE)
+	@$(PIP) $(FROM) -e '.[test]' $(EDITABLE)
 	@touch $(VENV)/installed $@
 
 $(BIN)/python:
