@@ -1,1 +1,1 @@
-"""Embedded sample corpora: synthetic, made by code, the same at every call."""
+"""Sample corpora made by code: synthetic, deterministic, without files or network."""

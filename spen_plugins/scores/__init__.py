@@ -1,1 +1,1 @@
-"""Scores, each computed in Python from its published definition."""
+"""Scores as the fields define them."""

@@ -1,0 +1,271 @@
+"""Task `multilabel`: vectors in, sets of labels out; Mulan and HMC ARFF files or the embedded sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.arff import Arff, read_arff
+from spen_plugins.readers.items import parse_item
+from spen_plugins.readers.scaling import Scaling
+from spen_plugins.readers.table import Columns, read_label_names
+from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.schema import Config
+from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID, LabelMetric
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import PARTS, Metric, Task, VectorInputs
+
+SHOWN = 10  # labels with their probabilities in a prediction, at least
+
+
+class Example(NamedTuple):
+    """One row: the numbers of its non-zero features, or its scaled vector; and its label numbers, None without gold."""
+
+    features: np.ndarray
+    gold: np.ndarray | None
+
+
+class MultiLabel(Task):
+    """Multi-label classification. Labels: an XML list's, the last n attributes, or the paths of a hierarchical class."""
+
+    selection = "example_f1"
+    space: LabelSet
+    inputs: VectorInputs
+
+    class Config(Config):
+        corpus: Literal["sample"] | None = None
+        """The embedded synthetic corpus; files otherwise."""
+        file: str | None = None
+        """One ARFF file, cut into parts by `split`."""
+        split: str | None = None
+        """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
+        train: str | None = None
+        """ARFF file of the training part, where each part has its own."""
+        validation: str | None = None
+        """ARFF file of the validation part."""
+        test: str | None = None
+        """ARFF file of the test part."""
+        labels: str | None = None
+        """Mulan's XML list of labels; by default the ARFF file's name with .xml, where there is such a file."""
+        label_count: int | None = Field(None, ge=1)
+        """Labels are the last so many attributes."""
+        drop: list[str] = Field(default_factory=list)
+        """Attributes to leave out."""
+        threshold: float | Literal["validation"] = 0.5
+        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 there."""
+        average_precision: bool = False
+        """Also score `map`, micro-averaged average precision."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
+        self._parts: dict[str, list[Example]] = {}
+        self._files: dict[str, str] = {}
+        self._split = ""
+
+    def load(self) -> None:
+        c = self.config
+        given = [n for n in ("corpus", "file", "train") if getattr(c, n) is not None]
+        if len(given) != 1:
+            raise ConfigError(
+                f"task: found {' and '.join(given) or 'no data'}; expected one of corpus='sample', "
+                "file=ARFF with split=JSON, or train= and validation= (and test=) ARFF files"
+            )
+        if c.corpus:
+            self._load_sample()
+        else:
+            self._load_files()
+            self._check_parts()
+
+    def _load_files(self) -> None:
+        c = self.config
+        if c.file and not c.split:
+            raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
+        if c.train and (c.split or not c.validation):
+            raise ConfigError("task: train= goes with validation= (and test=), not with split=")
+        files = [c.file] if c.file else [p for p in (c.train, c.validation, c.test) if p]
+        tables = [self._read(path) for path in files]
+        self._set_columns(Columns.of(tables[0], self._label_names(files[0], tables[0]), c.drop))
+        encoded = [self.columns.encode(table) for table in tables]
+        if c.file:
+            rows = self._read_split(c.split, len(tables[0]))
+            self._split = f"rows of {c.split}"
+            parts = {name: (*encoded[0], rows[name]) for name in PARTS}
+        else:
+            self._split = "files " + ", ".join(files)
+            parts = {n: (x, y, range(len(y))) for n, (x, y) in zip(PARTS, encoded, strict=False)}
+        if not self.inputs.binary:
+            vectors, _, training = parts["train"]
+            self.scaling = Scaling.fit(vectors[list(training)], self.columns.real)
+            for matrix, _ in encoded:
+                self.scaling.apply(matrix)
+        self._parts = {n: [Example(x[i], y[i]) for i in rows] for n, (x, y, rows) in parts.items()}
+
+    def _check_parts(self) -> None:
+        """Something to learn from, and gold wherever scores are computed."""
+        for name, examples in self._parts.items():
+            where = self.config.split or getattr(self.config, name)
+            labelled = sum(example.gold is not None for example in examples)
+            if name != "test" and not labelled:
+                raise DataError(where, None, f"no labelled example in the {name} part", "at least one")
+            if name != "train" and labelled < len(examples):
+                raise DataError(
+                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
+                )
+
+    def _load_sample(self) -> None:
+        from spen_plugins.samples import labels as sample
+
+        words = dict.fromkeys(sample.words(), ("0", "1"))
+        self._set_columns(Columns(words, tuple(sample.labels())))
+        self._parts = {n: list(map(Example, x, y)) for n, (x, y) in sample.make().items()}
+        self._split = "the sample corpus's own (synthetic)"
+
+    def _set_columns(self, columns: Columns) -> None:
+        self.columns, self.scaling = columns, None
+        self.space = LabelSet(list(columns.labels))
+        self.inputs = VectorInputs(len(columns.names), binary=not columns.real.any())
+
+    def _read(self, path: str) -> Arff:
+        where = locate(path)
+        table = read_arff(where)
+        self._files[path] = sha256(where)
+        return table
+
+    def _label_names(self, path: str, table: Arff) -> list[str] | int | None:
+        beside = locate(path).with_suffix(".xml")
+        if self.config.labels:
+            where = locate(self.config.labels)
+        elif self.config.label_count is not None or not beside.exists():
+            return self.config.label_count
+        else:
+            where = beside
+        self._files[self.config.labels or str(Path(path).with_suffix(".xml"))] = sha256(where)
+        return read_label_names(where, table)
+
+    def _read_split(self, path: str, total: int) -> dict[str, list[int]]:
+        where = locate(path)
+        text = "\n".join(read_lines(where))
+        try:
+            split = json.loads(text)
+        except ValueError as error:
+            wanted = '{"train": rows, "validation": rows, "test": rows}'
+            raise DataError(where, None, f"not JSON ({error})", wanted) from None
+        self._files[path] = sha256(where)
+        if isinstance(split, dict) and "valid" in split:
+            split["validation"] = split.pop("valid")
+        if not isinstance(split, dict) or not {"train", "validation"} <= set(split) <= set(PARTS):
+            found = ", ".join(split) if isinstance(split, dict) else type(split).__name__
+            raise DataError(where, None, found, "the parts train, validation (or valid) and test")
+        seen: dict[int, str] = {}
+        for name, rows in split.items():
+            for row in rows:
+                if type(row) is not int or not 0 <= row < total:
+                    raise DataError(where, None, f"row {row!r} in {name}", f"numbers from 0 to {total - 1}")
+                if row in seen:
+                    raise DataError(where, None, f"row {row} in {seen[row]} and in {name}", "each row once")
+                seen[row] = name
+        return {name: split.get(name, []) for name in PARTS}
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts.get(name, [])
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> Batch:
+        size = len(examples)
+        if self.inputs.binary:
+            lengths = [len(example.features) for example in examples]
+            indices = np.concatenate([example.features for example in examples]).astype(np.int64)
+            offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
+            inputs = {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
+        else:
+            inputs = {"vector": torch.from_numpy(np.stack([example.features for example in examples]))}
+        labelled = np.array([example.gold is not None for example in examples])
+        gold = None
+        if labelled.any():
+            sets = [np.empty(0, np.int32) if example.gold is None else example.gold for example in examples]
+            dense = np.zeros((size, 1, len(self.space.labels)), dtype=np.float32)
+            dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
+            gold = torch.from_numpy(dense)
+        numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return Batch(X(inputs, None, size), numbers, gold, torch.from_numpy(labelled))
+
+    def metric(self) -> LabelMetric:
+        return LabelMetric(self.threshold, self.config.average_precision)
+
+    def choose_decision(self, metric: Metric) -> None:
+        if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
+            self.threshold = metric.fit_threshold()
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
+        p = proposal.y[:, 0].detach().float().cpu()
+        decided = (p > self.threshold).sum(1)
+        count = min(max(SHOWN, int(decided.max())), p.shape[1])
+        value, label = p.topk(count, dim=1)
+        names = self.space.labels
+        return [
+            {
+                "labels": [names[i] for i in order[:n]],
+                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
+            }
+            for order, values, n in zip(label.tolist(), value.tolist(), decided.tolist(), strict=True)
+        ]
+
+    def read(self, path: str) -> Sequence[Example]:
+        table = read_arff(locate(path))
+        features, gold = self.columns.encode(table)
+        if self.scaling:
+            self.scaling.apply(features)
+        return [Example(features[i], gold[i]) for i in range(len(table))]
+
+    def parse(self, item: Any) -> Example:
+        """One example from a Python or JSON value, features as they stand in a data file (not scaled).
+
+        `{"vector": [0, 1, ...]}`: every feature in order; or `{"features": {"age": 3.5, "colour": "red"}}`: by name,
+        what is left out being 0 (missing, for a real number); or `{"features": ["word", ...]}`: the names of those that are 1.
+        `"labels": ["a", "b"]` beside it is gold.
+        """
+        vector, gold = parse_item(self.columns, item)
+        if self.inputs.binary:
+            return Example(np.flatnonzero(vector).astype(np.int32), gold)
+        if self.scaling:
+            self.scaling.apply(vector[None])
+        return Example(vector, gold)
+
+    def facts(self) -> dict[str, Any]:
+        c = self.columns
+        return {
+            "labels": list(c.labels),
+            "classes": c.classes,
+            "features": [[name, list(values)] for name, values in c.features.items()],
+            "drop": list(c.drop),
+            "scaling": None if self.scaling is None else self.scaling.facts(),
+            "threshold": self.threshold,
+            "split": self._split,
+        }
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        features = {name: tuple(values) for name, values in facts["features"]}
+        self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"])))
+        self.scaling = None if facts["scaling"] is None else Scaling.restore(facts["scaling"], self.columns.real)
+        self.threshold, self._split = facts["threshold"], facts["split"]
+
+    def protocol(self) -> dict[str, Any]:
+        fitted = self.config.threshold == "validation"
+        policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
+        more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+
+    def checksums(self) -> dict[str, str]:
+        return dict(self._files)

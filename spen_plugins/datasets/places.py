@@ -1,0 +1,41 @@
+"""Where data files lie: `data:` paths, below `$SPEN_DATA` or in the user's cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+
+PREFIX = "data:"
+
+
+def cache_folder() -> Path:
+    """Where `spen data get` puts what it downloads: `$XDG_CACHE_HOME/spen_plugins`, by default below `~/.cache`."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "spen_plugins"
+
+
+def locate(path: str) -> Path:
+    """A path of a config -> a file: `data:multilabel/bibtex/bibtex.arff` below `$SPEN_DATA`, else below the cache.
+
+    Other paths pass through unchanged, whether there is such a file or not.
+
+    Raises:
+        DataError: a `data:` path that is in neither place; the message says which command gets it.
+    """
+    if not path.startswith(PREFIX):
+        return Path(path)
+    relative = path.removeprefix(PREFIX)
+    given = os.environ.get("SPEN_DATA")
+    roots = ([Path(given).expanduser()] if given else []) + [cache_folder()]
+    for root in roots:
+        if (root / relative).exists():
+            return root / relative
+    from spen_plugins.datasets.catalogue import CATALOGUE
+
+    name = next((d.name for d in CATALOGUE.values() if relative in d.paths), None)
+    looked = " nor ".join(str(root) for root in roots)
+    get = f"`spen data get {name}` gets it" if name else f"data sets are {', '.join(CATALOGUE)}"
+    note = "" if given else ", or $SPEN_DATA set to a folder that has it"
+    raise DataError(path, None, f"no {relative} below {looked}", f"the file in one of them: {get}{note}")

@@ -1,0 +1,121 @@
+"""ARFF as Mulan and Clus write it: dense and sparse rows, nominal and numeric attributes, a hierarchical class.
+
+Weka's format (`@relation`, `@attribute`, `@data`, `%` comments, quoted names, `?` for missing, `{index value, ...}`
+for sparse rows, where what is left out is 0 or the first nominal value), and Clus' attribute type `hierarchical`
+(Vens et al. 2008): the class paths, `01/01/03` below `01/01`, and in a row those of the example joined with `@`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import DataError, did_you_mean
+from spen_plugins.readers.arff_rows import MISSING, Arff, Attribute, read_dense, read_sparse, split_cells, unquote
+from spen_plugins.readers.text import read_lines, shorten
+
+_NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_NAME})\s*(.*)", re.IGNORECASE)
+
+
+def read_arff(path: Any) -> Arff:
+    """Read a file.
+
+    Raises:
+        DataError: with the line, what stands there and what should.
+    """
+    lines = read_lines(path)
+    attributes, start = _header(str(path), lines)
+    rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
+    if not rows:
+        raise DataError(path, len(lines), "no rows after @data", "at least one")
+    table = Arff(str(path), attributes, [n for n, _ in rows])
+    if rows[0][1][0] == "{":
+        read_sparse(table, rows)
+    else:
+        read_dense(table, rows)
+    return table
+
+
+def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
+    """The attributes, and how many lines the header has, `@data` included."""
+    attributes: list[Attribute] = []
+    seen: dict[str, int] = {}
+    for n, line in enumerate(lines, 1):
+        text = line.strip()
+        word = text.split(None, 1)[0].lower() if text else ""
+        if not text or text[0] == "%" or word == "@relation":
+            continue
+        if word == "@data":
+            if not attributes:
+                raise DataError(path, n, "@data before any @attribute", "@attribute NAME TYPE lines first")
+            return attributes, n
+        match = _ATTRIBUTE.fullmatch(text)
+        if match is None:
+            raise DataError(path, n, shorten(text), "@relation, @attribute NAME TYPE, @data or a % comment")
+        attribute = _attribute(path, n, unquote(match[1]), match[2])
+        seen[attribute.name] = seen.get(attribute.name, 0) + 1
+        if seen[attribute.name] > 1:  # Clus' expr_FUN has one; the copies are told apart by number
+            attribute = replace(attribute, name=f"{attribute.name} ({seen[attribute.name]})")
+        attributes.append(attribute)
+    raise DataError(path, len(lines), "the end of the file", "an @data line")
+
+
+def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:
+    word = kind.split(None, 1)[0].lower() if kind else ""
+    if kind.startswith("{"):
+        if not kind.endswith("}"):
+            raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", "a closing }")
+        values = split_cells(kind[1:-1])
+        if "" in values or len(set(values)) < len(values):
+            raise DataError(path, line, f"{shorten(kind)} for attribute {name!r}", "different values between commas")
+        return Attribute(name, "nominal", tuple(values), line)
+    if word in ("numeric", "real", "integer"):
+        return Attribute(name, "numeric", (), line)
+    if word in ("string", "date"):
+        return Attribute(name, "text", (), line)
+    if word == "hierarchical":
+        return Attribute(name, "hierarchical", _with_ancestors(split_cells(kind[len(word) :])), line)
+    raise DataError(
+        path,
+        line,
+        f"{shorten(kind)} as the type of attribute {name!r}",
+        "numeric, {values}, string, date or hierarchical",
+    )
+
+
+def _with_ancestors(paths: list[str]) -> tuple[str, ...]:
+    """The paths in their order, each behind those of its ancestors that the header leaves out."""
+    given = set(paths)
+    return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in given))
+
+
+def ancestry(path: str) -> list[str]:
+    """`"01/01/03"` -> `["01", "01/01", "01/01/03"]`."""
+    parts = path.split("/")
+    return ["/".join(parts[: i + 1]) for i in range(len(parts))]
+
+
+def class_sets(table: Arff) -> list[np.ndarray | None]:
+    """The classes of each row with all their ancestors, as sorted places in the header's list; None where missing.
+
+    Raises:
+        DataError: a path the header doesn't have.
+    """
+    values = next(a for a in table.attributes if a.kind == "hierarchical").values
+    place = {value: i for i, value in enumerate(values)}
+    sets: list[np.ndarray | None] = []
+    for line, cell in zip(table.line, table.paths, strict=True):
+        if cell == MISSING:
+            sets.append(None)
+            continue
+        names = [name.strip() for name in cell.split("@")] if cell else []
+        for name in names:
+            if name not in place:
+                near = did_you_mean(name, values)
+                raise DataError(table.path, line, f"class {shorten(name)}", f"a path of the header's hierarchy.{near}")
+        sets.append(np.array(sorted({place[a] for name in names for a in ancestry(name)}), dtype=np.int32))
+    return sets

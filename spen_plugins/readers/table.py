@@ -1,0 +1,237 @@
+"""From ARFF columns to features and labels: one-hot nominals, sparse binaries, scaled reals."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.arff import Arff, Attribute, class_sets
+from spen_plugins.readers.text import read_lines
+
+_TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
+
+
+def positive(values: Sequence[str]) -> int | None:
+    """Place of the "true" value among the two of a yes-no attribute; None for any other nominal."""
+    true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
+    return None if true is None else [value.lower() for value in values].index(true)
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Lists of numbers of different lengths: row i is `value[start[i]:start[i + 1]]`."""
+
+    start: np.ndarray
+    value: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def __getitem__(self, i: int) -> np.ndarray:
+        return self.value[self.start[i] : self.start[i + 1]]
+
+    @classmethod
+    def of(cls, hit: np.ndarray) -> Ragged:
+        """Where a boolean `(rows, columns)` matrix is true."""
+        start = np.concatenate([[0], np.count_nonzero(hit, axis=1).cumsum()])
+        return cls(start, np.nonzero(hit)[1].astype(np.int32))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which attributes are features, and how each becomes numbers; and which are labels.
+
+    Args:
+        features: the features' attributes, by name: `()` for a real number, else the nominal's values.
+        labels: label names, in the order of the output.
+        classes: name of the hierarchical attribute, where labels are its paths.
+        drop: attributes that are neither.
+    """
+
+    features: Mapping[str, tuple[str, ...]]
+    labels: tuple[str, ...]
+    classes: str | None = None
+    drop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: Arff, labels: Sequence[str] | int | None, drop: Sequence[str]) -> Columns:
+        """From a header; labels by name, or the last n attributes, or None where an attribute is hierarchical."""
+        names = [a.name for a in table.attributes]
+        for name in drop:
+            if name not in names:
+                near = did_you_mean(name, names)
+                raise ConfigError(f"task.drop: {table.path} has no attribute {name!r}.{near}")
+        hierarchical = [a for a in table.attributes if a.kind == "hierarchical"]
+        if hierarchical:
+            taken, classes = hierarchical[0].values, hierarchical[0].name
+        elif labels is None:
+            raise ConfigError(
+                f"{table.path}: which attributes are labels? Give the XML list (task.labels), "
+                "or how many of the last ones (task.label_count)"
+            )
+        elif isinstance(labels, int):
+            if not 0 < labels < len(names):
+                raise ConfigError(f"task.label_count: found {labels}; {table.path} has {len(names)} attributes")
+            taken, classes = tuple(names[-labels:]), None
+        else:
+            wanted = set(labels)
+            taken, classes = tuple(name for name in names if name in wanted), None
+        not_features = {*drop, *taken, classes}
+        features = {a.name: a.values for a in table.attributes if a.name not in not_features}
+        for a in table.attributes:
+            if a.name in features and a.kind in ("text", "hierarchical"):
+                raise DataError(
+                    table.path, a.line, f"attribute {a.name!r} of type {a.kind}",
+                    "numeric or nominal features; name it in task.drop to leave it out",
+                )  # fmt: skip
+        if not features:
+            raise DataError(table.path, None, "no attribute that is not a label", "features")
+        return cls(features, taken, classes, tuple(drop))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the numbers an example is made of: `colour` or, one-hot, `colour=red`."""
+        return [n for name, values in self.features.items() for n in _feature_names(name, values)]
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Attribute -> the place of its first number."""
+        widths = [len(_feature_names(name, values)) for name, values in self.features.items()]
+        return dict(zip(self.features, np.cumsum([0, *widths[:-1]]).tolist(), strict=True))
+
+    @cached_property
+    def real(self) -> np.ndarray:
+        """Which of them are real numbers, boolean `(size,)`; the others are 0 or 1."""
+        return np.array([not values for values in self.features.values() for _ in _feature_names("", values)])
+
+    def encode(self, table: Arff) -> tuple[Ragged | np.ndarray, list[np.ndarray | None]]:
+        """Features and gold label numbers of each row (None where there is no gold).
+
+        Features are the non-zero ones' numbers where all are binary, else `(rows, size)` float32 with NaN where a real
+        value is missing. A missing nominal value is zero in all its columns.
+        """
+        where = {a.name: i for i, a in enumerate(table.attributes)}
+        known = {*self.features, *self.labels, *self.drop, self.classes}
+        for a in table.attributes:
+            if a.name not in known:
+                near = did_you_mean(a.name, [n for n in known if n])
+                raise DataError(table.path, a.line, f"attribute {a.name!r}", f"attributes of the training file.{near}")
+        for name, values in self.features.items():
+            if name not in where:
+                raise DataError(table.path, None, f"no attribute {name!r}", "all features of the training file")
+            a = table.attributes[where[name]]
+            if set(a.values) != set(values) or (a.kind == "numeric") != (not values):
+                found = "{" + ", ".join(a.values) + "}" if a.values else a.kind
+                wanted = "{" + ", ".join(values) + "}" if values else "numeric"
+                raise DataError(table.path, a.line, f"attribute {name!r} of type {found}", f"{wanted}, as in training")
+        return self._features(table, where), self._gold(table, where)
+
+    def _features(self, table: Arff, where: Mapping[str, int]) -> Ragged | np.ndarray:
+        attributes = [table.attributes[where[name]] for name in self.features]
+        true = [positive(a.values) for a in attributes]
+        if table.dense is None and all(t == 1 for t in true):  # sparse zeros are "no": keep what is written
+            return _picked(table, [where[name] for name in self.features])
+        filled = table.filled()
+        matrix = np.empty((len(table), len(self.names)), dtype=np.float32)
+        for a, t, values in zip(attributes, true, self.features.values(), strict=True):
+            codes, at = filled[:, where[a.name]], self.places[a.name]
+            if not values:
+                matrix[:, at] = codes
+            elif t is not None:
+                matrix[:, at] = codes == t
+            else:
+                for i, value in enumerate(values):
+                    matrix[:, at + i] = codes == a.values.index(value)
+        return matrix if self.real.any() else Ragged.of(matrix != 0)
+
+    def _gold(self, table: Arff, where: Mapping[str, int]) -> list[np.ndarray | None]:
+        if self.classes is not None:
+            if self.classes not in where:
+                return [None] * len(table)
+            a = table.attributes[where[self.classes]]
+            place = {label: i for i, label in enumerate(self.labels)}
+            for value in a.values:
+                if value not in place:
+                    near = did_you_mean(value, self.labels)
+                    raise DataError(table.path, a.line, f"class {value!r}", f"the training file's hierarchy.{near}")
+            moved = np.array([place[value] for value in a.values], dtype=np.int32)
+            return [None if row is None else np.sort(moved[row]) for row in class_sets(table)]
+        there = [label for label in self.labels if label in where]
+        if not there:
+            return [None] * len(table)
+        if len(there) < len(self.labels):
+            absent = next(label for label in self.labels if label not in where)
+            raise DataError(table.path, None, f"no label {absent!r} beside others", "all labels, or none of them")
+        attributes = [table.attributes[where[label]] for label in self.labels]
+        true = [1 if a.kind == "numeric" else positive(a.values) for a in attributes]
+        for a, t in zip(attributes, true, strict=True):
+            if t is None:
+                raise DataError(table.path, a.line, f"{{{', '.join(a.values)}}} for label {a.name!r}", "{0, 1}")
+        columns = [where[label] for label in self.labels]
+        if table.dense is None and all(t == 1 for t in true) and _only_0_and_1(table, columns):
+            return list(_picked(table, columns))
+        codes = table.filled()[:, columns]
+        return _gold_rows(table, codes, attributes, np.array(true, dtype=np.float32))
+
+
+def _feature_names(name: str, values: Sequence[str]) -> list[str]:
+    return [name] if not values or positive(values) is not None else [f"{name}={value}" for value in values]
+
+
+def _picked(table: Arff, columns: Sequence[int]) -> Ragged:
+    """Which of some columns are 1 in each row of a sparse table, numbered by their place in `columns`, in order."""
+    place = np.full(len(table.attributes), -1, dtype=np.int32)
+    place[list(columns)] = np.arange(len(columns))
+    row = np.repeat(np.arange(len(table)), np.diff(table.start))
+    keep = (place[table.column] >= 0) & (table.code == 1)
+    row, value = row[keep], place[table.column[keep]]
+    order = np.lexsort((value, row))
+    start = np.concatenate([[0], np.bincount(row, minlength=len(table)).cumsum()])
+    return Ragged(start, value[order])
+
+
+def _only_0_and_1(table: Arff, columns: Sequence[int]) -> bool:
+    ours = np.zeros(len(table.attributes), dtype=bool)
+    ours[list(columns)] = True
+    return bool(np.isin(table.code[ours[table.column]], (0, 1)).all())
+
+
+def _gold_rows(
+    table: Arff, codes: np.ndarray, attributes: list[Attribute], true: np.ndarray
+) -> list[np.ndarray | None]:
+    """Label numbers from codes `(rows, labels)`; a row whose labels are all missing has no gold."""
+    missing = np.isnan(codes)
+    bad = ~missing & ~np.isin(codes, (0, 1))
+    half = missing & ~missing.all(1, keepdims=True)
+    if bad.any() or half.any():
+        row, label = np.argwhere(bad | half)[0]
+        found = "?" if half[row, label] else f"{codes[row, label]:g}"
+        wanted = "0 or 1 (or ? for all labels of a row)"
+        raise DataError(table.path, table.line[row], f"{found} for label {attributes[label].name!r}", wanted)
+    gold, absent = Ragged.of(codes == true), missing.all(1)
+    return [None if absent[i] else gold[i] for i in range(len(gold))]
+
+
+def read_label_names(path: str | Path, table: Arff) -> list[str]:
+    """Label names of Mulan's XML list; each must be an attribute of the table."""
+    text = "\n".join(read_lines(path))
+    try:
+        root = ElementTree.fromstring(text.encode())
+    except ElementTree.ParseError as error:
+        raise DataError(path, error.position[0], f"{error.msg}", "an XML list of <label name='...'>") from None
+    names: list[Any] = [e.get("name") for e in root.iter() if e.tag.rpartition("}")[2] == "label"]
+    known = {a.name for a in table.attributes}
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name or "", known)
+            raise DataError(path, None, f"label {name!r}", f"names of attributes of {table.path}.{near}")
+    if not names:
+        raise DataError(path, None, "no label", "<label name='...'> elements")
+    return names
