@@ -145,6 +145,7 @@ class Loop:
         self.active = [
             Player(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator)
             for phase in stage.phases
+            if owned[phase.name]  # an energy without parameters is fixed: nobody moves in its phase
         ]
         for player in self.active:
             if state is not None and player.phase.name in state["players"]:
