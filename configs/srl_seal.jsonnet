@@ -13,7 +13,7 @@ function(
   data='sample',  // sample, ewt, files, or a training file of your own
   encoder='bilstm',  // bilstm, or the name or folder of a Hugging Face model
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
-  energy='self_attention',  // local, linear_chain, self_attention
+  energy='self_attention',  // local, linear_chain, self_attention, or a table {type: …} of any other
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   samples=null,  // K of nce, ranking and regression_s
   std=null,  // deviation of regression_s's noise

@@ -25,7 +25,7 @@ local energies = {
 {
   data:: {
     sample: { corpus: 'sample' },
-    ewt: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
+    ewt: { train: ewt('train'), validation: ewt('dev'), test: ewt('test'), min_count: 2 },
     // Your own files, named by task.train=… task.validation=… task.test=…
     files: {},
   },
@@ -34,7 +34,8 @@ local energies = {
   task(data)::
     { type: 'srl' } + (if choose.is_path(data) then { train: data } else choose.from($.data, data, 'data')),
 
-  energy(name):: choose.from(energies, name, 'energy'),
+  // An energy's name, or a table {type: …} of any other.
+  energy(name):: if std.isObject(name) then name else choose.from(energies, name, 'energy'),
 
   // `bilstm`, or the name or folder of a Hugging Face model.
   features(encoder, small)::
