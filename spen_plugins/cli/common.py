@@ -1,0 +1,74 @@
+"""What the commands share: errors in words with their exit status, JSON lines, plain columns."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from spen_plugins.errors import SpenError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INTERRUPTED = 130
+
+
+def app(help_text: str) -> typer.Typer:
+    """An application; a mistake of ours shows its traceback as Python prints it."""
+    settings = {"help_option_names": ["-h", "--help"]}
+    return typer.Typer(help=help_text, pretty_exceptions_enable=False, add_completion=False, context_settings=settings)
+
+
+def guarded(command: F) -> F:
+    """The command with a user's errors as one message on stderr and their exit status (1, 2 or 130)."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except SpenError as error:
+            typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
+            typer.echo(str(error), err=True)
+            raise typer.Exit(error.exit_status) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def show_version(wanted: bool) -> None:
+    """Callback of `--version`."""
+    if wanted:
+        from spen_plugins import __version__
+
+        typer.echo(f"spen-plugins {__version__}")
+        raise typer.Exit
+
+
+def write_lines(values: Iterable[Any], out: Path | None) -> None:
+    """JSON values, one a line, to a file (whole or not at all) or to the standard output as they come."""
+    lines = (json.dumps(value, ensure_ascii=False) for value in values)
+    if out is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    temporary = out.with_name(out.name + ".partial")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+        temporary.replace(out)
+    except OSError as error:
+        raise SpenError(f"{out} can't be written: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Rows as aligned lines; the last column is not padded."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return [indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,54 @@
+"""`spen data`: data sets by name, and splits of a user's own file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli.common import app as make_app
+from spen_plugins.cli.common import columns, guarded
+
+app = make_app("Fetch data sets, and split files of your own.")
+
+Name = Annotated[str, typer.Argument(help="A name that `spen data list` knows.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take the licence as read; don't ask.")]
+File = Annotated[Path, typer.Argument(help="An .arff file.", show_default=False)]
+Out = Annotated[Path | None, typer.Option(help="The split file; beside FILE by default.")]
+Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
+LabelCount = Annotated[int | None, typer.Option(help="The last so many attributes are labels.")]
+Labels = Annotated[Path | None, typer.Option(help="The XML list of labels; FILE's stem + .xml by default.")]
+
+
+@app.callback(no_args_is_help=True)
+def data() -> None:
+    """Fetch data sets, and split files of your own."""
+
+
+@app.command()
+@guarded
+def get(name: Name, yes: Yes = False) -> None:
+    """Download a data set from its origin, check it, and put it where configs find it."""
+    from spen_plugins import datasets
+
+    typer.echo(str(datasets.get(name, yes, lambda question: typer.confirm(question, err=True))))
+
+
+@app.command("list")
+@guarded
+def list_data() -> None:
+    """List the data sets that can be fetched."""
+    from spen_plugins import datasets
+
+    rows = [[entry.name, entry.licence, entry.about] for entry in datasets.catalogue()]
+    typer.echo("\n".join(columns(rows)))
+
+
+@app.command()
+@guarded
+def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount = None, labels: Labels = None) -> None:
+    """Split a multi-label file into training, validation and test rows, stratified by labels."""
+    from spen_plugins import datasets
+
+    typer.echo(str(datasets.split_file(file, out, seed, label_count, labels)))

@@ -1,0 +1,37 @@
+"""`spen`: what one does with plugins, runs and data besides training."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli import data, plugins, runs
+from spen_plugins.cli.common import app as make_app
+from spen_plugins.cli.common import show_version
+
+app = make_app("Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.")
+
+Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
+
+
+@app.callback(no_args_is_help=True)
+def spen(version: Version = False) -> None:
+    """Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains."""
+
+
+app.command()(runs.predict)
+app.command()(runs.evaluate)
+app.command()(runs.score)
+app.command("plugins")(plugins.list_plugins)
+app.command()(plugins.describe)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Entry point of `spen`."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`spen plugins` and `spen describe`: what is installed, and what a config may say about it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spen_plugins.cli.common import columns, guarded
+
+if TYPE_CHECKING:
+    from spen_plugins.registry import Registry
+
+BAD = ("broken", "refused")
+
+Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it names.")]
+Kind = Annotated[str, typer.Argument(show_default=False, help="A key of a config: energy, energy_loss, trainer, …")]
+Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind; all are listed without.")]
+
+
+@guarded
+def list_plugins(check: Check = False) -> None:
+    """List the plugins found; with --check, import them all and say what is wrong (exit status 2)."""
+    from spen_plugins.registry import Registry
+
+    registry = Registry()
+    found = registry.check() if check else registry.plugins()
+    for plugin, line in zip(
+        found, columns([[p.name, p.status, f"{p.distribution} {p.version}", p.entry] for p in found]), strict=True
+    ):
+        typer.echo(line)
+        for error in (plugin.error or "").splitlines():
+            typer.echo(f"    {error}")
+    if any(plugin.status in BAD for plugin in found):
+        raise typer.Exit(2)
+
+
+@guarded
+def describe(kind: Kind, type_name: Type = None) -> None:
+    """Say what a type is and which keys it takes."""
+    from spen_plugins.registry import Registry
+
+    registry = Registry()
+    if type_name is None:
+        typer.echo("\n".join(_listing(registry, kind)))
+        for plugin in registry.plugins():
+            if plugin.status in BAD:
+                typer.echo(f"note: {plugin.error}", err=True)
+    else:
+        typer.echo("\n".join(_description(registry, kind, type_name)))
+
+
+def _listing(registry: Registry, kind: str) -> list[str]:
+    """One line a type: its name and the first line of its class's docstring."""
+    from spen_plugins.errors import PluginError
+
+    rows = []
+    for name in registry.names(kind):
+        try:
+            text = (registry.resolve(kind, name).__doc__ or "").strip().partition("\n")[0]
+        except PluginError as error:
+            text = f"broken: {error}"
+        rows.append([name, text])
+    return columns(rows) or [f"no {kind} is installed"]
+
+
+def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
+    from spen_plugins.fields import fields
+
+    cls = registry.resolve(kind, type_name)
+    plugin = registry.plugin(type_name)
+    lines = [f"{kind} {type_name}", ""]
+    if cls.__doc__:
+        lines += [*inspect.cleandoc(cls.__doc__).splitlines(), ""]
+    lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
+    lines += _facts(kind, cls)
+    rows = [
+        (f, [f.name, f.type, "required" if f.default is None else f"= {f.default}"])
+        for f in _leaves(fields(cls.Config, nested=True))
+    ]
+    lines += ["", "fields:" if rows else "fields: none"]
+    for (field, _), line in zip(rows, columns([row for _, row in rows], "  "), strict=True):
+        lines += [line, *(f"      {text}" for text in field.doc.splitlines())]
+    return lines
+
+
+def _leaves(fields: object) -> list:
+    """Fields, without the JSON default of those whose own fields follow."""
+    from dataclasses import replace
+
+    found = list(fields)  # type: ignore[call-overload]
+    parents = {f.name.rpartition(".")[0] for f in found}
+    return [replace(f, default="{…}") if f.name in parents and f.default not in (None, "null") else f for f in found]
+
+
+def _facts(kind: str, cls: type) -> list[str]:
+    """What a config needs beside the type's own keys."""
+    lines = []
+    if getattr(cls, "uses_features", False):
+        lines.append("features: takes a feature network, the config's 'features' or its own")
+    if getattr(cls, "uses_energy", False):
+        lines.append("energy: predicts with the energy")
+    if getattr(cls, "needs", ()):
+        lines.append(f"needs: {', '.join(cls.needs)}")
+    if kind == "task" and hasattr(cls, "selection"):
+        lines.append(f"selects by: {cls.selection}")
+    return lines
