@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
@@ -165,3 +166,124 @@ def test_toys(toy):
 def test_nothing_is_left_out():
     """Every plugin of this environment can be imported, or the tests above would leave it out in silence."""
     assert [plugin.error for plugin in REGISTRY.check() if plugin.error] == []
+
+
+class SumOfLabels(sp.Energy):
+    """A sound energy; the broken ones below differ from it in one line."""
+
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.weight = torch.nn.Parameter(torch.randn(task.space.shape[-1]))
+
+    def forward(self, features, y):
+        y = y * self.weight
+        return -y.tanh().sum(-1) if y.dim() == 3 else -(y.tanh().sum(-1) * features.unsqueeze(1)).sum(-1)
+
+
+class SeesOtherSamples(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y) - y.mean((1, 2), keepdim=False).unsqueeze(1)
+
+
+class SeesOtherExamples(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y) - y.mean((0, 2))
+
+
+class SeesItsPlace(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y) + torch.arange(y.shape[0]).unsqueeze(1)
+
+
+class AveragesOverPadding(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y) / y.shape[2]
+
+
+class NoGradient(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y.detach()) + 0 * y.flatten(2).sum(-1)
+
+
+class TransposesResult(SumOfLabels):
+    def forward(self, features, y):
+        return super().forward(features, y).T
+
+
+class TwoNamesForOneTensor(SumOfLabels):
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.alias = self.weight
+
+
+def test_a_sound_energy_passes():
+    for toy in PLAIN:
+        task = TOYS[toy]()
+        check_energy(SumOfLabels(sp.Config(), task), task)
+
+
+@pytest.mark.parametrize(
+    ("broken", "toy", "says"),
+    [
+        (SeesOtherSamples, "labels", "depends on other outputs"),
+        (SeesOtherExamples, "labels", "neighbours"),
+        (SeesItsPlace, "labels", "permuting"),
+        (AveragesOverPadding, "tags", "padding"),
+        (NoGradient, "labels", "gradient in y|Jacobian mismatch"),
+        (TransposesResult, "labels", "expected"),
+        (TwoNamesForOneTensor, "labels", "can't be stored"),
+    ],
+)
+def test_the_checks_find_a_broken_energy(broken, toy, says):
+    task = TOYS[toy]()
+    with pytest.raises(Exception, match=says):
+        check_energy(broken(sp.Config(), task), task)
+
+
+class BatchMean(sp.EnergyLoss):
+    def forward(self, energy, batch, proposal):
+        return energy(proposal.y).mean().expand(len(batch))
+
+
+class IgnoresLabelled(sp.EnergyLoss):
+    def forward(self, energy, batch, proposal):
+        return energy(proposal.y)[:, 0]
+
+
+class StopsAtTheNet(sp.EnergyLoss):
+    def forward(self, energy, batch, proposal):
+        return energy(proposal.y)[:, 0] * batch.labelled * (batch.gold is not None)
+
+    def net_term(self, energy, batch, proposal):
+        return energy(proposal.y.detach())[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (BatchMean, "of one example depends on the net's output for another"),
+        (IgnoresLabelled, "not 0 in rows without gold"),
+        (StopsAtTheNet, "no gradient to the net"),
+    ],
+)
+def test_the_checks_find_a_broken_loss(broken, says):
+    task = ToyLabels()
+    with pytest.raises(AssertionError, match=says):
+        check_energy_loss(broken(sp.Config(), task), some_energy(task), independent(task), task)
+
+
+class TrainsTwice(sp.Trainer):
+    def stages(self, model, task):
+        phases = tuple(
+            sp.Phase(
+                name, ("inference_net",), lambda c: {"x": c.proposal.logits.flatten(1).sum(1)}, sp.OptimizerConfig()
+            )
+            for name in ("one", "two")
+        )
+        return [sp.Stage("twice", phases, 1)]
+
+
+def test_the_checks_find_a_broken_trainer():
+    task = ToyLabels()
+    with pytest.raises(AssertionError, match=r"inference_net\.\S+ belongs to \['one', 'two'\]"):
+        check_trainer(TrainsTwice(sp.TrainerConfig()), Model(independent(task), None, None), task)

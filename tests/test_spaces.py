@@ -1,0 +1,172 @@
+"""Output spaces against enumeration and closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from spen_plugins.spaces import LabelSet, TagSequence
+
+LABELS = LabelSet(["a", "b", "c"])
+TAGS = TagSequence(["x", "y"])
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    torch.manual_seed(0)
+
+
+def every_label_set(n: int = 3) -> torch.Tensor:
+    """All label sets, `(1, 2^n, n)`."""
+    return torch.tensor(list(itertools.product([0.0, 1.0], repeat=n)), dtype=torch.float64).unsqueeze(0)
+
+
+def every_sequence(tokens: int, tags: int = 2) -> torch.Tensor:
+    """All tag sequences one-hot, `(1, tags^tokens, tokens, tags)`."""
+    numbers = torch.tensor(list(itertools.product(range(tags), repeat=tokens)))
+    return torch.nn.functional.one_hot(numbers, tags).double().unsqueeze(0)
+
+
+def test_label_probabilities_are_products_and_sum_to_one():
+    logits = torch.randn(1, 1, 3, dtype=torch.float64)
+    y, p = every_label_set(), logits.sigmoid()
+    wanted = torch.where(y > 0, p, 1 - p).prod(-1).log()
+    torch.testing.assert_close(LABELS.log_prob(logits, y), wanted)
+    assert LABELS.log_prob(logits, y).exp().sum().item() == pytest.approx(1)
+
+
+def test_extreme_logits_have_finite_log_probabilities():
+    logits = torch.tensor([[[800.0, -800.0, 0.0]]], requires_grad=True)
+    value = LABELS.log_prob(logits, torch.tensor([[[0.0, 1.0, 1.0]]]))
+    value.sum().backward()
+    assert value.item() == pytest.approx(-1600 - math.log(2))
+    assert torch.isfinite(logits.grad).all()
+
+
+def test_tag_probabilities_are_products_and_leave_padding_out():
+    logits = torch.randn(1, 1, 4, 2, dtype=torch.float64)
+    mask = torch.tensor([[True, True, True, False]])
+    y = torch.cat([every_sequence(3), torch.zeros(1, 8, 1, 2, dtype=torch.float64)], 2)
+    p = logits.softmax(-1)[:, :, :3]
+    wanted = (y[:, :, :3] * p).sum(-1).prod(-1).log()
+    torch.testing.assert_close(TAGS.log_prob(logits, y, mask), wanted)
+    assert TAGS.log_prob(logits, y, mask).exp().sum().item() == pytest.approx(1)
+    # Even an output that is not zero on padding, as a step of an optimiser may leave it.
+    y[:, :, 3] = 0.5
+    torch.testing.assert_close(TAGS.log_prob(logits, y, mask), wanted)
+
+
+@pytest.mark.parametrize("space", [LABELS, TAGS])
+def test_many_logits_give_the_log_probability_of_each(space):
+    shape = (3,) if space is LABELS else (4, 2)
+    logits = torch.randn(2, 5, *shape, dtype=torch.float64)
+    y = space.sample(logits[:, :1], 5, None)
+    each = torch.cat([space.log_prob(logits[:, i : i + 1], y[:, i : i + 1], None) for i in range(5)], 1)
+    torch.testing.assert_close(space.log_prob(logits, y, None), each)
+
+
+def test_label_samples_have_the_right_frequencies():
+    logits = torch.tensor([[[-2.0, 0.0, 1.5]]])
+    n = 40_000
+    sets = LABELS.sample(logits, n)[0]
+    numbers = (sets @ torch.tensor([4.0, 2.0, 1.0])).long().bincount(minlength=8)
+    wanted = LABELS.log_prob(logits.double(), every_label_set())[0].exp() * n
+    # χ² with 7 degrees of freedom is above 24.3 once in a thousand.
+    assert ((numbers - wanted).square() / wanted).sum() < 24.3
+
+
+def test_tag_samples_have_the_right_frequencies():
+    logits = torch.tensor([[[[0.0, 1.0], [2.0, -1.0], [0.0, 0.0]]]])
+    n = 40_000
+    tags = TAGS.sample(logits, n, None)[0].argmax(-1)
+    numbers = (tags * torch.tensor([4, 2, 1])).sum(-1).bincount(minlength=8)
+    wanted = TAGS.log_prob(logits.double(), every_sequence(3), None)[0].exp() * n
+    assert ((numbers - wanted).square() / wanted).sum() < 24.3
+
+
+def test_relaxed_label_samples_round_to_the_right_frequencies():
+    logits = torch.tensor([[[-2.0, 0.0, 1.5]]])
+    rounded = LABELS.round(LABELS.rsample(logits, 40_000, temperature=0.3))
+    torch.testing.assert_close(rounded.mean((0, 1)), logits.sigmoid()[0, 0], atol=0.01, rtol=0)
+
+
+def test_relaxed_tag_samples_round_to_the_right_frequencies():
+    logits = torch.tensor([[[[0.0, 1.0], [2.0, -1.0]]]])
+    rounded = TAGS.round(TAGS.rsample(logits, 40_000, None, temperature=0.3), None)
+    torch.testing.assert_close(rounded.mean((0, 1)), logits.softmax(-1)[0, 0], atol=0.01, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("y", "gold", "f1"),
+    [
+        ([1, 1, 0], [1, 0, 0], 2 / 3),
+        ([1, 0, 0], [0, 1, 0], 0),
+        ([0, 0, 0], [0, 0, 0], 1),
+        ([0, 0, 0], [1, 0, 0], 0),
+        ([0.5, 0.5, 0], [1, 0, 0], 2 * 0.5 / (0.5 + 1.5)),  # I = 0.5, U = 1 + 0.5
+    ],
+)
+def test_label_score_is_f1_and_its_relaxation(y, gold, f1):
+    y, gold = (torch.tensor([[v]], dtype=torch.float64) for v in (y, gold))
+    assert LABELS.score(y, gold).item() == pytest.approx(f1)
+
+
+def test_tag_score_and_cost_leave_padding_out():
+    mask = torch.tensor([[True, True, False]])
+    gold = TAGS.one_hot(torch.tensor([[[0, 1, 0]]]), mask).double()
+    y = torch.tensor([[[[0.75, 0.25], [1.0, 0.0], [0.3, 0.7]]]], dtype=torch.float64)
+    assert TAGS.score(y, gold, mask).item() == pytest.approx((0.75 + 0) / 2)
+    assert TAGS.cost(y, gold, mask).item() == pytest.approx(0.5 + 2)
+    assert TAGS.size(y, mask).item() == 2
+
+
+def test_label_cost_is_l1():
+    y, gold = torch.tensor([[[0.25, 1.0, 0.0]]]), torch.tensor([[[1.0, 1.0, 1.0]]])
+    assert LABELS.cost(y, gold).item() == pytest.approx(1.75)
+    assert LABELS.size(y).item() == 3
+
+
+def test_projection_is_the_nearest_point():
+    y = torch.randn(3, 2, 2, 2, dtype=torch.float64) * 2
+    grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)
+    simplex = torch.stack([grid, 1 - grid], -1)
+    nearest = simplex[(y.unsqueeze(-2) - simplex).square().sum(-1).argmin(-1)]
+    torch.testing.assert_close(TAGS.project(y, None), nearest, atol=1e-4, rtol=0)
+    box = torch.tensor([[[-0.5, 0.3, 1.7]]])
+    torch.testing.assert_close(LABELS.project(box), torch.tensor([[[0.0, 0.3, 1.0]]]))
+
+
+@pytest.mark.parametrize("tags", [3, 5])
+def test_projection_onto_larger_simplices_meets_the_optimality_conditions(tags):
+    y = torch.randn(4, 1, 3, tags, dtype=torch.float64) * 3
+    p = TagSequence([str(i) for i in range(tags)]).project(y, None)
+    torch.testing.assert_close(p.sum(-1), torch.ones(4, 1, 3, dtype=torch.float64))
+    moved = y - p  # one number where p > 0, at most that where p = 0
+    shift = torch.where(p > 0, moved, -torch.inf).amax(-1, keepdim=True)
+    assert torch.allclose(moved[p > 0], shift.expand_as(p)[p > 0])
+    assert (moved <= shift + 1e-9).all()
+
+
+def test_perturbed_outputs_spread_with_the_deviation():
+    logits = torch.zeros(1, 1, 3, dtype=torch.float64)
+    noise = torch.logit(LABELS.perturb(logits, 20_000, 0.5))
+    assert noise.std().item() == pytest.approx(0.5, rel=0.02)
+    assert noise.mean().item() == pytest.approx(0, abs=0.01)
+
+
+def test_best_labels_are_those_above_one_half():
+    logits = torch.tensor([[[-0.1, 0.1, 3.0]]])
+    y = every_label_set()
+    best = y[:, LABELS.log_prob(logits.double(), y)[0].argmax()]
+    torch.testing.assert_close(LABELS.best(logits).double()[:, 0], best)
+
+
+def test_rows_without_tokens_or_samples_dont_break():
+    logits = torch.randn(2, 1, 3, 2)
+    mask = torch.tensor([[True, True, True], [False, False, False]])
+    y = TAGS.relax(logits, mask)
+    for value in (y, TAGS.sample(logits, 2, mask), TAGS.log_prob(logits, y, mask), TAGS.score(y, y, mask)):
+        assert torch.isfinite(value).all()
