@@ -1,0 +1,54 @@
+"""What all tests share: one thread, and small packages installed into a folder of the test's own."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+class Site:
+    """A folder on `sys.path` with installed distributions, real entry points and all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+
+    def module(self, name: str, source: str) -> None:
+        """A module, as pip would have put it there."""
+        (self.path / f"{name}.py").write_text(textwrap.dedent(source), encoding="utf-8")
+
+    def install(
+        self, plugin: str, source: str, *, distribution: str = "", version: str = "1.0", module: str = ""
+    ) -> None:
+        """A distribution whose entry point `plugin` is a module with this source."""
+        distribution = distribution or f"spen-{plugin}"
+        module = module or distribution.replace("-", "_")
+        self.module(module, source)
+        info = self.path / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[spen_plugins]\n{plugin} = {module}\n")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """An empty folder to install into; what is imported from it is forgotten afterwards."""
+    made = Site(tmp_path / "site")
+    monkeypatch.syspath_prepend(str(made.path))
+    before = set(sys.modules)
+    yield made
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(made.path)):
+            del sys.modules[name]

@@ -1,0 +1,347 @@
+"""The registry, with small packages installed as real entry points."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins import hookspecs
+from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.host import KINDS
+from spen_plugins.registry import Registry
+
+ACME = """
+    import spen_plugins as sp
+
+    class Quadratic(sp.Energy):
+        class Config(sp.Config):
+            strength: float = 1.0
+            hidden: tuple[int, ...] = (8,)
+
+        def forward(self, features, y):
+            return self.config.strength * (y - 0.5).square().sum(-1)
+
+    @sp.hookimpl
+    def spen_energy():
+        return {"quadratic": Quadratic}
+"""
+
+
+@pytest.fixture
+def acme(site):
+    site.install("acme", ACME)
+    return site
+
+
+def registry(site) -> Registry:
+    return Registry([str(site.path)])
+
+
+def status(found: Registry, name: str):
+    return next(p for p in found.plugins() if p.name == name)
+
+
+# A third party's energy
+
+
+def test_ten_lines_are_a_working_energy(acme):
+    cls, config = registry(acme).parse("energy", {"type": "acme.quadratic", "strength": 2}, "energy", "x.jsonnet")
+
+    class Task:
+        space = sp.LabelSet(["a", "b"])
+
+    y = torch.rand(3, 5, 2, dtype=torch.float64)
+    energy = cls(config, Task())
+    bound = energy.at(sp.X({}, None, 3))
+    assert issubclass(cls, sp.Energy)
+    torch.testing.assert_close(bound(y), 2 * ((y - 0.5) ** 2).sum(-1))
+
+
+def test_a_plugin_is_imported_when_it_is_named_and_no_earlier(acme):
+    found = registry(acme)
+    assert status(found, "acme").status == "found"
+    assert status(found, "acme").version == "1.0"
+    found.parse("trainer", {"type": "cross_entropy"}, "trainer", "x.json")
+    assert "spen_acme" not in sys.modules
+    found.resolve("energy", "acme.quadratic")
+    assert "spen_acme" in sys.modules
+    assert status(found, "acme").status == "loaded"
+
+
+def test_a_class_named_by_a_string_is_imported_late(site):
+    site.module("late_classes", "import spen_plugins as sp\nclass E(sp.Energy): pass\n")
+    site.install(
+        "lazy",
+        """
+        from spen_plugins import hookimpl
+
+        @hookimpl
+        def spen_energy():
+            return {"e": "late_classes:E", "other": "no_such_module:E", "gone": "late_classes:F"}
+        """,
+    )
+    found = registry(site)
+    assert "lazy.e" in found.names("energy")
+    assert "late_classes" not in sys.modules
+    assert found.resolve("energy", "lazy.e").__name__ == "E"
+    with pytest.raises(PluginError, match=r"plugin 'lazy' \(spen-lazy 1.0\): energy 'other' .*no_such_module"):
+        found.resolve("energy", "lazy.other")
+    with pytest.raises(PluginError, match="'gone' could not be imported from 'late_classes:F'"):
+        found.resolve("energy", "lazy.gone")
+
+
+def test_installed_distributions_are_found_without_paths(acme):
+    assert Registry().resolve("energy", "acme.quadratic").__name__ == "Quadratic"
+
+
+def test_the_first_of_two_folders_wins_as_in_imports(acme, tmp_path):
+    other = type(acme)(tmp_path / "other")
+    other.install("acme", ACME, version="0.5")
+    found = Registry([str(acme.path), str(other.path)])
+    assert (status(found, "acme").status, status(found, "acme").version) == ("found", "1.0")
+
+
+# Broken plugins hurt nobody else
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("import no_such_package", "No module named 'no_such_package'"),
+        ("def f(:", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("x = 1", "registers nothing"),
+        (
+            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_enrgy(): return {}",
+            "no hook 'spen_enrgy'. Did you mean 'spen_energy'?",
+        ),
+        ("def spen_energy(): return {}", "spen_energy lacks its marker"),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(pm): return {}", "pm"),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return ['x']", "expected a table"),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a.b': 'm:C'}", "'a.b' is not a name"),
+        (
+            "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 3}",
+            "expected a class or 'module:Class'",
+        ),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'a': 'nocolon'}", "'module:Class'"),
+        ("import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): raise ValueError('sad')", "ValueError: sad"),
+    ],
+)
+def test_a_broken_plugin_is_reported_and_hurts_no_other(acme, source, said):
+    acme.install("bad", source)
+    found = registry(acme)
+    for _ in range(2):  # at the second call as at the first
+        with pytest.raises(PluginError) as error:
+            found.resolve("energy", "bad.x")
+        assert said in str(error.value)
+        assert "spen-bad 1.0" in str(error.value)
+    assert found.names("energy")[-1] == "acme.quadratic"
+    assert found.resolve("energy", "acme.quadratic")
+    checked = {p.name: p for p in found.check()}
+    assert checked["bad"].status == "broken"
+    assert said in checked["bad"].error
+    assert checked["acme"].status == "loaded"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("class E: pass", "expected a subclass of spen_plugins.Energy"),
+        ("class E(sp.InferenceNet): pass", "expected a subclass of spen_plugins.Energy"),
+        ("def E(): pass", "expected a subclass of spen_plugins.Energy"),
+        ("class E(sp.Energy):\n    class Config: pass", "E.Config must be a subclass of spen_plugins.Config"),
+    ],
+)
+def test_a_class_of_the_wrong_kind_is_refused(site, source, said):
+    site.module("classes", f"import spen_plugins as sp\n{source}\n")
+    site.install("odd", "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'classes:E'}")
+    found = registry(site)
+    with pytest.raises(PluginError) as error:
+        found.resolve("energy", "odd.e")
+    assert said in str(error.value)
+    assert next(p for p in found.check() if p.name == "odd").status == "broken"
+
+
+def test_an_abstract_class_is_refused_with_what_it_lacks(site):
+    site.install(
+        "half",
+        "import spen_plugins as sp\nclass T(sp.Trainer): pass\n@sp.hookimpl\ndef spen_trainer(): return {'t': T}",
+    )
+    with pytest.raises(PluginError, match="T does not implement stages"):
+        registry(site).resolve("trainer", "half.t")
+
+
+# Names
+
+
+def test_two_distributions_with_one_name_are_both_refused(acme):
+    acme.install("twin", ACME, distribution="spen-one", version="1.1")
+    acme.install("twin", ACME, distribution="spen-two", version="2.2")
+    found = registry(acme)
+    with pytest.raises(PluginError) as error:
+        found.resolve("energy", "twin.quadratic")
+    assert "spen-one 1.1" in str(error.value)
+    assert "spen-two 2.2" in str(error.value)
+    assert not {"spen_one", "spen_two"} & set(sys.modules)
+    assert status(found, "twin").status == "refused"
+    assert found.resolve("energy", "acme.quadratic")
+    assert found.resolve("trainer", "cross_entropy")
+
+
+def test_a_stranger_called_core_is_refused_and_the_core_stays(acme):
+    acme.install("core", ACME, distribution="usurper")
+    found = registry(acme)
+    refused = [p for p in found.plugins() if p.status == "refused"]
+    assert [p.distribution for p in refused] == ["usurper"]
+    assert "usurper 1.0 claims the plugin name 'core'" in refused[0].error
+    assert found.resolve("trainer", "core.cross_entropy") is found.resolve("trainer", "cross_entropy")
+    assert "usurper" not in sys.modules
+
+
+def test_a_name_that_no_type_could_have_is_refused(acme):
+    acme.install("a.b", ACME, distribution="dotted")
+    assert status(registry(acme), "a.b").status == "refused"
+
+
+def test_an_unknown_type_says_kind_near_name_and_what_there_is(acme):
+    found = registry(acme)
+    with pytest.raises(ConfigError) as error:
+        found.resolve("energy", "acme.quadratc")
+    assert "unknown energy 'acme.quadratc'. Did you mean 'acme.quadratic'?" in str(error.value)
+    assert "linear_chain" in str(error.value)
+
+
+def test_a_type_without_its_plugin_finds_it(acme):
+    with pytest.raises(ConfigError, match=r"Did you mean 'acme\.quadratic'"):
+        registry(acme).resolve("energy", "quadratic")
+
+
+def test_a_missing_plugin_says_what_to_install(acme):
+    with pytest.raises(PluginError) as error:
+        registry(acme).resolve("energy", "acmee.quadratic")
+    assert "Install the package that provides 'acmee'" in str(error.value)
+    assert "Did you mean 'acme'?" in str(error.value)
+
+
+def test_a_name_of_another_kind_says_so(acme):
+    with pytest.raises(ConfigError, match=r"'acme\.quadratic' is of kind energy, not energy_loss"):
+        registry(acme).resolve("energy_loss", "acme.quadratic")
+
+
+def test_an_unknown_kind(acme):
+    with pytest.raises(ConfigError, match=r"unknown kind 'enrgy'\. Did you mean 'energy'\?"):
+        registry(acme).names("enrgy")
+
+
+# Typed configs
+
+
+def parse(acme, **values):
+    return registry(acme).parse("energy", {"type": "acme.quadratic", **values}, "energy", "my.jsonnet")[1]
+
+
+def test_an_unknown_key_names_path_near_key_known_keys_and_file(acme):
+    with pytest.raises(ConfigError) as error:
+        parse(acme, hiden=3)
+    assert str(error.value) == (
+        "my.jsonnet: unknown key 'energy.hiden'. Did you mean 'hidden'? "
+        "Known keys of energy: strength: float = 1.0; hidden: list of int = [8]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"strength": "3"}, "'energy.strength': found \"3\"; expected float"),
+        ({"strength": True}, "'energy.strength': found true; expected float"),
+        ({"hidden": [1, "x"]}, "'energy.hidden.1': found \"x\""),
+        ({"hidden": 3}, "'energy.hidden': found 3; expected list of int"),
+    ],
+)
+def test_a_value_of_the_wrong_type(acme, values, said):
+    with pytest.raises(ConfigError) as error:
+        parse(acme, **values)
+    assert said in str(error.value)
+    assert str(error.value).startswith("my.jsonnet: ")
+
+
+def test_integers_are_floats_and_lists_are_tuples(acme):
+    config = parse(acme, strength=2, hidden=[3, 4])
+    assert (config.strength, config.hidden) == (2.0, (3, 4))
+    assert isinstance(config.strength, float)
+
+
+def test_a_components_own_features_are_left_to_the_caller(acme):
+    assert parse(acme, features={"type": "mlp"}).strength == 1.0
+
+
+def test_paths_go_through_unions_and_nested_tables():
+    spec = {"type": "cross_entropy", "optimizer": {"lrr": 1}, "epochs": 0, "patience": "x"}
+    with pytest.raises(ConfigError) as error:
+        Registry([]).parse("trainer", spec, "trainer", "x.json")
+    said = str(error.value)
+    assert "unknown key 'trainer.optimizer.lrr'. Did you mean 'lr'? Known keys of trainer.optimizer: type:" in said
+    assert "'trainer.epochs': found 0; expected int, >= 1" in said
+    assert "'trainer.patience': found \"x\"; expected int | null" in said
+
+
+def test_a_required_key_that_is_missing(site):
+    site.install(
+        "req",
+        """
+        import spen_plugins as sp
+
+        class E(sp.Energy):
+            class Config(sp.Config):
+                size: int
+
+        @sp.hookimpl
+        def spen_energy():
+            return {"e": E}
+        """,
+    )
+    with pytest.raises(ConfigError, match=r"x: 'energy\.size' is missing; expected size: int"):
+        registry(site).parse("energy", {"type": "req.e"}, "energy", "x")
+
+
+@pytest.mark.parametrize("spec", [{}, {"type": 3}, {"type": None}])
+def test_a_table_without_a_type(spec):
+    with pytest.raises(ConfigError, match=r"x: energy\.type: expected the name of a type"):
+        Registry([]).parse("energy", spec, "energy", "x")
+
+
+@pytest.mark.parametrize("spec", ["local", ["local"], None])
+def test_no_table_at_all(spec):
+    with pytest.raises(ConfigError, match="energy: expected a table with a 'type'"):
+        Registry([]).parse("energy", spec, "energy", "x")
+
+
+# The house's own
+
+
+def test_every_hook_is_a_kind_and_every_kind_a_hook():
+    assert {kind.hook for kind in KINDS.values()} == {name for name in vars(hookspecs) if name.startswith("spen_")}
+
+
+def test_everything_built_in_can_be_imported():
+    [core] = Registry([]).check()
+    assert (core.name, core.status, core.error) == ("core", "loaded", None)
+
+
+def test_registries_share_nothing(acme):
+    one, two = registry(acme), Registry([])
+    assert "acme.quadratic" in one.names("energy")
+    assert "acme.quadratic" not in two.names("energy")
+
+
+def test_listing_plugins_does_not_import_torch(acme):
+    code = "import sys; from spen_plugins.registry import Registry; Registry().plugins(); print('torch' in sys.modules)"
+    root = Path(sp.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    assert done.stdout.strip() == "False"
