@@ -56,7 +56,9 @@ def build(kind: str, name: str, task, tmp_path):
     """The component on this task, or a skip where it says that such a task is not for it."""
     cls, config = parse(kind, name, tmp_path)
     try:
-        return cls(config, task, ToyFeatures(task)) if kind != "features" else cls(config, task)
+        if kind == "features":
+            return cls(config, task)
+        return cls(config, task, ToyFeatures(task) if cls.uses_features else None)
     except ConfigError as error:
         pytest.skip(str(error))
 

@@ -1,0 +1,121 @@
+"""The schedule of SEAL-dynamic, and that it learns."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+import spen_plugins as sp
+from spen_plugins.builtin.cross_entropy import CrossEntropy
+from spen_plugins.builtin.independent import Independent
+from spen_plugins.trainer import Context, OptimizerConfig
+from spen_seal.contrast import Nce
+from spen_seal.dynamic import Dynamic
+from spen_seal.labels import Labels
+from spen_seal.margin import CompoundMargin
+from tests.seal.toys import make, proposal_for, toy
+
+
+class Here(Context):
+    """A context that computes everything anew."""
+
+    def __init__(self, model, batch):
+        self.model, self.batch = model, batch
+
+    @property
+    def energy(self):
+        return self.model.energy.at(self.batch.x)
+
+    @property
+    def proposal(self):
+        return self.model.propose(self.batch.x)
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    torch.manual_seed(0)
+
+
+def model_for(task, loss=Nce, **fields):
+    return sp.Model(make(Independent, task), make(Labels, task, hidden=3), make(loss, task, **fields))
+
+
+def stage_of(task, model, **fields):
+    return Dynamic(Dynamic.Config(**fields)).stages(model, task)[0]
+
+
+def test_the_released_schedule_is_rounds_of_steps():
+    task, _ = toy("labels")
+    stage = stage_of(task, model_for(task), energy_steps=12, rounds=5)
+    assert [(phase.name, phase.steps) for phase in stage.phases] == [("energy", 12), ("inference_net", 1)]
+    assert stage.rounds == 5
+    assert [phase.clip for phase in stage.phases] == [None, 10.0]
+    assert [phase.plateau is None for phase in stage.phases] == [True, False]
+    assert stage.phases[0].frozen_dropout
+
+
+def test_the_net_may_begin_and_may_sample_without_dropout():
+    task, _ = toy("labels")
+    stage = stage_of(task, model_for(task), first="net", sampling_dropout=False)
+    assert [phase.name for phase in stage.phases] == ["inference_net", "energy"]
+    assert not stage.phases[1].frozen_dropout
+
+
+def test_the_net_minimises_both_terms_with_their_weights():
+    task, batch = toy("labels")
+    model = model_for(task)
+    terms = stage_of(task, model, energy_weight=0.5, cross_entropy_weight=2.0).phases[1].loss(Here(model, batch))
+    proposal = model.propose(batch.x)
+    torch.testing.assert_close(terms["energy"], 0.5 * model.energy.at(batch.x)(proposal.y)[:, 0])
+    bce = torch.nn.functional.binary_cross_entropy(proposal.y, batch.gold, reduction="none").sum((1, 2))
+    torch.testing.assert_close(terms["cross_entropy"], 2.0 * bce)
+    per_variable = stage_of(task, model, per_variable=True).phases[1].loss(Here(model, batch))
+    torch.testing.assert_close(per_variable["cross_entropy"], bce / 4)
+
+
+def test_without_weight_a_term_is_not_computed():
+    task, batch = toy("labels")
+    model = model_for(task)
+    control = stage_of(task, model, energy_weight=0.0)
+    model.energy_loss.net_term = lambda *_: pytest.fail("the energy's term has no weight")
+    assert list(control.phases[1].loss(Here(model, batch))) == ["cross_entropy"]
+    assert control.phases[0].trains == ("energy",)
+    with pytest.raises(ValidationError, match="nothing to learn from"):
+        Dynamic.Config(energy_weight=0.0, cross_entropy_weight=0.0)
+
+
+@pytest.mark.parametrize(("weight", "trains", "frozen"), [(1.0, 2, ()), (0.0, 1, ("energy_loss",))])
+def test_an_energy_loss_with_parameters_moves_with_the_net(weight, trains, frozen):
+    task, _ = toy("labels")
+    stage = stage_of(task, model_for(task, CompoundMargin), energy_weight=weight)
+    assert stage.phases[1].trains == ("inference_net", "energy_loss")[:trains]
+    assert stage.frozen == frozen
+
+
+def test_cross_entropy_leaves_the_energy_alone_and_can_match_updates():
+    task, batch = toy("labels")
+    model = model_for(task, CompoundMargin)
+    (stage,) = CrossEntropy(CrossEntropy.Config(steps=2, rounds=5)).stages(model, task)
+    assert set(stage.frozen) == {"energy", "energy_loss"}
+    assert (stage.rounds, stage.phases[0].steps, stage.phases[0].trains) == (5, 2, ("inference_net",))
+    (stage,) = CrossEntropy(CrossEntropy.Config()).stages(sp.Model(model.inference_net, None, None), task)
+    assert stage.frozen == ()
+    assert stage.phases[0].loss(Here(model, batch))["cross_entropy"].shape == (4,)
+
+
+def test_the_energy_learns_to_prefer_gold_to_the_nets_samples():
+    """A few hundred updates on one batch: gold's energy falls below that of every other likely output."""
+    task, batch = toy("labels")
+    model = model_for(task)
+    stage = stage_of(task, model, energy_optimizer=OptimizerConfig(lr=0.05))
+    optimizer = torch.optim.AdamW(model.energy.parameters(), lr=0.05)
+    for _ in range(300):
+        loss = sum(term.mean() for term in stage.phases[0].loss(Here(model, batch)).values())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    bound, proposal = model.energy.at(batch.x), proposal_for(task, batch, 0.1)
+    samples = proposal.sample(200)
+    wrong = (samples != batch.gold).any(-1)
+    assert (bound(batch.gold) < bound(samples))[wrong].double().mean() > 0.95
