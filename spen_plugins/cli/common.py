@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from spen_plugins.errors import SpenError
+from spen_plugins.errors import RunError, SpenError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,7 +63,7 @@ def write_lines(values: Iterable[Any], out: Path | None) -> None:
             file.writelines(line + "\n" for line in lines)
         temporary.replace(out)
     except OSError as error:
-        raise SpenError(f"{out} can't be written: {error.strerror}") from error
+        raise RunError(f"{out} can't be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

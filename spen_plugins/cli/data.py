@@ -14,11 +14,13 @@ app = make_app("Fetch data sets, and split files of your own.")
 
 Name = Annotated[str, typer.Argument(help="A name that `spen data list` knows.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take the licence as read; don't ask.")]
-File = Annotated[Path, typer.Argument(help="An .arff file.", show_default=False)]
+File = Annotated[Path, typer.Argument(help="A multi-label .arff file.", show_default=False)]
 Out = Annotated[Path | None, typer.Option(help="The split file; beside FILE by default.")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
 LabelCount = Annotated[int | None, typer.Option(help="The last so many attributes are labels.")]
-Labels = Annotated[Path | None, typer.Option(help="The XML list of labels; FILE's stem + .xml by default.")]
+Labels = Annotated[
+    Path | None, typer.Option(help="The XML list of labels; FILE's stem + .xml, where there is one, by default.")
+]
 
 
 @app.callback(no_args_is_help=True)
@@ -38,11 +40,15 @@ def get(name: Name, yes: Yes = False) -> None:
 @app.command("list")
 @guarded
 def list_data() -> None:
-    """List the data sets that can be fetched."""
+    """List the data sets, their licences, and how to get those that can't be fetched."""
     from spen_plugins import datasets
 
-    rows = [[entry.name, entry.licence, entry.about] for entry in datasets.catalogue()]
-    typer.echo("\n".join(columns(rows)))
+    entries = datasets.catalogue()
+    for entry, line in zip(entries, columns([[e.name, e.about] for e in entries]), strict=True):
+        typer.echo(line)
+        typer.echo(f"    licence: {entry.licence}")
+        if entry.why_not is not None:
+            typer.echo(f"    {entry.why_not}")
 
 
 @app.command()

@@ -1,0 +1,347 @@
+"""The command lines as a user meets them: help, messages, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins.cli import main, run
+from spen_plugins.cli.common import columns, write_lines
+from spen_plugins.errors import ConfigError, DataError, Interrupted, NonFiniteLoss, PluginError, RunError
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml")
+
+SCALE = """
+    import spen_plugins as sp
+
+    class Scale(sp.Energy):
+        '''Scale of Nobody (2020, Eq. 1).
+
+        More on it.
+        '''
+
+        class Config(sp.Config):
+            strength: float = 1.0
+            '''How strong.'''
+            width: int
+
+    @sp.hookimpl
+    def spen_energy():
+        return {"scale": Scale}
+"""
+
+
+@pytest.fixture
+def spen():
+    def call(*words: str, app=main.app, text: str | None = None):
+        return CliRunner().invoke(app, list(words), input=text)
+
+    return call
+
+
+@pytest.fixture
+def spen_run(spen):
+    return lambda *words: spen(*words, app=run.app)
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """A module of the package that does what a test wants."""
+
+    def put(name: str, **members):
+        module = types.ModuleType(f"spen_plugins.{name}")
+        module.__dict__.update(members)
+        monkeypatch.setitem(sys.modules, f"spen_plugins.{name}", module)
+        monkeypatch.setattr(f"spen_plugins.{name}", module, raising=False)
+
+    return put
+
+
+@pytest.fixture
+def config(tmp_path) -> Path:
+    path = tmp_path / "x.jsonnet"
+    path.write_text("function(data='sample', seed=0) { task: { type: 'multilabel', corpus: data }, seed: seed }")
+    return path
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "words", [["run"], ["main"], ["main", "predict"], ["main", "data"], ["main", "describe"]], ids=" ".join
+)
+def test_help_imports_nothing_heavy(words):
+    module, *command = words
+    code = (
+        f"import sys; from spen_plugins.cli.{module} import app\n"
+        f"try: app({[*command, '--help']!r})\n"
+        f"finally: print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert "Usage" in done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", ["run", "main"])
+def test_help_is_quick(module):
+    def seconds() -> float:
+        begin = os.times()
+        subprocess.run(
+            [sys.executable, "-m", f"spen_plugins.cli.{module}", "--help"], capture_output=True, cwd=ROOT, check=True
+        )
+        end = os.times()
+        # Processor time, so that a busy machine doesn't fail the test.
+        return end.children_user + end.children_system - begin.children_user - begin.children_system
+
+    assert min(seconds() for _ in range(3)) < 0.3
+
+
+def test_versions(spen, spen_run):
+    for found in (spen("--version"), spen_run("--version")):
+        assert found.exit_code == 0
+        assert found.stdout.startswith("spen-plugins ")
+
+
+# spen-run
+
+
+def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
+    calls = []
+
+    def runs(evaluated, source, **options):
+        calls.append((evaluated, source, options))
+        return Path("runs/x")
+
+    fake("runner", run=runs)
+    done = spen_run(str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "runs/x\n", "")
+    [(evaluated, source, options)] = calls
+    assert evaluated["task"]["corpus"] == "mine"
+    assert evaluated["trainer"] == {"epochs": 3}
+    assert source == str(config)
+    assert options == {"out": Path("o"), "device": "cpu", "quiet": True}
+
+
+def test_resume_takes_the_folder_alone(spen_run, fake, config):
+    calls = []
+    fake("runner", resume=lambda *given, **options: calls.append((given, options)) or Path("r"))
+    assert spen_run("--resume", "runs/r").exit_code == 0
+    assert calls == [((Path("runs/r"),), {"device": None, "quiet": False})]
+    refused = spen_run(str(config), "--resume", "runs/r")
+    assert refused.exit_code == 2
+    assert "leave CONFIG and --out out" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ConfigError("bad key"), 2),
+        (PluginError("no plugin"), 2),
+        (DataError("f.arff", 3, "x", "y"), 2),
+        (RunError("disk full"), 1),
+        (NonFiniteLoss("NaN in phase net"), 1),
+        (Interrupted("stopped; resume with"), 130),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_errors_are_one_message_with_their_status(spen_run, fake, config, error, status):
+    def fails(*_, **__):
+        raise error
+
+    fake("runner", run=fails)
+    done = spen_run(str(config))
+    assert done.exit_code == status
+    assert done.stdout == ""
+    assert (str(error) or "interrupted") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
+    def fails(*_, **__):
+        raise ZeroDivisionError
+
+    fake("runner", run=fails)
+    assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
+
+
+def test_a_wrong_config_is_said_without_loading_torch(config):
+    code = "import sys\nfrom spen_plugins.cli.run import app\ntry: app(%r)\nfinally: print('torch' in sys.modules)"
+    words = [str(config), "dta=1"]
+    done = subprocess.run([sys.executable, "-c", code % words], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    assert done.stdout.strip() == "False"
+    assert "unknown argument 'dta'. Did you mean 'data'?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["nope.jsonnet"], ["--frobnicate"], ["{config}", "novalue"]])
+def test_a_wrong_command_line_is_status_2(spen_run, config, words):
+    done = spen_run(*(word.format(config=config) for word in words))
+    assert done.exit_code == 2
+    assert done.stderr
+
+
+def test_the_arguments_of_a_config(spen_run, config):
+    done = spen_run(str(config), "--arguments")
+    assert done.exit_code == 0
+    assert [line.split() for line in done.stdout.splitlines()] == [["data", "'sample'"], ["seed", "0"]]
+
+
+# spen plugins, spen describe
+
+
+def test_plugins_are_listed_without_being_imported(spen, site):
+    site.install("scale", SCALE)
+    done = spen("plugins")
+    assert done.exit_code == 0
+    assert "scale" in done.stdout
+    assert "spen-scale 1.0" in done.stdout
+    assert "spen_scale" not in sys.modules
+
+
+def test_check_says_what_is_broken(spen, site):
+    site.install("bad", "raise RuntimeError('boom')")
+    assert spen("plugins").exit_code == 0
+    done = spen("plugins", "--check")
+    assert done.exit_code == 2
+    assert "RuntimeError: boom" in done.stdout
+
+
+def test_a_refused_plugin_is_status_2_without_check(spen, site):
+    site.install("twin", SCALE, distribution="spen-one")
+    site.install("twin", SCALE, distribution="spen-two", version="2.0")
+    done = spen("plugins")
+    assert done.exit_code == 2
+    assert "two distributions provide the plugin 'twin': spen-one 1.0 and spen-two 2.0" in done.stdout
+
+
+def test_describe_says_fields_types_defaults_and_source(spen, site):
+    site.install("scale", SCALE)
+    done = spen("describe", "energy", "scale.scale")
+    assert done.exit_code == 0
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    for line in (
+        "Scale of Nobody (2020, Eq. 1).",
+        "class: spen_scale:Scale, from spen-scale 1.0",
+        "strength float = 1.0",
+        "How strong.",
+        "width int required",
+    ):
+        assert line in lines
+
+
+def test_describe_shows_the_keys_of_tables_in_tables(spen):
+    done = spen("describe", "trainer", "cross_entropy")
+    assert "optimizer.lr" in done.stdout
+    assert "Learning rate." in done.stdout
+
+
+def test_describe_without_a_type_lists_them(spen, site):
+    site.install("scale", SCALE)
+    site.install("bad", "raise RuntimeError('boom')")
+    done = spen("describe", "energy")
+    assert done.exit_code == 0
+    assert "linear_chain" in done.stdout
+    assert any(
+        " ".join(line.split()) == "scale.scale Scale of Nobody (2020, Eq. 1)." for line in done.stdout.splitlines()
+    )
+    assert "boom" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["enrgy"], ["energy", "locl"], ["energy", "nope.x"]])
+def test_describe_what_there_is_not(spen, words):
+    done = spen("describe", *words)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ")
+
+
+# Runs and data
+
+
+class Predictor:
+    def predict_file(self, path):
+        yield from ({"labels": ["é"]}, [1, 2])
+
+    def evaluate_file(self, path):
+        return {"scores": {"example_f1": 0.5}}
+
+    def score_file(self, path):
+        yield {"energy": -1.5}
+
+
+@pytest.fixture
+def predictor(fake):
+    fake("predictor", load=lambda run, device: Predictor())
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [("predict", [{"labels": ["é"]}, [1, 2]]), ("score", [{"energy": -1.5}])],
+)
+def test_one_json_value_a_line(spen, predictor, tmp_path, command, expected):
+    done = spen(command, "runs/x", "f")
+    assert done.exit_code == 0
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    out = tmp_path / "out.jsonl"
+    assert spen(command, "runs/x", "f", "--out", str(out)).exit_code == 0
+    assert [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] == expected
+
+
+def test_evaluate_prints_json(spen, predictor):
+    assert json.loads(spen("evaluate", "runs/x", "f").stdout) == {"scores": {"example_f1": 0.5}}
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    def values():
+        yield 1
+        raise RunError("halfway")
+
+    out = tmp_path / "out.jsonl"
+    out.write_text("before")
+    with pytest.raises(RunError):
+        write_lines(values(), out)
+    assert out.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [out]
+    with pytest.raises(RunError, match="can't be written"):
+        write_lines([1], tmp_path / "no" / "out.jsonl")
+
+
+def test_data_asks_before_it_fetches(spen, fake):
+    asked = []
+
+    def get(name, yes, ask):
+        asked.append(yes or ask("Licence X. Go on?"))
+        return Path("/cache") / name
+
+    fake("datasets", get=get)
+    assert spen("data", "get", "bibtex", "--yes").stdout.strip() == "/cache/bibtex"
+    done = spen("data", "get", "bibtex", text="n\n")
+    assert "Licence X" in done.stderr
+    assert asked == [True, False]
+
+
+def test_a_split_gets_its_options(spen, fake):
+    calls = []
+    fake("datasets", split_file=lambda *given: calls.append(given) or Path("m.json"))
+    done = spen("data", "split", "m.arff", "--seed", "3", "--label-count", "5")
+    assert done.stdout.strip() == "m.json"
+    assert calls == [(Path("m.arff"), None, 3, 5, None)]
+
+
+def test_the_catalogue_is_listed(spen):
+    done = spen("data", "list")
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()][:1] == ["bibtex"]
+
+
+def test_columns():
+    assert columns([["a", "bb", "c"], ["aaa", "b", "cc"]], "  ") == ["  a    bb  c", "  aaa  b   cc"]
+    assert columns([]) == []

@@ -1,0 +1,227 @@
+"""Experiments: what is said before any data are read, and what is built."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.experiment import build, check, make_task
+from spen_plugins.registry import Registry
+
+TOY = """
+    import torch
+    import spen_plugins as sp
+
+    class Toy(sp.Task):
+        selection = "f"
+        loads = 0
+
+        class Config(sp.Config):
+            labels: int = 3
+
+        def load(self):
+            type(self).loads += 1
+            self.restore({"labels": self.config.labels})
+            torch.rand(7)  # a task may draw numbers of its own
+
+        def restore(self, facts):
+            self.space = sp.LabelSet([str(i) for i in range(facts["labels"])])
+            self.inputs = sp.VectorInputs(4, False)
+
+        part = collate = metric = predictions = read = parse = facts = protocol = lambda self, *_: None
+
+    class Features(sp.FeatureNetwork):
+        class Config(sp.Config):
+            width: int = 5
+
+        def __init__(self, config, task):
+            super().__init__(config, task)
+            self.output_dim = config.width
+            self.layer = torch.nn.Linear(task.inputs.size, config.width)
+
+        def indexer(self):
+            return f"width {self.config.width}", self.output_dim
+
+    class Component:
+        uses_features = True
+
+        def __init__(self, config, task, features):
+            super().__init__(config, task, features)
+            self.layer = torch.nn.Linear(features.output_dim, task.space.shape[0])
+
+    class Net(Component, sp.InferenceNet): pass
+    class Energy(Component, sp.Energy):
+        class Config(sp.Config):
+            depth: int = 1
+    class Other(sp.Energy): pass
+    class Loss(sp.EnergyLoss): pass
+    class Optimiser(sp.InferenceNet):
+        uses_energy = True
+
+    class Trainer(sp.Trainer):
+        needs = ("energy", "energy_loss")
+        def stages(self, model, task): return []
+
+    class Plain(sp.Trainer):
+        def stages(self, model, task): return []
+
+    @sp.hookimpl
+    def spen_task(): return {"task": Toy}
+    @sp.hookimpl
+    def spen_feature_network(): return {"features": Features}
+    @sp.hookimpl
+    def spen_inference_net(): return {"net": Net, "optimiser": Optimiser}
+    @sp.hookimpl
+    def spen_energy(): return {"energy": Energy, "other": Other}
+    @sp.hookimpl
+    def spen_energy_loss(): return {"loss": Loss}
+    @sp.hookimpl
+    def spen_trainer(): return {"game": Trainer, "plain": Plain}
+"""
+
+
+@pytest.fixture
+def registry(site) -> Registry:
+    site.install("toy", TOY)
+    return Registry([str(site.path)])
+
+
+def config(**changes):
+    whole = {
+        "task": {"type": "toy.task"},
+        "features": {"type": "toy.features"},
+        "inference_net": {"type": "toy.net"},
+        "energy": {"type": "toy.energy"},
+        "energy_loss": {"type": "toy.loss"},
+        "trainer": {"type": "toy.game"},
+        **changes,
+    }
+    return {key: value for key, value in whole.items() if value is not ...}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"trainr": {}}, ConfigError, "unknown key 'trainr'. Did you mean 'trainer'?"),
+        ({"task": ...}, ConfigError, "'task' is missing"),
+        ({"seed": -1}, ConfigError, "'seed': found -1; expected int, >= 0"),
+        ({"seed": "1"}, ConfigError, "'seed': found \"1\""),
+        ({"precision": "fp8"}, ConfigError, '\'precision\': found "fp8"; expected "no" | "bf16" | "fp16"'),
+        ({"init": {"enrgy": "x"}}, ConfigError, "unknown key 'init.enrgy'. Did you mean 'energy'?"),
+        (
+            {"energy": {"type": "toy.energy", "dpth": 1}},
+            ConfigError,
+            "unknown key 'energy.dpth'. Did you mean 'depth'?",
+        ),
+        ({"task": {"type": "toy.tsk"}}, ConfigError, "task.type: unknown task 'toy.tsk'. Did you mean 'toy.task'?"),
+        ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' wants the plugin 'nope'"),
+        (
+            {"trainer": {"type": "toy.loss"}},
+            ConfigError,
+            "trainer.type: 'toy.loss' is of kind energy_loss, not trainer",
+        ),
+        ({"energy": ...}, ConfigError, "trainer 'toy.game' needs 'energy'"),
+        ({"energy_loss": None}, ConfigError, "trainer 'toy.game' needs 'energy_loss'"),
+        ({"energy": None, "trainer": {"type": "toy.plain"}}, ConfigError, "no 'energy' for it to teach"),
+        ({"features": None}, ConfigError, "inference_net 'toy.net' needs a feature network"),
+        ({"features": {"type": "toy.features", "wdth": 1}}, ConfigError, "'features.wdth'. Did you mean 'width'?"),
+        (
+            {"energy": {"type": "toy.energy", "features": {"type": "toy.features", "x": 1}}},
+            ConfigError,
+            "unknown key 'energy.features.x'",
+        ),
+        (
+            {"energy": {"type": "toy.other", "features": {"type": "toy.features"}}},
+            ConfigError,
+            "energy 'toy.other' takes no feature network",
+        ),
+        (
+            {
+                "inference_net": {"type": "toy.optimiser"},
+                "energy": ...,
+                "energy_loss": ...,
+                "trainer": {"type": "toy.plain"},
+            },
+            ConfigError,
+            "predicts with an energy",
+        ),
+        (
+            {"energy": ..., "energy_loss": ..., "trainer": {"type": "toy.plain"}, "init": {"energy": "runs/x"}},
+            ConfigError,
+            "init.energy is given, but the config has no 'energy'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_before_any_data_are_read(registry, changes, error, said):
+    with pytest.raises(error) as caught:
+        check(config(**changes), "my.jsonnet", registry)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("my.jsonnet: ")
+
+
+def test_several_mistakes_in_a_table_are_said_at_once(registry):
+    with pytest.raises(ConfigError) as caught:
+        check(config(seed="x", precision=3), "x", registry)
+    assert "'seed'" in str(caught.value)
+    assert "'precision'" in str(caught.value)
+
+
+def test_a_checked_config_is_complete_and_checks_again(registry):
+    experiment = check(config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
+    assert experiment.task == {"type": "toy.task", "labels": 3}
+    assert experiment.energy == {"type": "toy.energy", "depth": 1, "features": {"type": "toy.features", "width": 5}}
+    assert experiment.trainer["patience"] == 20
+    written = json.loads(json.dumps(experiment.model_dump(exclude_none=True)))
+    assert check(written, "x", registry) == experiment
+
+
+def test_a_null_survives_being_written(registry):
+    experiment = check(config(trainer={"type": "toy.game", "patience": None}), "x", registry)
+    again = check(json.loads(json.dumps(experiment.model_dump(exclude_none=True))), "x", registry)
+    assert again.trainer["patience"] is None
+
+
+def test_each_net_has_features_of_its_own(registry):
+    own = {"type": "toy.energy", "features": {"type": "toy.features", "width": 9}}
+    built = build(check(config(energy=own), "x", registry), registry)
+    net, energy = built.model.inference_net, built.model.energy
+    assert (net.features.output_dim, energy.features.output_dim) == (5, 9)
+    assert built.task.indexers == {"width 5": 5, "width 9": 9}
+    assert built.model.energy_loss.features is None
+    same = build(check(config(), "x", registry), registry).model
+    assert same.energy.features is not same.inference_net.features
+    assert not torch.equal(same.energy.features.layer.weight, same.inference_net.features.layer.weight)
+
+
+def test_the_net_starts_alike_whatever_the_energy(registry):
+    def first(**changes):
+        net = build(check(config(**changes), "x", registry), registry).model.inference_net
+        return torch.cat([p.flatten() for p in net.parameters()])
+
+    start = first(seed=3)
+    torch.rand(5)
+    assert torch.equal(start, first(seed=3))
+    assert torch.equal(start, first(seed=3, energy={"type": "toy.other"}))
+    assert torch.equal(start, first(seed=3, energy=..., energy_loss=..., trainer={"type": "toy.plain"}))
+    assert not torch.equal(start, first(seed=4))
+
+
+def test_a_restored_task_is_not_loaded(registry):
+    experiment = check(config(), "x", registry)
+    task = make_task(experiment, registry)
+    task.restore({"labels": 2})
+    loads = type(task).loads
+    built = build(experiment, registry, task)
+    assert built.task is task
+    assert type(task).loads == loads
+    assert built.model.inference_net.layer.out_features == 2
+    build(experiment, registry)
+    assert type(task).loads == loads + 1
+
+
+def test_warm_starts_by_net(registry):
+    experiment = check(config(init={"energy": "runs/a"}), "x", registry)
+    assert dict(experiment.init.items()) == {"energy": "runs/a"}
