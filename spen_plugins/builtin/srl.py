@@ -77,7 +77,7 @@ class SemanticRoles(Task):
         return self._examples(read_srl(locate(path), self.config.layout, gold=False))
 
     def parse(self, item: Any) -> Example:
-        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate counted from 0; `"tags"` if gold is known."""
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; `"tags"` if gold is known."""
         if (
             not isinstance(item, Mapping)
             or not isinstance(item.get("words"), Sequence)

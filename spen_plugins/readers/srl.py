@@ -125,7 +125,7 @@ def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
         return layout
     if layout in LAYOUTS:
         return LAYOUTS[layout]
-    votes = Counter(_fixed(block.rows[0]) for block in blocks[:200])
+    votes = Counter(_fixed(row) for block in blocks[:200] for row in block.rows)
     fixed, _ = votes.most_common(1)[0]
     counts = all(row[0].isdigit() for row in blocks[0].rows)
     word = 1 if counts and fixed > 2 else 0
@@ -138,7 +138,7 @@ def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
 
 
 def _fixed(row: list[str]) -> int:
-    """How many columns stand before the brackets, judging by a sentence's first line."""
+    """How many columns stand before the brackets, judging by one line."""
     n = len(row)
     while n and "*" in row[n - 1] and (row[n - 1] == "*" or row[n - 1][0] == "(" or row[n - 1][-1] == ")"):
         n -= 1

@@ -1,0 +1,123 @@
+"""Span scores against cases worked by hand after CoNLL-2005's rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of, spans_of
+
+
+def score(*pairs: tuple[str, str]) -> SpanCounts:
+    counts = SpanCounts()
+    for predicted, gold in pairs:
+        counts.add(arguments_of(predicted.split()), arguments_of(gold.split()))
+    return counts
+
+
+def figures(counts: SpanCounts) -> tuple[int, int, int]:
+    return sum(counts.right.values()), sum(counts.predicted.values()), sum(counts.gold.values())
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "figures_"),
+    [
+        # Both right; V is no argument.
+        ("B-A0 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1", (2, 2, 2)),
+        # Wrong end: missed and over-predicted.
+        ("B-A0 B-V B-A1 O", "B-A0 B-V B-A1 I-A1", (1, 2, 2)),
+        # Wrong role at the right place.
+        ("B-A2 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1", (1, 2, 2)),
+        # A discontinuous argument is one, right if both pieces are.
+        ("B-A1 B-V B-C-A1 I-C-A1", "B-A1 B-V B-C-A1 I-C-A1", (1, 1, 1)),
+        # One piece of it alone is wrong, however right the piece is.
+        ("B-A1 B-V O O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
+        # The second piece too short.
+        ("B-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
+        # A single span from first to last token isn't the discontinuous argument.
+        ("B-A1 I-A1 I-A1 I-A1", "B-A1 B-V B-C-A1 I-C-A1", (0, 1, 1)),
+        # A continuation with nothing before it counts as the role itself.
+        ("O B-V B-C-A1 I-C-A1", "O B-V B-A1 I-A1", (1, 1, 1)),
+        # So does a first one, and a second one continues it.
+        ("B-C-A1 B-V B-C-A1 O", "B-A1 B-V B-C-A1 O", (1, 1, 1)),
+        # A continuation joins the last argument of its role.
+        ("B-A1 B-A1 B-V B-C-A1", "B-A1 O B-V B-C-A1", (0, 2, 1)),
+        # R- is a role of its own.
+        ("B-A0 B-R-A0 B-V O", "B-A0 B-R-A0 B-V O", (2, 2, 2)),
+        ("B-A0 B-A0 B-V O", "B-A0 B-R-A0 B-V O", (1, 2, 2)),
+        # C-V belongs to the predicate.
+        ("O B-V O B-A1", "O B-V B-C-V B-A1", (1, 1, 1)),
+        # A repeated role counts twice.
+        ("B-A0 B-V B-A0 O", "B-A0 B-V O O", (1, 2, 1)),
+        ("O O O O", "B-A0 B-V O O", (0, 0, 1)),
+    ],
+)
+def test_hand_worked(predicted, gold, figures_):
+    assert figures(score((predicted, gold))) == figures_
+
+
+def test_overall_and_by_role():
+    counts = score(
+        ("B-A0 B-V B-A1 I-A1", "B-A0 B-V B-A1 I-A1"),
+        ("B-A0 B-V B-A1 O", "B-A0 B-V B-A1 I-A1"),
+        ("O B-V B-AM-TMP O", "B-A0 B-V O O"),
+    )
+    scores = counts.scores()
+    assert scores["span_precision"] == pytest.approx(3 / 5)
+    assert scores["span_recall"] == pytest.approx(3 / 5)
+    assert scores["span_f1"] == pytest.approx(3 / 5)
+    assert scores["roles"]["A0"] == {"precision": 1.0, "recall": 2 / 3, "f1": 0.8, "gold": 3, "predicted": 2}
+    assert scores["roles"]["AM-TMP"]["f1"] == 0.0
+    assert list(scores["roles"]) == ["A0", "A1", "AM-TMP"]
+
+
+def test_nothing_at_all_scores_zero():
+    assert SpanCounts().scores() == {"span_precision": 0.0, "span_recall": 0.0, "span_f1": 0.0, "roles": {}}
+
+
+TAGS = ["O", "B-A0", "I-A0", "B-A1", "I-A1", "B-C-A1", "I-C-A1", "B-R-A0", "B-V", "I-V", "B-AM-TMP", "I-AM-TMP"]
+
+
+def test_tables_agree_with_single_sequences():
+    source = np.random.default_rng(0)
+    tags, lengths = source.integers(0, len(TAGS), (300, 9)), source.integers(1, 10, 300)
+    table = SpanTable(TAGS)
+    for row, length, arguments in zip(tags, lengths, table.arguments(tags, lengths), strict=True):
+        assert arguments == arguments_of([TAGS[i] for i in row[:length]])
+
+
+def test_invalid_bio_begins_a_span():
+    assert spans_of(["I-A0", "I-A1", "I-A1", "O", "I-A1"]) == [("A0", 0, 0), ("A1", 1, 2), ("A1", 4, 4)]
+
+
+def numbers(*rows: str) -> tuple[np.ndarray, np.ndarray]:
+    split = [row.split() for row in rows]
+    tags = np.zeros((len(rows), max(map(len, split))), dtype=int)
+    for row, names in zip(tags, split, strict=True):
+        row[: len(names)] = [TAGS.index(name) for name in names]
+    return tags, np.array([len(names) for names in split])
+
+
+def test_repeated_core_roles():
+    rows = {
+        "B-A0 B-V B-A0": True,
+        "B-A0 B-A0 B-V": True,
+        "B-A0 I-A0 B-V": False,
+        "B-A1 B-V B-C-A1": False,
+        "B-A0 B-R-A0 B-V": False,
+        "B-AM-TMP B-V B-AM-TMP": False,
+        "B-A0 B-V B-A1": False,
+    }
+    assert SpanTable(TAGS).repeats_core(*numbers(*rows)).tolist() == list(rows.values())
+
+
+def test_broken_bio():
+    rows = {"B-A0 I-A0 B-V": False, "I-A0 B-V": True, "B-A0 I-A1": True, "O I-A1 O": True, "B-A0 B-A0 O": False}
+    assert SpanTable(TAGS).breaks_bio(*numbers(*rows)).tolist() == list(rows.values())
+
+
+def test_what_stands_in_padding_is_not_seen():
+    tags, lengths = numbers("B-A0 B-V B-A0", "O O O")
+    table = SpanTable(TAGS)
+    assert table.arguments(tags, np.array([2, 3])) == [[Argument("A0", ((0, 0),))], []]
+    assert not table.repeats_core(tags, np.array([2, 3])).any()

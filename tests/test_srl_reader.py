@@ -1,0 +1,135 @@
+"""Reading span SRL in columns: what is read, and what is said of a bad file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.srl import Layout, read_srl, write_srl
+from spen_plugins.samples.srl import sample_corpus
+
+GOOD = """# sent_id = one
+0\tForces\tNNS\t*\t-\t-\t(ARG0*)\t(ARG1*
+1\thave\tVBP\t*\t-\t-\t*\t*
+2\tkilled\tVBD\t*\tkill\tkill.01\t(V*)\t*)
+3\tand\tCC\t*\t-\t-\t*\t*
+4\tfled\tVBD\t*\tflee\tflee.05\t*\t(V*)
+
+# sent_id = two
+0\tNothing\tNN\t*\t-\t-
+"""
+KILLED = ("B-ARG0", "O", "B-V", "O", "O")
+FLED = ("B-ARG1", "I-ARG1", "I-ARG1", "O", "B-V")
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "x.gold_conll"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_one_proposition_per_predicate(write):
+    one, two = read_srl(write(GOOD))
+    assert one.name == "one" and one.words == ("Forces", "have", "killed", "and", "fled")
+    assert [(p.predicate, p.lemma, p.tags) for p in one.propositions] == [(2, "kill", KILLED), (4, "flee", FLED)]
+    assert two.words == ("Nothing",) and two.propositions == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\t", "   "),
+        lambda text: "\ufeff" + text,
+        lambda text: text.rstrip("\n"),
+        lambda text: text.replace("\n\n", "\n\n\n \n"),
+    ],
+    ids=["crlf", "spaces", "byte order mark", "no last line break", "blank lines"],
+)
+def test_harmless_differences(write, change):
+    assert read_srl(write(change(GOOD))) == read_srl(write(GOOD))
+
+
+def columns(*keep: int):
+    """GOOD with only these fixed columns."""
+    rows = [line.split("\t") if "\t" in line else line for line in GOOD.splitlines()]
+    return "\n".join(row if isinstance(row, str) else "\t".join([*(row[i] for i in keep), *row[6:]]) for row in rows)
+
+
+@pytest.mark.parametrize("keep", [(1, 4), (1, 2, 4), (1, 2, 5, 4), (0, 1, 4)])
+def test_fewer_columns(write, keep):
+    assert read_srl(write(columns(*keep) + "\n"))[0].propositions[1].tags == FLED
+    explicit = Layout(keep.index(1), len(keep) - 1, len(keep))
+    assert read_srl(write(columns(*keep)), explicit) == read_srl(write(columns(*keep)))
+
+
+def test_files_to_predict_need_no_brackets(write):
+    bare = "\n".join("\t".join(line.split("\t")[:6]) for line in GOOD.splitlines())
+    one, _ = read_srl(write(bare), gold=False)
+    assert [(p.predicate, p.tags) for p in one.propositions] == [(2, None), (4, None)]
+    with pytest.raises(DataError, match="2 predicates marked in column 5 and 0 columns of brackets"):
+        read_srl(write(bare))
+
+
+BAD = {
+    "wrong column count": (
+        GOOD.replace("3\tand\tCC\t*\t-\t-\t*\t*", "3\tand\tCC\t*\t-\t-\t*"),
+        5,
+        "7 columns",
+        "8, as",
+    ),
+    "truncated last line": (GOOD[: GOOD.index("\t*\t(V*)\n\n")], 6, "6 columns, where the file ends", "8, as"),
+    "not closed": (GOOD.replace("(V*)\t*)", "(V*)\t*"), 6, "'(V*)' in column 8 inside (ARG1* of line 2", "*) closing"),
+    "never closed": (GOOD.replace("*\t(V*)", "*\t(V*"), 6, "(V* in column 8 not closed", "*) closing"),
+    "closed twice": (
+        GOOD.replace("CC\t*\t-\t-\t*\t*", "CC\t*\t-\t-\t*\t*)"),
+        5,
+        "'*)' in column 8 with no",
+        "* outside",
+    ),
+    "nested": (GOOD.replace("(ARG0*)", "(ARG0(ARG1*)"), 2, "'(ARG0(ARG1*)' in column 7", "don't nest"),
+    "opened inside": (
+        GOOD.replace("VBP\t*\t-\t-\t*\t*", "VBP\t*\t-\t-\t*\t(ARG2*"),
+        3,
+        "inside (ARG1* of line 2",
+        "first",
+    ),
+    "no star": (GOOD.replace("(ARG0*)", "(ARG0)"), 2, "'(ARG0)' in column 7", "*, (ROLE*, *) or (ROLE*)"),
+    "no V": (GOOD.replace("\t(V*)\t*)", "\t(ARG2*)\t*)"), 4, "'(ARG2*)' in column 7 at its predicate", "(V*)"),
+    "too many predicates": (GOOD.replace("have\tVBP\t*\t-", "have\tVBP\t*\thave"), 2, "3 predicates", "for each"),
+    "too few predicates": (GOOD.replace("killed\tVBD\t*\tkill", "killed\tVBD\t*\t-"), 2, "1 predicates", "for each"),
+    "wrong encoding": (GOOD.replace("fled", "fléd").encode("latin-1"), 6, "byte 0xe9", "UTF-8"),
+    "empty": ("", None, "an empty file", "data"),
+    "only comments": ("# nothing\n", None, "comments or blank lines only", "sentences"),
+    "no predicate column": ("Forces\nkilled\n", 1, "1 columns", "a column that marks predicates"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_are_named_by_line(write, case):
+    text, line, found, expected = BAD[case]
+    path = write(text)
+    with pytest.raises(DataError) as caught:
+        read_srl(path)
+    error = caught.value
+    assert (error.path, error.line) == (str(path), line)
+    assert found in error.found and expected in error.expected
+    assert error.exit_status == 2
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match="no such file"):
+        read_srl(tmp_path / "none")
+
+
+def test_written_files_read_back(tmp_path):
+    sentences = sample_corpus()["test"]
+    write_srl(sentences, tmp_path / "sample.conll")
+    assert read_srl(tmp_path / "sample.conll") == sentences
+    assert [path.name for path in tmp_path.iterdir()] == ["sample.conll"]
