@@ -29,6 +29,10 @@ Out = Annotated[Path | None, typer.Option(help="The run folder; new or empty. A 
 Resume = Annotated[Path | None, typer.Option(help="Go on with the run in this folder, without a config.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is by default.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print the run folder only.")]
+Every = Annotated[
+    float,
+    typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="At least so long between two checkpoints."),
+]
 Listing = Annotated[
     bool, typer.Option("--arguments", help="List the config's arguments with their defaults, and stop.")
 ]
@@ -44,6 +48,7 @@ def run(
     resume: Resume = None,
     device: Device = None,
     quiet: Quiet = False,
+    checkpoint_every: Every = 60.0,
     listing: Listing = False,
     version: Version = False,
 ) -> None:
@@ -58,7 +63,7 @@ def run(
             )
         from spen_plugins import runner
 
-        folder = runner.resume(resume, device=device, quiet=quiet)
+        folder = runner.resume(resume, device, quiet, checkpoint_every)
     elif config is None:
         raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; spen-run --help says more")
     elif listing:
@@ -71,7 +76,7 @@ def run(
         # Imported now: a mistake in the config is said before torch is loaded.
         from spen_plugins import runner
 
-        folder = runner.run(evaluated, str(config), out=out, device=device, quiet=quiet)
+        folder = runner.run(evaluated, str(config), out, device, quiet, checkpoint_every)
     if quiet:
         typer.echo(str(folder))
 

@@ -52,7 +52,7 @@ class Reporter:
     def say(self, text: str) -> None:
         """One line, unless quiet."""
         if not self.quiet:
-            self.console.print(text, highlight=False)
+            self.console.print(text, highlight=False, soft_wrap=True)
 
     def stage(self, stage: Stage, epoch: int) -> None:
         """A stage begins or goes on."""
