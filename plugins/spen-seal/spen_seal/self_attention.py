@@ -55,7 +55,7 @@ class SelfAttention(sp.Energy):
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        best = self.attended(y, mask).amax(-1)
+        best = self.attended(y, mask).max(-1).values  # amax would share the gradient among equals, at a price
         if mask is not None:
             best = best * mask.unsqueeze(1)
         energy = -best.sum(-1)
@@ -81,14 +81,16 @@ class SelfAttention(sp.Energy):
         carry = torch.einsum("ahd,hdb->ahb", back, value).flatten(1)
         carry_bias = torch.einsum("ahd,hd->ah", back, value_bias)
 
-        asked = F.linear(u, match, match_bias).unflatten(-1, (heads, tags)).transpose(2, 3)
+        asked = F.linear(u.flatten(0, 2), match, match_bias).view(*y.shape[:3], heads, tags).transpose(2, 3)
         weights = asked @ u.unsqueeze(2).transpose(-1, -2)
         if mask is not None:
             weights = weights.masked_fill(~mask[:, None, None, None, :], torch.finfo(weights.dtype).min)
         weights = F.dropout(torch.softmax(weights, -1), self.config.dropout, self.training)
-        gathered = (weights @ u.unsqueeze(2)).transpose(2, 3).flatten(3)
+        gathered = (weights @ u.unsqueeze(2)).transpose(2, 3).reshape(-1, heads * tags)
         # Dropout leaves weights that don't sum to one, and the values' bias is weighted like the values.
-        return F.linear(gathered, carry, self.back.bias) + weights.sum(-1).transpose(2, 3) @ carry_bias.T
+        total = weights.sum(-1).transpose(2, 3).reshape(-1, heads)
+        attended = torch.addmm(F.linear(gathered, carry, self.back.bias), total, carry_bias.T)
+        return attended.view(y.shape)
 
 
 def positions(tokens: int, size: int, like: Tensor) -> Tensor:
