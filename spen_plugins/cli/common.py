@@ -50,9 +50,9 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def write_lines(values: Iterable[Any], out: Path | None) -> None:
-    """JSON values, one a line, to a file (whole or not at all) or to the standard output as they come."""
-    lines = (json.dumps(value, ensure_ascii=False) for value in values)
+def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:
+    """JSON values, one a line (unless indented), to a file (whole or not at all) or to the standard output as they come."""
+    lines = (json.dumps(value, ensure_ascii=False, indent=indent) for value in values)
     if out is None:
         for line in lines:
             typer.echo(line)

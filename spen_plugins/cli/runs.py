@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +28,7 @@ def evaluate(run: Run, file: File, out: Out = None, device: Device = "cpu") -> N
     """Score predictions against the gold outputs in a file; JSON."""
     from spen_plugins import predictor
 
-    found = json.dumps(predictor.load(run, device).evaluate_file(file), indent=2, ensure_ascii=False)
-    if out is None:
-        typer.echo(found)
-    else:
-        out.write_text(found + "\n", encoding="utf-8")
+    write_lines([predictor.load(run, device).evaluate_file(file)], out, indent=2)
 
 
 @guarded
