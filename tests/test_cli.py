@@ -116,25 +116,25 @@ def test_versions(spen, spen_run):
 def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
     calls = []
 
-    def runs(evaluated, source, **options):
+    def runs(evaluated, source, *options):
         calls.append((evaluated, source, options))
         return Path("runs/x")
 
     fake("runner", run=runs)
-    done = spen_run(str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q")
+    done = spen_run(str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "runs/x\n", "")
     [(evaluated, source, options)] = calls
     assert evaluated["task"]["corpus"] == "mine"
     assert evaluated["trainer"] == {"epochs": 3}
     assert source == str(config)
-    assert options == {"out": Path("o"), "device": "cpu", "quiet": True}
+    assert options == (Path("o"), "cpu", True, 5.0)
 
 
 def test_resume_takes_the_folder_alone(spen_run, fake, config):
     calls = []
-    fake("runner", resume=lambda *given, **options: calls.append((given, options)) or Path("r"))
+    fake("runner", resume=lambda *given: calls.append(given) or Path("r"))
     assert spen_run("--resume", "runs/r").exit_code == 0
-    assert calls == [((Path("runs/r"),), {"device": None, "quiet": False})]
+    assert calls == [(Path("runs/r"), None, False, 60.0)]
     refused = spen_run(str(config), "--resume", "runs/r")
     assert refused.exit_code == 2
     assert "leave CONFIG and --out out" in refused.stderr

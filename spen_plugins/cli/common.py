@@ -51,7 +51,7 @@ def show_version(wanted: bool) -> None:
 
 
 def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:
-    """JSON values, one a line (unless indented), to a file (whole or not at all) or to the standard output as they come."""
+    """JSON values, one a line (unless indented), to a file, whole or not at all, or to stdout as they come."""
     lines = (json.dumps(value, ensure_ascii=False, indent=indent) for value in values)
     if out is None:
         for line in lines:
