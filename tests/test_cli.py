@@ -121,7 +121,9 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
         return Path("runs/x")
 
     fake("runner", run=runs)
-    done = spen_run(str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5")
+    done = spen_run(
+        str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
+    )
     assert (done.exit_code, done.stdout, done.stderr) == (0, "runs/x\n", "")
     [(evaluated, source, options)] = calls
     assert evaluated["task"]["corpus"] == "mine"
