@@ -35,7 +35,7 @@ class Example(NamedTuple):
 
 
 class MultiLabel(Task):
-    """Multi-label classification. Labels: an XML list's, the last n attributes, or the paths of a hierarchical class."""
+    """Multi-label classification; labels are an XML list's, the last n attributes, or a hierarchical class's paths."""
 
     selection = "example_f1"
     space: LabelSet
@@ -232,8 +232,8 @@ class MultiLabel(Task):
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as they stand in a data file (not scaled).
 
-        `{"vector": [0, 1, ...]}`: every feature in order; or `{"features": {"age": 3.5, "colour": "red"}}`: by name,
-        what is left out being 0 (missing, for a real number); or `{"features": ["word", ...]}`: the names of those that are 1.
+        `{"vector": [0, 1, ...]}`: every feature in order. `{"features": {"age": 3.5, "colour": "red"}}`: by name; what
+        is left out is 0, or missing where it is a real number. `{"features": ["word", ...]}`: the names of the ones.
         `"labels": ["a", "b"]` beside it is gold.
         """
         vector, gold = parse_item(self.columns, item)

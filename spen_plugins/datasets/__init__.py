@@ -1,5 +1,8 @@
 """Data sets: where they lie, where they come from, how they are split."""
 
+from spen_plugins.datasets.catalogue import DataSet, catalogue
+from spen_plugins.datasets.fetch import get
 from spen_plugins.datasets.places import cache_folder, locate
+from spen_plugins.datasets.split import split_file, stratify
 
-__all__ = ["cache_folder", "locate"]
+__all__ = ["DataSet", "cache_folder", "catalogue", "get", "locate", "split_file", "stratify"]

@@ -1,0 +1,139 @@
+"""The data sets known by name: origin at a pinned commit, checksums, licence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MULAN = "tsoumakas/mulan/43f6389095ad71984264db4387a8074b22bc7d4a/data/multi-label"
+_HMC = "EGiunchiglia/C-HMCNN/e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041/HMC_data/datasets_FUN"
+_MULAN_LICENCE = "research only: no licence stated (Mulan); cite the original paper"
+_HMC_LICENCE = "research only: public Clus data (Clare 2003; Vens et al. 2008), no licence stated; repository GPL-3.0"
+
+
+@dataclass(frozen=True)
+class File:
+    """One file: its place below a data folder, its path below the origin's root, its sha256."""
+
+    path: str
+    origin: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set.
+
+    Args:
+        name: what `spen data get` takes.
+        about: what it is, in a line.
+        licence: what its user accepts.
+        files: what is downloaded.
+        split: the split file made after the download, and its sha256; None where each part has its own file.
+        why_not: why it can't be fetched, and what to do instead; None where it can.
+        elsewhere: files a `why_not` data set consists of.
+    """
+
+    name: str
+    about: str
+    licence: str
+    files: tuple[File, ...] = ()
+    split: tuple[str, str] | None = None
+    why_not: str | None = None
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file, as in a config's `data:` paths."""
+        return (*(file.path for file in self.files), *((self.split[0],) if self.split else ()), *self.elsewhere)
+
+    @property
+    def folder(self) -> str:
+        """The folder of its files, below a data folder."""
+        return self.paths[0].rpartition("/")[0]
+
+
+def _mulan(name: str, about: str, arff: str, xml: str, split: str) -> DataSet:
+    files = tuple(
+        File(f"multilabel/{name}/{name}.{kind}", f"{_MULAN}/{name}/{name}.{kind}", sha256)
+        for kind, sha256 in (("arff", arff), ("xml", xml))
+    )
+    return DataSet(name, about, _MULAN_LICENCE, files, (f"multilabel/splits/{name}.json", split))
+
+
+def _hmc(folder: str, sums: dict[str, str]) -> tuple[File, ...]:
+    names = {part: f"{folder}/{folder}.{part}.arff" for part in sums}
+    return tuple(File(f"multilabel/{name}", f"{_HMC}/{name}", sums[part]) for part, name in names.items())
+
+
+_ALL = (
+    _mulan(
+        "bibtex",
+        "tags of bibliography entries: 7395 rows, 1836 words, 159 labels",
+        arff="a282a6d1fb3cdaf39bde3f81cd4e6079850a7a538a6bc44f8b4ed95dfe1e5014",
+        xml="08fe20013c1e75dcf1888c185f5187c95e76495b8518ce289b4d3afce38d1232",
+        split="70cf114f43369b24a2950920a1bf758137f994bc6097b0d29b5ea258efeeba10",
+    ),
+    _mulan(
+        "delicious",
+        "tags of bookmarks: 16105 rows, 500 words, 983 labels",
+        arff="b944de0bca910050c11d97eed57d17b073110ea3646a587f3d15d127cf581aab",
+        xml="4e0c0f93c7d86a39b9fca4aaefaa00e9428f2c80277732dfbf03ca48e2c14da2",
+        split="8b4d6ec5c9123fb921732dd9a1e7f05b6c680b0286e106489c751d2ed927b89a",
+    ),
+    _mulan(
+        "genbase",
+        "families of proteins: 662 rows, 1185 motifs, 27 labels (its first attribute is an id: drop 'protein')",
+        arff="cb23052a49191e36e9a59cd661e97d79bed2e3f2583030a206692b57bf1e3671",
+        xml="198e8a1d7070e9603119e02e626cedc589db7577339b307b06f5192047b69eb9",
+        split="fc6d0ba199700c89a01ab497a5ba952cbf4c94f3d2411e24e1dbb3c31868b684",
+    ),
+    _mulan(
+        "cal500",
+        "descriptions of songs: 502 rows, 68 sound features, 174 labels",
+        arff="cfe6097ba5fd6e8584e54911ab9783dcab34e898446b7c9370c71d477eae56d3",
+        xml="877e128531268d7661faa3e44f7bb43cbcda829c0895e49879168775b192728c",
+        split="7d5484a8c744e6f793d262e56e563db917f579e77bfd92529911402a7f1da924",
+    ),
+    DataSet(
+        "spo_fun",
+        "functions of yeast genes from sporulation: 3703 rows, 80 features, 499 classes in a hierarchy",
+        _HMC_LICENCE,
+        _hmc(
+            "spo_FUN",
+            {
+                "train": "8049c3a620b8fcbbbe3f195ccca7dafb36372fce418d9bfe49d6ffadd4bcf6ca",
+                "valid": "5ab7eaab567b80144299761abec833aa1a4a1115a347819362d06a149b43b0cf",
+                "test": "18a9be63b28d636e767b5886121dee5ddc8ae5a61a05098408d1b8991419f284",
+            },
+        ),
+    ),
+    DataSet(
+        "expr_fun",
+        "functions of yeast genes from expression: 3779 rows, 551 features, 499 classes in a hierarchy",
+        _HMC_LICENCE,
+        why_not=(
+            "its training file is a reconstruction (the original is not to be had) that stands at no public address; "
+            "set $SPEN_DATA to a folder that has it"
+        ),
+        elsewhere=tuple(
+            f"multilabel/expr_FUN/expr_FUN.{part}.arff" for part in ("train.RECONSTRUCTED", "valid", "test")
+        ),
+    ),
+    DataSet(
+        "ewt",
+        "semantic roles of the English Web Treebank: 16536 sentences, 50182 predicates",
+        "CC BY-SA 4.0",
+        why_not=(
+            "its files are derived: the roles of github.com/propbank/propbank-release (data/google/ewt, *.gold_skel, "
+            "commit 4abade0b53ce) put to the words of github.com/UniversalDependencies/UD_English-EWT "
+            "(commit 15d613d8447b), which this command does not do; set $SPEN_DATA to a folder that has them"
+        ),
+        elsewhere=tuple(f"srl/ewt_propbank/ewt-propbank-{part}.gold_conll" for part in ("train", "dev", "test")),
+    ),
+)
+CATALOGUE = {entry.name: entry for entry in _ALL}
+
+
+def catalogue() -> list[DataSet]:
+    """All data sets, in the order they are listed."""
+    return list(_ALL)

@@ -131,7 +131,7 @@ class Columns:
                 found = "{" + ", ".join(a.values) + "}" if a.values else a.kind
                 wanted = "{" + ", ".join(values) + "}" if values else "numeric"
                 raise DataError(table.path, a.line, f"attribute {name!r} of type {found}", f"{wanted}, as in training")
-        return self._features(table, where), self._gold(table, where)
+        return self._features(table, where), self.gold(table)
 
     def _features(self, table: Arff, where: Mapping[str, int]) -> Ragged | np.ndarray:
         attributes = [table.attributes[where[name]] for name in self.features]
@@ -151,7 +151,9 @@ class Columns:
                     matrix[:, at + i] = codes == a.values.index(value)
         return matrix if self.real.any() else Ragged.of(matrix != 0)
 
-    def _gold(self, table: Arff, where: Mapping[str, int]) -> list[np.ndarray | None]:
+    def gold(self, table: Arff) -> list[np.ndarray | None]:
+        """Label numbers of each row; None where there is no gold."""
+        where = {a.name: i for i, a in enumerate(table.attributes)}
         if self.classes is not None:
             if self.classes not in where:
                 return [None] * len(table)

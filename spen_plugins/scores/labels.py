@@ -83,7 +83,7 @@ class LabelMetric(Metric):
         return result
 
     def fit_threshold(self) -> float:
-        """The threshold of the grid 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals."""
+        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals."""
         p, gold = self.collected()
         score = {t: round(example_f1(p > t, gold).mean().item(), 9) for t in GRID}
         self.threshold = max(GRID, key=lambda t: (score[t], -abs(t - 0.5)))

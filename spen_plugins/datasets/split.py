@@ -1,0 +1,100 @@
+"""Stratified splits of a multi-label file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from spen_plugins.datasets.places import locate
+from spen_plugins.errors import DataError
+from spen_plugins.readers.arff import read_arff
+from spen_plugins.readers.table import Columns, read_label_names
+
+FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
+"""Of ten folds, as SEAL's protocol takes them."""
+
+
+def split_file(
+    path: str | Path,
+    out: str | Path | None = None,
+    seed: int = 0,
+    label_count: int | None = None,
+    labels: str | Path | None = None,
+) -> Path:
+    """Split an ARFF file 6 : 2 : 2 by iterative stratification; write row numbers, counted from 0, as JSON.
+
+    Args:
+        path: the ARFF file.
+        out: where the split goes; by default beside it, `NAME.split.json`.
+        seed: equal seeds give equal splits.
+        label_count: the last so many attributes are labels.
+        labels: the XML list of labels; by default the file's name with .xml, where there is such a file.
+
+    Returns:
+        The split file.
+    """
+    where = locate(str(path))
+    matrix = _label_matrix(where, label_count, labels)
+    fold = stratify(matrix, 10, seed)
+    split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
+    target = Path(out) if out is not None else where.with_suffix(".split.json")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    part.write_text(json.dumps(split))
+    part.replace(target)
+    return target
+
+
+def _label_matrix(path: Path, label_count: int | None, labels: str | Path | None) -> np.ndarray:
+    """`(rows, labels)` boolean."""
+    table = read_arff(path)
+    beside = path.with_suffix(".xml")
+    xml = Path(labels) if labels is not None else beside if label_count is None and beside.exists() else None
+    columns = Columns.of(table, label_count if xml is None else read_label_names(xml, table), ())
+    gold = columns.gold(table)
+    if any(row is None for row in gold):
+        raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
+    matrix = np.zeros((len(gold), len(columns.labels)), dtype=bool)
+    for row, numbers in enumerate(gold):
+        matrix[row, numbers] = True
+    return matrix
+
+
+def stratify(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """Iterative stratification (Sechidis et al. 2011, Algorithm 1).
+
+    Rarest label first; each of its rows goes to the fold that still wants most of that label, among equals to the one
+    that wants most rows, among equals at random.
+
+    Args:
+        labels: `(rows, labels)` boolean.
+        folds: how many, of equal size.
+        seed: equal seeds give equal folds (under one version of NumPy's generators).
+
+    Returns:
+        The fold of each row, `(rows,)`.
+    """
+    rng = np.random.default_rng(seed)
+    rows = len(labels)
+    fold = np.full(rows, -1)
+    wanted_rows = np.full(folds, rows / folds)
+    wanted = np.tile(labels.sum(0) / folds, (folds, 1)).astype(float)
+    left = labels.copy()
+    while (counts := left.sum(0)).any():
+        label = np.where(counts > 0, counts, rows + 1).argmin()
+        for row in rng.permutation(np.flatnonzero(left[:, label])):
+            best = np.flatnonzero(wanted[:, label] == wanted[:, label].max())
+            if len(best) > 1:
+                best = best[wanted_rows[best] == wanted_rows[best].max()]
+            chosen = rng.choice(best)
+            fold[row] = chosen
+            wanted[chosen] -= labels[row]
+            wanted_rows[chosen] -= 1
+            left[row] = False
+    for row in rng.permutation(np.flatnonzero(fold < 0)):  # rows without a label
+        chosen = wanted_rows.argmax()
+        fold[row] = chosen
+        wanted_rows[chosen] -= 1
+    return fold

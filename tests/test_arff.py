@@ -1,0 +1,315 @@
+"""ARFF: what is read, and what a bad file is told."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.arff import ancestry, class_sets, read_arff
+from spen_plugins.readers.table import Columns, Ragged, positive, read_label_names
+from spen_plugins.readers.text import read_lines
+
+SPEN_DATA = os.environ.get("SPEN_DATA")
+
+DENSE = """% a comment
+@relation 'two words'
+
+@attribute 'a name, quoted' numeric
+@attribute colour {red, 'dark blue', green}
+@ATTRIBUTE yes {YES, NO}
+@attribute\t"say \\"l\\"" {0,1}
+
+@DATA
+% another
+1.5, red, YES, 0
+-2e3,'dark blue',NO,1
+
+?, ?, ?, 0
+"""
+
+SPARSE = """@relation s
+@attribute w0 {0,1}
+@attribute w1 {0,1}
+@attribute n numeric
+@attribute l0 {0,1}
+@attribute l1 {0,1}
+@data
+{0 1,3 1, 4 1}
+{}
+{ 4 1 , 2 2.5,1 1 }
+"""
+
+HMC = """@RELATION 'genes'
+@ATTRIBUTE a numeric
+@ATTRIBUTE class hierarchical 01,01/01,01/01/03,02,03/05
+@DATA
+1,01/01/03
+2,02@01
+?,03/05@01/01
+4,?
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str | bytes, name: str = "x.arff") -> Path:
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_dense(write):
+    table = read_arff(write(DENSE))
+    assert [(a.name, a.kind, a.values) for a in table.attributes] == [
+        ("a name, quoted", "numeric", ()),
+        ("colour", "nominal", ("red", "dark blue", "green")),
+        ("yes", "nominal", ("YES", "NO")),
+        ('say "l"', "nominal", ("0", "1")),
+    ]
+    nan = np.nan
+    np.testing.assert_array_equal(
+        table.dense, np.array([[1.5, 0, 0, 0], [-2000, 1, 1, 1], [nan, nan, nan, 0]], np.float32)
+    )
+    assert table.line == [11, 12, 14]
+
+
+def test_crlf_and_byte_order_mark_make_no_difference(write):
+    one = read_arff(write(DENSE))
+    two = read_arff(write(b"\xef\xbb\xbf" + DENSE.replace("\n", "\r\n").encode()))
+    assert one.attributes == two.attributes and one.line == two.line
+    np.testing.assert_array_equal(one.dense, two.dense)
+
+
+def test_sparse_equals_dense(write):
+    table = read_arff(write(SPARSE))
+    expected = np.array([[1, 0, 0, 1, 1], [0, 0, 0, 0, 0], [0, 1, 2.5, 0, 1]], np.float32)
+    np.testing.assert_array_equal(table.filled(), expected)
+    rows = "\n".join(",".join(f"{v:g}" for v in row) for row in expected)
+    dense = read_arff(write(SPARSE.partition("@data")[0] + "@data\n" + rows))
+    a, b = (Columns.of(t, 2, ()).encode(t) for t in (table, dense))
+    np.testing.assert_array_equal(a[0], b[0])
+    assert [g.tolist() for g in a[1]] == [g.tolist() for g in b[1]] == [[0, 1], [], [1]]
+
+
+def test_sparse_binary_features_stay_sparse(write):
+    table = read_arff(write(SPARSE))
+    columns = Columns.of(table, 2, ["n"])
+    features, _ = columns.encode(table)
+    assert isinstance(features, Ragged)
+    assert [features[i].tolist() for i in range(3)] == [[0], [], [1]]
+    np.testing.assert_array_equal(columns.real, [False, False])
+
+
+def test_a_sparse_zero_is_the_first_nominal_value(write):
+    text = SPARSE.replace("w0 {0,1}", "w0 {YES,NO}").replace("{0 1,3 1", "{0 NO,3 1")
+    table = read_arff(write(text))
+    features, _ = Columns.of(table, 2, ["n"]).encode(table)
+    assert [features[i].tolist() for i in range(3)] == [[], [0], [0, 1]]
+
+
+def test_features_of_every_kind(write):
+    table = read_arff(write(DENSE))
+    columns = Columns.of(table, 1, ())
+    features, gold = columns.encode(table)
+    assert columns.names == ["a name, quoted", "colour=red", "colour=dark blue", "colour=green", "yes"]
+    np.testing.assert_array_equal(columns.real, [True, False, False, False, False])
+    np.testing.assert_array_equal(
+        features, np.array([[1.5, 1, 0, 0, 1], [-2000, 0, 1, 0, 0], [np.nan, 0, 0, 0, 0]], np.float32)
+    )
+    assert [g.tolist() for g in gold] == [[], [0], []]
+
+
+@pytest.mark.parametrize(
+    ("values", "place"),
+    [
+        (("0", "1"), 1),
+        (("YES", "NO"), 0),
+        (("no", "yes"), 1),
+        (("False", "True"), 1),
+        (("red", "blue"), None),
+        (("0",), None),
+    ],
+)
+def test_which_of_two_values_is_true(values, place):
+    assert positive(values) == place
+
+
+def test_hierarchical_classes_imply_their_ancestors(write):
+    assert ancestry("01/01/03") == ["01", "01/01", "01/01/03"]
+    table = read_arff(write(HMC))
+    # 03, which the header leaves out, stands before its child
+    assert table.attributes[1].values == ("01", "01/01", "01/01/03", "02", "03", "03/05")
+    assert [None if s is None else s.tolist() for s in class_sets(table)] == [[0, 1, 2], [0, 3], [0, 1, 4, 5], None]
+    columns = Columns.of(table, None, ())
+    features, gold = columns.encode(table)
+    assert columns.labels == table.attributes[1].values
+    np.testing.assert_array_equal(features, np.array([[1], [2], [np.nan], [4]], np.float32))
+    assert gold[3] is None and gold[0].tolist() == [0, 1, 2]
+
+
+def test_another_file_is_read_by_names(write):
+    columns = Columns.of(read_arff(write(DENSE)), 1, ())
+    moved = """@relation r
+@attribute yes {NO,YES}
+@attribute colour {green,red,'dark blue'}
+@attribute 'a name, quoted' real
+@data
+YES,red,3
+NO,green,?
+"""
+    features, gold = columns.encode(read_arff(write(moved)))
+    np.testing.assert_array_equal(features, np.array([[3, 1, 0, 0, 1], [np.nan, 0, 0, 1, 0]], np.float32))
+    assert gold == [None, None]  # no label column, no gold
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("yes {YES, NO}", "yess {YES, NO}", r"'yess'; expected attributes of the training file\. Did you mean 'yes'"),
+        ("yes {YES, NO}", "yes {YES, NO, MAYBE}", r"type \{YES, NO, MAYBE\}; expected \{YES, NO\}, as in training"),
+        ("quoted' numeric", "quoted' {1.5,-2e3}", "expected numeric, as in training"),
+    ],
+)
+def test_another_file_with_other_attributes(write, old, new, message):
+    columns = Columns.of(read_arff(write(DENSE)), 1, ())
+    with pytest.raises(DataError, match=message):
+        columns.encode(read_arff(write(DENSE.replace(old, new))))
+
+
+def test_labels_missing_in_another_file(write):
+    columns = Columns.of(read_arff(write(SPARSE)), 2, ())
+    some = SPARSE.replace("@attribute l1 {0,1}\n", "").replace(", 4 1", "").replace("{ 4 1 ,", "{")
+    with pytest.raises(DataError, match="no label 'l1' beside others"):
+        columns.encode(read_arff(write(some)))
+
+
+def refused(path: Path, line: int | None, found: str, expected: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_arff(path)
+    error = caught.value
+    assert error.exit_status == 2 and error.path == str(path) and error.line == line, str(error)
+    assert re.search(found, error.found) and re.search(expected, error.expected), str(error)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "found", "expected"),
+    [
+        ("1.5, red, YES, 0", "1.5, red, YES", 11, "3 cells", "4, one for each"),
+        ("1.5, red, YES, 0", "1.5, red, YES, 0, 1", 11, "5 cells", "4"),
+        ("?, ?, ?, 0\n", "?, ?", 14, "2 cells", "cut off"),
+        ("1.5, red", "1.5, rad", 11, "'rad' for attribute 'colour'", "red, dark blue, green"),
+        ("1.5, red", "NaN, red", 11, "'NaN' for attribute 'a name, quoted'", "finite number"),
+        ("1.5, red", "-inf, red", 11, "'-inf'", "finite number"),
+        ("-2e3", "1e60", 12, "'1e60'", "finite number"),
+        ("-2e3", "1_000", 12, "'1_000'", "finite number"),
+        ("-2e3", "abc", 12, "'abc'", "finite number"),
+        ("NO,1", "NO,2", 12, "'2' for attribute 'say \"l\"'", "0, 1"),
+        ("-2e3,'dark blue',NO,1", "{0 1}", 12, "sparse", "dense"),
+        ("-2e3,'dark blue',NO,1", "-2e3,'dark' blue,NO,1", 12, ".", "."),
+        ("@DATA", "", 11, r"1\.5", "@attribute"),
+        ("@DATA\n% another\n1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 8, "the end", "@data"),
+        ("1.5, red, YES, 0\n-2e3,'dark blue',NO,1\n\n?, ?, ?, 0\n", "", 10, "no rows", "one"),
+        ("{YES, NO}", "{YES, NO", 6, "YES", "closing }"),
+        ("{YES, NO}", "{YES, YES}", 6, "YES", "different values"),
+        ("{YES, NO}", "boolean", 6, "'boolean'", "hierarchical"),
+        ("{YES, NO}", "", 6, "''", "numeric"),
+        ("@relation", "@relatoin", 2, "relatoin", "@relation"),
+    ],
+)
+def test_bad_dense_files(write, old, new, line, found, expected):
+    assert old in DENSE
+    refused(write(DENSE.replace(old, new)), line, found, expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "found", "expected"),
+    [
+        ("{0 1,3 1, 4 1}", "{0 1,3 1, 5 1}", 8, "number 5", "0 to 4"),
+        ("{0 1,3 1, 4 1}", "{-1 1}", 8, "number -1", "0 to 4"),
+        ("{0 1,3 1, 4 1}", "{0 1,3 1, 0 1}", 8, "number 0 twice", "once"),
+        ("{0 1,3 1, 4 1}", "{0 1,3 7}", 8, "'7' for attribute 'l0'", "0, 1"),
+        ("{0 1,3 1, 4 1}", "{0 1 2 1}", 8, "'1 2 1' for attribute 'w0'", "0, 1"),
+        ("{0 1,3 1, 4 1}", "{0 1,,3 1}", 8, "''", "number and a value"),
+        ("{0 1,3 1, 4 1}", "{0 1,x 1}", 8, "'x 1'", "number and a value"),
+        ("{0 1,3 1, 4 1}", "{0 1,2 nan}", 8, "'nan'", "finite"),
+        ("{ 4 1 , 2 2.5,1 1 }\n", "{ 4 1 , 2 2.5,1", 10, "2.5,1", "closing }; was the file cut off"),
+        ("{}", "1,1,1,1,1", 9, "1,1,1", "sparse"),
+        ("n numeric", "n string", 8, "sparse", "dense rows, as attribute 'n' is text"),
+    ],
+)
+def test_bad_sparse_files(write, old, new, line, found, expected):
+    assert old in SPARSE
+    refused(write(SPARSE.replace(old, new)), line, found, expected)
+
+
+def test_bad_labels(write):
+    with pytest.raises(DataError, match=r"x\.arff:6: found class '01/01/04'; .*Did you mean '01/01/03'"):
+        class_sets(read_arff(write(HMC.replace("02@01", "02@01/01/04"))))
+    text = DENSE.replace("-2e3,'dark blue',NO,1", "-2e3,'dark blue',NO,?")
+    table = read_arff(write(text.replace("yes {YES, NO}", "yes {1, 0}").replace("YES", "1").replace("NO", "0")))
+    with pytest.raises(DataError, match=r"x\.arff:12: found \? for label 'say \"l\"'"):
+        Columns.of(table, 2, ()).encode(table)
+    with pytest.raises(DataError, match=r"x\.arff:5: found \{red, dark blue, green\} for label 'colour'"):
+        Columns.of(table, ["colour"], ()).encode(table)
+
+
+def test_label_list(write):
+    table = read_arff(write(SPARSE))
+    good = '<?xml version="1.0"?>\n<labels xmlns="http://x">\n<label name="l1"/><label name="l0"></label></labels>'
+    names = read_label_names(write(good, "x.xml"), table)
+    assert names == ["l1", "l0"]
+    assert Columns.of(table, names, ()).labels == ("l0", "l1")  # in the file's order
+    for bad, message in [
+        (good.replace("l1", "l7"), "label 'l7'; expected names of attributes"),
+        (good.replace("</labels>", ""), r"x\.xml:3: found"),
+        ("<labels></labels>", "no label"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            read_label_names(write(bad, "x.xml"), table)
+
+
+def test_bad_text(write, tmp_path):
+    refused(write(b""), None, "an empty file", "data")
+    refused(write(b" \r\n\n"), None, "an empty file", "data")
+    refused(write(DENSE.encode().replace(b"red, YES", b"r\xe9d, YES")), 11, "byte 0xe9", "UTF-8")
+    refused(write(b"\xef\xbb\xbf\n\xff"), 2, "byte 0xff", "UTF-8")
+    refused(write(DENSE.encode("utf-16")), 1, "byte 0xff", "UTF-8")
+    refused(write(DENSE.encode().replace(b"red", b"\0")), 5, "zero byte", "UTF-8")
+    refused(tmp_path / "nothing.arff", None, "no such file", "exists")
+    refused(tmp_path, None, "a folder", "a file")
+    assert read_lines(write("a\r\nb\n\nc")) == ["a", "b", "", "c"]
+
+
+def test_equal_names_are_told_apart(write):
+    table = read_arff(write(SPARSE.replace("attribute w1", "attribute w0")))
+    assert [a.name for a in table.attributes[:2]] == ["w0", "w0 (2)"]
+
+
+@pytest.mark.skipif(not SPEN_DATA, reason="$SPEN_DATA is not set")
+@pytest.mark.parametrize(
+    ("name", "rows", "features", "labels", "per_row"),
+    [
+        ("bibtex/bibtex", 7395, 1836, 159, 2.402),
+        ("delicious/delicious", 16105, 500, 983, 19.020),
+        ("genbase/genbase", 662, 1186, 27, 1.252),
+        ("cal500/cal500", 502, 68, 174, 26.044),
+        ("spo_FUN/spo_FUN.train", 1600, 80, 499, None),
+        ("expr_FUN/expr_FUN.valid", 849, 551, 499, None),
+    ],
+)
+def test_real_files(name, rows, features, labels, per_row):
+    path = Path(SPEN_DATA) / "multilabel" / f"{name}.arff"
+    table = read_arff(path)
+    xml = path.with_suffix(".xml")
+    columns = Columns.of(table, read_label_names(xml, table) if xml.exists() else None, ())
+    gold = columns.gold(table)
+    assert (len(table), len(columns.features), len(columns.labels)) == (rows, features, labels)
+    if per_row:
+        assert np.mean([len(g) for g in gold]) == pytest.approx(per_row, abs=5e-4)

@@ -1,0 +1,206 @@
+"""Where data lies, how it is fetched (from a server on this machine) and split."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import http.server
+import json
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spen_plugins import datasets
+from spen_plugins.datasets import catalogue, fetch, get, locate, split_file, stratify
+from spen_plugins.datasets.catalogue import CATALOGUE, DataSet, File
+from spen_plugins.errors import ConfigError, DataError, RunError
+
+SPEN_DATA = os.environ.get("SPEN_DATA")
+real_data = pytest.mark.skipif(not SPEN_DATA, reason="$SPEN_DATA is not set")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SPEN_DATA", raising=False)
+    return tmp_path / "cache" / "spen_plugins"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A mirror: its folder and its address."""
+    root = tmp_path / "mirror"
+    root.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as it:
+        threading.Thread(target=it.serve_forever, daemon=True).start()
+        yield root, f"http://127.0.0.1:{it.server_port}"
+        it.shutdown()
+
+
+def arff(rows: int = 60) -> str:
+    rng = np.random.default_rng(3)
+    head = ["@relation toy", *(f"@attribute {n} {{0,1}}" for n in ("w", "a", "b", "c")), "@data"]
+    return "\n".join([*head, *(",".join(map(str, row)) for row in (rng.random((rows, 4)) < 0.4).astype(int))]) + "\n"
+
+
+@pytest.fixture
+def toy(server, monkeypatch) -> DataSet:
+    """A data set on the mirror, in the catalogue."""
+    root, _ = server
+    contents = {
+        "toy.arff": arff(),
+        "toy.xml": "<labels>" + "".join(f'<label name="{n}"/>' for n in "abc") + "</labels>",
+    }
+    files = []
+    for name, text in contents.items():
+        (root / "them").mkdir(exist_ok=True)
+        (root / "them" / name).write_text(text)
+        files.append(File(f"multilabel/toy/{name}", f"them/{name}", hashlib.sha256(text.encode()).hexdigest()))
+    split = split_file(root / "them" / "toy.arff", root / "toy.json")
+    checksum = hashlib.sha256(split.read_bytes()).hexdigest()
+    entry = DataSet("toy", "a toy", "none", tuple(files), ("multilabel/splits/toy.json", checksum))
+    monkeypatch.setitem(CATALOGUE, "toy", entry)
+    return entry
+
+
+def test_plain_paths_pass_through(cache):
+    assert locate("some/where.arff") == Path("some/where.arff")
+
+
+def test_data_paths_are_looked_up_in_order(cache, tmp_path, monkeypatch):
+    for root in (cache, tmp_path / "mine"):
+        (root / "pos").mkdir(parents=True)
+        (root / "pos" / "x").write_text("x")
+    assert locate("data:pos/x") == cache / "pos" / "x"
+    monkeypatch.setenv("SPEN_DATA", str(tmp_path / "mine"))
+    assert locate("data:pos/x") == tmp_path / "mine" / "pos" / "x"
+
+
+def test_what_is_not_there_says_how_to_get_it(cache, monkeypatch):
+    with pytest.raises(DataError, match=r"spen data get bibtex") as caught:
+        locate("data:multilabel/splits/bibtex.json")
+    assert str(cache) in str(caught.value) and "$SPEN_DATA" in str(caught.value)
+    monkeypatch.setenv("SPEN_DATA", "/nowhere/at/all")
+    with pytest.raises(DataError, match=r"/nowhere/at/all nor .*bibtex, delicious"):
+        locate("data:multilabel/no-such-set/x.arff")
+
+
+def test_get_downloads_checks_and_splits(cache, server, toy):
+    asked: list[str] = []
+    assert (
+        get("toy", ask=lambda question: bool(asked.append(question)) or True, base_url=server[1]) == cache / toy.folder
+    )
+    assert len(asked) == 1 and "none" in asked[0]  # names the licence
+    assert locate("data:multilabel/toy/toy.arff").read_text() == arff()
+    split = json.loads(locate("data:multilabel/splits/toy.json").read_text())
+    assert sorted(row for rows in split.values() for row in rows) == list(range(60))
+    assert not list(cache.rglob("*.part"))
+    # a second call needs neither a server nor an answer
+    assert get("toy", base_url="http://127.0.0.1:9") == cache / toy.folder
+
+
+def test_get_fetches_again_what_was_damaged(cache, server, toy):
+    get("toy", yes=True, base_url=server[1])
+    (cache / "multilabel/toy/toy.xml").write_text("damaged")
+    get("toy", yes=True, base_url=server[1])
+    assert (cache / "multilabel/toy/toy.xml").read_text().startswith("<labels>")
+
+
+def test_a_licence_not_accepted_downloads_nothing(cache, server, toy):
+    for ask in (None, lambda question: False):
+        with pytest.raises(ConfigError, match="licence"):
+            get("toy", ask=ask, base_url=server[1])
+    assert not cache.exists()
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(cache, server, toy):
+    (server[0] / "them" / "toy.arff").write_text(arff(61))
+    with pytest.raises(RunError, match="sha256"):
+        get("toy", yes=True, base_url=server[1])
+    assert not [p for p in cache.rglob("*") if p.is_file()]
+
+
+def test_a_split_drawn_otherwise_is_refused(cache, server, toy, monkeypatch):
+    monkeypatch.setitem(CATALOGUE, "toy", dataclasses.replace(toy, split=("multilabel/splits/toy.json", "0" * 64)))
+    with pytest.raises(RunError, match="NumPy"):
+        get("toy", yes=True, base_url=server[1])
+    assert not (cache / "multilabel/splits/toy.json").exists()
+
+
+@pytest.mark.parametrize("base", ["http://127.0.0.1:9", "SERVER/gone"])
+def test_no_network_or_no_file_is_a_clear_error(cache, server, toy, base):
+    with pytest.raises(RunError, match="could not download"):
+        get("toy", yes=True, base_url=base.replace("SERVER", server[1]))
+    assert not [p for p in cache.rglob("*") if p.is_file()]
+
+
+def test_unknown_and_unavailable_names(cache):
+    with pytest.raises(ConfigError, match=r"Did you mean 'bibtex'\?"):
+        get("bibtx")
+    for name in ("expr_fun", "ewt"):
+        with pytest.raises(ConfigError, match=r"\$SPEN_DATA"):
+            get(name, yes=True)
+
+
+def test_the_catalogue_is_whole():
+    assert [entry.name for entry in catalogue()] == list(CATALOGUE)
+    assert fetch.ORIGIN.startswith("https://")
+    for entry in datasets.catalogue():
+        assert entry.about and entry.licence and entry.paths and bool(entry.files) != bool(entry.why_not)
+        for file in entry.files:
+            assert (
+                len(file.sha256) == 64 and file.origin.split("/")[2].isalnum() and len(file.origin.split("/")[2]) == 40
+            )
+
+
+@real_data
+def test_the_catalogue_knows_the_real_files():
+    for entry in catalogue():
+        for file in entry.files:
+            assert hashlib.sha256((Path(SPEN_DATA) / file.path).read_bytes()).hexdigest() == file.sha256, file.path
+        for path in entry.paths:
+            assert locate(f"data:{path}").exists()
+
+
+@real_data
+@pytest.mark.parametrize("name", ["genbase", "cal500", "bibtex"])
+def test_the_published_splits_are_made_again(name, tmp_path):
+    made = split_file(f"data:multilabel/{name}/{name}.arff", tmp_path / "split.json")
+    assert hashlib.sha256(made.read_bytes()).hexdigest() == CATALOGUE[name].split[1]
+
+
+def test_stratify_keeps_label_shares():
+    rng = np.random.default_rng(0)
+    labels = rng.random((1000, 12)) < np.linspace(0.02, 0.5, 12)
+    fold = stratify(labels, 10, seed=1)
+    assert np.bincount(fold).tolist() == pytest.approx([100] * 10, abs=4)
+
+    def off(fold):
+        return np.abs(np.stack([labels[fold == i].sum(0) for i in range(10)]) - labels.sum(0) / 10).mean()
+
+    assert off(fold) < 0.2 * off(rng.permutation(1000) % 10)
+    assert (stratify(labels, 10, seed=1) == fold).all()
+    assert (stratify(labels, 10, seed=2) != fold).any()
+
+
+def test_split_file_of_a_users_own(tmp_path):
+    path = tmp_path / "mine.arff"
+    path.write_text(arff(50))
+    with pytest.raises(ConfigError, match="label_count"):
+        split_file(path)
+    made = split_file(path, label_count=3, seed=5)
+    assert made == tmp_path / "mine.split.json"
+    split = json.loads(made.read_text())
+    assert {name: len(rows) for name, rows in split.items()} == {"train": 30, "valid": 10, "test": 10}
+    path.write_text(arff(50) + "0,?,?,?\n")
+    with pytest.raises(DataError, match="rows without labels"):
+        split_file(path, label_count=3)

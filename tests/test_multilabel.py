@@ -1,0 +1,341 @@
+"""The multi-label task: parts, batches, scaling, scores, predictions, and coming back from its facts."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.multilabel import MultiLabel
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.scaling import Scaling
+from spen_plugins.samples import labels as sample
+from spen_plugins.scores.labels import GRID, LabelMetric, scores
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import PARTS
+
+MIXED = """@relation r
+@attribute id string
+@attribute age numeric
+@attribute still numeric
+@attribute colour {red,green,blue}
+@attribute smokes {no,yes}
+@attribute a {0,1}
+@attribute b {0,1}
+@data
+p1,10,7,red,yes,1,0
+p2,20,7,green,no,0,1
+p3,?,7,?,?,1,1
+p4,40,7,blue,no,0,0
+p5,1000,9,blue,yes,0,1
+"""
+
+
+def task(**fields) -> MultiLabel:
+    it = MultiLabel(MultiLabel.Config(**fields))
+    it.load()
+    return it
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    (tmp_path / "x.arff").write_text(MIXED)
+    (tmp_path / "split.json").write_text(json.dumps({"train": [0, 1, 2, 3], "valid": [4]}))
+    return {"file": str(tmp_path / "x.arff"), "split": str(tmp_path / "split.json"), "label_count": 2, "drop": ["id"]}
+
+
+def test_reals_are_standardised_by_training_statistics(mixed):
+    it = task(**mixed)
+    assert not it.inputs.binary and it.inputs.size == 6 and it.space.labels == ["a", "b"]
+    batch = it.collate(it.part("train"))
+    known = np.array([10, 20, 40.0])
+    age = (known - known.mean()) / known.std()
+    expected = [
+        [age[0], 0, 1, 0, 0, 1],  # a constant column's deviation counts as 1
+        [age[1], 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0, 0],  # missing: the training mean, and no value of a nominal
+        [age[2], 0, 0, 0, 1, 0],
+    ]
+    np.testing.assert_allclose(batch.x.inputs["vector"], expected, rtol=1e-6)
+    test = it.collate(it.part("validation")).x.inputs["vector"][0]
+    np.testing.assert_allclose(test, [(1000 - known.mean()) / known.std(), 2, 0, 0, 1, 1], rtol=1e-6)
+    assert batch.x.inputs["vector"].dtype == torch.float32
+    torch.testing.assert_close(batch.gold[:, 0], torch.tensor([[1.0, 0], [0, 1], [1, 1], [0, 0]]))
+    assert batch.gold.shape == (4, 1, 2) and batch.labelled.all()
+
+
+def test_scaling_ignores_what_is_missing():
+    scaling = Scaling.fit(np.array([[1.0, np.nan], [3.0, np.nan]]), np.array([True, True]))
+    np.testing.assert_allclose(scaling.mean, [2, 0])
+    np.testing.assert_allclose(scaling.std, [1, 1])
+    assert (Scaling.fit(np.full((3, 1), 0.1), np.array([True])).std == 1).all()
+
+
+@pytest.mark.parametrize("corpus", ["sample", None])
+def test_facts_bring_a_task_back(mixed, corpus):
+    fields = {"corpus": "sample"} if corpus else mixed
+    one = task(**fields)
+    two = MultiLabel(one.config)
+    two.restore(json.loads(json.dumps(one.facts())))
+    assert two.facts() == one.facts() and two.inputs == one.inputs and two.space.labels == one.space.labels
+    assert two.protocol() == one.protocol() and not two.part("train")
+    if not corpus:
+        for left, right in zip(one.read(fields["file"]), two.read(fields["file"]), strict=True):
+            np.testing.assert_array_equal(left.features, right.features)
+            np.testing.assert_array_equal(left.gold, right.gold)
+        np.testing.assert_array_equal(two.read(fields["file"])[0].features, one.part("train")[0].features)
+
+
+def test_bags_are_the_rows_of_the_file():
+    it = task(corpus="sample")
+    examples = [it.part("train")[i] for i in (3, 0, 5)]
+    examples[1] = examples[1]._replace(features=np.empty(0, np.int32))  # nothing seen at all
+    batch = it.collate(examples, [3, 0, 5])
+    indices, offsets = batch.x.inputs["indices"], batch.x.inputs["offsets"]
+    assert indices.dtype == offsets.dtype == torch.int64 and offsets[0] == 0 and offsets[1] == offsets[2]
+    for i, example in enumerate(examples):
+        end = offsets[i + 1] if i < 2 else len(indices)
+        assert indices[offsets[i] : end].tolist() == example.features.tolist()
+        assert batch.gold[i, 0].nonzero().flatten().tolist() == example.gold.tolist()
+    assert batch.rows.tolist() == [3, 0, 5] and batch.x.mask is None and len(batch) == 3
+
+
+def test_batches_without_gold():
+    it = task(corpus="sample")
+    one, two = it.part("test")[:2]
+    batch = it.collate([one, two._replace(gold=None)])
+    assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
+    assert it.collate([one._replace(gold=None)]).gold is None
+
+
+def test_parse(mixed):
+    it = task(**mixed)
+    row = it.part("train")[0]
+    by_name = it.parse({"features": {"age": 10, "still": 7, "colour": "red", "smokes": "yes"}, "labels": ["a"]})
+    np.testing.assert_array_equal(by_name.features, row.features)
+    np.testing.assert_array_equal(by_name.gold, row.gold)
+    np.testing.assert_array_equal(it.parse({"vector": [10, 7, 1, 0, 0, 1]}).features, row.features)
+    np.testing.assert_array_equal(it.parse({"features": {"smokes": True}}).features, [0, 0, 0, 0, 0, 1])
+    words = task(corpus="sample")
+    some = sample.words()[4:6]
+    assert words.parse({"features": some}).features.tolist() == [4, 5]
+    assert words.parse({"features": dict.fromkeys(some, 1)}).gold is None
+    assert words.parse({"vector": [0, 1, *[0] * 298]}).features.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ({"features": {"agge": 1}}, "feature 'agge'.*Did you mean 'age'"),
+        ({"features": {"age": "old"}}, "'old' for feature 'age'; expected a finite number"),
+        ({"features": {"age": float("nan")}}, "nan for feature 'age'"),
+        ({"features": {"colour": "pink"}}, "'pink' for feature 'colour'; expected one of red, green, blue"),
+        ({"features": {"smokes": 3}}, "3 for feature 'smokes'"),
+        ({"features": "age"}, "expected {name: value}"),
+        ({"vector": [1, 2]}, r"shape \(2,\); expected 6 numbers"),
+        ({"vector": [1, 2, 0.5, 0, 0, 0]}, "0.5 for feature 'colour=red'; expected 0 or 1"),
+        ({"vector": ["x"] * 6}, "not a number"),
+        ({"vector": [0] * 6, "labels": ["c"]}, "label 'c'"),
+        ({"text": "hello"}, "keys 'text'"),
+        ([1, 2], "list"),
+    ],
+)
+def test_bad_items(mixed, item, message):
+    with pytest.raises(DataError, match=message):
+        task(**mixed).parse(item)
+
+
+def test_separate_files(tmp_path, mixed):
+    head, _, rows = MIXED.partition("@data\n")
+    rows = rows.splitlines()
+    for name, some in (("tr", rows[:3]), ("va", rows[3:]), ("te", rows[4:])):
+        (tmp_path / f"{name}.arff").write_text(head + "@data\n" + "\n".join(some))
+    paths = {part: str(tmp_path / f"{part[:2]}.arff") for part in PARTS}
+    it = task(**paths, label_count=2, drop=["id"])
+    assert [len(it.part(name)) for name in PARTS] == [3, 2, 1]
+    assert it.scaling.mean[0] == 15  # of the training file alone
+    assert set(it.checksums()) == set(paths.values()) and all(len(s) == 64 for s in it.checksums().values())
+
+
+def test_labels_beside_the_file(tmp_path, mixed):
+    (tmp_path / "x.xml").write_text("<labels><label name='b'/></labels>")
+    it = task(**{k: v for k, v in mixed.items() if k != "label_count"})
+    assert it.space.labels == ["b"] and it.inputs.size == 7
+    assert str(tmp_path / "x.xml") in it.checksums()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "found no data; expected one of corpus='sample'"),
+        ({"corpus": "sample", "file": "x"}, "corpus and file"),
+        ({"file": "x.arff"}, "spen data split x.arff"),
+        ({"train": "x.arff"}, "validation="),
+        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
+    ],
+)
+def test_configs_that_describe_no_data(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        task(**fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"drop": ["idd"]}, ConfigError, "no attribute 'idd'. Did you mean 'id'"),
+        ({"drop": []}, DataError, "attribute 'id' of type text"),
+        ({"label_count": 9}, ConfigError, "label_count"),
+        ({"label_count": None}, ConfigError, "which attributes are labels"),
+    ],
+)
+def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
+    with pytest.raises(error, match=message):
+        task(**mixed | change)
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ("[0, 1]", "the parts train"),
+        ("{", "not JSON"),
+        ('{"train": [0], "dev": [1]}', "the parts train"),
+        ('{"train": [0, 5], "valid": [1]}', "row 5 in train; expected numbers from 0 to 4"),
+        ('{"train": [0, -1], "valid": [1]}', "row -1"),
+        ('{"train": [0, 1], "valid": [1]}', "row 1 in train and in validation"),
+        ('{"train": [0, 1], "valid": []}', "no labelled example in the validation part"),
+    ],
+)
+def test_bad_splits(tmp_path, mixed, split, message):
+    (tmp_path / "split.json").write_text(split)
+    with pytest.raises(DataError, match=message):
+        task(**mixed)
+
+
+def test_rows_without_labels_may_be_trained_on_but_not_scored(tmp_path, mixed):
+    (tmp_path / "x.arff").write_text(MIXED.replace("?,?,1,1", "?,?,?,?"))
+    it = task(**mixed)
+    assert it.collate(it.part("train")).labelled.tolist() == [True, True, False, True]
+    (tmp_path / "split.json").write_text('{"train": [0], "valid": [1], "test": [2]}')
+    with pytest.raises(DataError, match="1 rows without labels in the test part"):
+        task(**mixed)
+
+
+def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[Proposal, Batch]:
+    space = LabelSet([f"l{i}" for i in range(p.shape[1])])
+    x = X({}, None, len(p))
+    labelled = torch.ones(len(p), dtype=torch.bool) if labelled is None else labelled
+    return Proposal(space, torch.logit(p).unsqueeze(1)), Batch(
+        x, torch.arange(len(p)), gold.float().unsqueeze(1), labelled
+    )
+
+
+def drawn(rows: int = 57, labels: int = 11) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    p = torch.rand(rows, labels, generator=generator)
+    gold = torch.rand(rows, labels, generator=generator) < 0.3
+    gold[:3], p[2:5] = False, 0.1  # empty gold, empty prediction, both
+    gold[:, 4], p[:, 4] = False, 0.2  # a label in neither
+    return p, gold
+
+
+def test_scores_by_hand():
+    predicted = torch.tensor([[1, 1, 0], [0, 0, 0], [1, 0, 1], [0, 0, 0]]).bool()
+    gold = torch.tensor([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0]]).bool()
+    # examples: 2/3, 0 (empty prediction), 1, 0 (both empty); labels: 1, 0, 1; together tp 3, fp 1, fn 1
+    assert scores(predicted, gold) == pytest.approx(
+        {"example_f1": (2 / 3 + 1) / 4, "micro_f1": 6 / 8, "macro_f1": 2 / 3, "accuracy": 0.5, "hamming": 2 / 12}
+    )
+
+
+def test_scores_equal_scikit_learn_and_torchmetrics():
+    from sklearn import metrics
+    from torchmetrics.functional import classification as tm
+
+    p, gold = drawn()
+    got = scores(p > 0.5, gold)
+    y, z = gold.numpy(), (p > 0.5).numpy()
+    for average, name in (("samples", "example_f1"), ("micro", "micro_f1"), ("macro", "macro_f1")):
+        assert got[name] == pytest.approx(metrics.f1_score(y, z, average=average, zero_division=0))
+    assert got["accuracy"] == pytest.approx(metrics.accuracy_score(y, z))
+    assert got["hamming"] == pytest.approx(metrics.hamming_loss(y, z))
+    labels, target = p.shape[1], gold.long()
+    assert got["micro_f1"] == pytest.approx(tm.multilabel_f1_score(p, target, labels, average="micro").item())
+    assert got["macro_f1"] == pytest.approx(tm.multilabel_f1_score(p, target, labels, average="macro").item())
+    assert got["accuracy"] == pytest.approx(tm.multilabel_exact_match(p, target, labels).item())
+    assert got["hamming"] == pytest.approx(tm.multilabel_hamming_distance(p, target, labels).item(), abs=1e-6)
+    metric = LabelMetric(average_precision=True)
+    metric.update(*proposal(p, gold))
+    assert metric.compute()["map"] == pytest.approx(
+        metrics.average_precision_score(y.ravel(), p.numpy().ravel()), abs=1e-6
+    )
+
+
+def test_metric_adds_batches_up_and_leaves_rows_without_gold_out():
+    p, gold = drawn()
+    metric, labelled = LabelMetric(0.4), torch.arange(len(p)) % 3 > 0
+    for rows in torch.arange(len(p)).split(10):
+        metric.update(*proposal(p[rows], gold[rows], labelled[rows]))
+    assert metric.compute() == pytest.approx(scores(p[labelled] > 0.4, gold[labelled]))
+
+
+def test_the_threshold_is_the_best_of_the_grid():
+    p, gold = drawn()
+    it = task(corpus="sample", threshold="validation")
+    assert it.threshold == 0.5
+    metric = it.metric()
+    metric.update(*proposal(p, gold))
+    it.choose_decision(metric)
+    by_hand = {t: scores(p > t, gold)["example_f1"] for t in GRID}
+    assert by_hand[it.threshold] == max(by_hand.values()) > by_hand[0.5]
+    assert metric.compute()["example_f1"] == by_hand[it.threshold] and it.facts()["threshold"] == it.threshold
+    assert it.protocol()["threshold"] == f"{it.threshold:g}, picked on validation from 0.05 to 0.95"
+    fixed = task(corpus="sample")
+    fixed.choose_decision(metric)
+    assert fixed.threshold == 0.5 and fixed.protocol()["threshold"] == "0.5, fixed"
+
+
+def test_predictions():
+    it = task(corpus="sample")
+    names = it.space.labels
+    p = torch.full((2, 40), 0.01)
+    p[0, 7], p[0, 3], p[1, :12] = 0.9, 0.6, 0.8
+    batch = it.collate(it.part("test")[:2])
+    first, second = it.predictions(Proposal(it.space, torch.logit(p).unsqueeze(1)), batch, it.part("test")[:2])
+    assert first["labels"] == [names[7], names[3]]
+    assert list(first["probabilities"])[:2] == first["labels"] and len(first["probabilities"]) == 10
+    assert first["probabilities"][names[7]] == pytest.approx(0.9, abs=1e-5)
+    assert sorted(second["labels"]) == sorted(names[:12]) and len(second["probabilities"]) == 12
+    json.dumps([first, second])
+
+
+def test_the_sample_corpus_is_deterministic_and_structured():
+    one, two, other = sample.make(), sample.make(), sample.make(seed=1)
+    names = sample.labels()
+    assert len(names) == len(set(names)) == 40 and len(set(sample.words())) == sample.FEATURES
+    for part, size in sample.SIZES.items():
+        for left, right in zip(one[part], two[part], strict=True):
+            np.testing.assert_array_equal(left.value, right.value)
+            np.testing.assert_array_equal(left.start, right.start)
+        assert len(one[part][0]) == len(one[part][1]) == size
+        assert len(other[part][0].value) != len(one[part][0].value)
+        sets = [{names[j] for j in one[part][1][i]} for i in range(size)]
+        assert all(s and n.rpartition("/")[0] in {*s, ""} for s in sets for n in s)  # ancestors are implied
+        leaves = [[n.rpartition("/")[0] for n in s if n.count("/") == 2] for s in sets]
+        assert all(len(set(parents)) == len(parents) for parents in leaves)  # siblings exclude each other
+    gold = np.zeros((1500, 40), dtype=bool)
+    for i in range(1500):
+        gold[i, one["train"][1][i]] = True
+    assert gold.sum(0).min() >= 10 and 3 < gold.sum(1).mean() < 6
+
+
+@pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
+def test_genbase_is_binary_and_split():
+    it = task(
+        file="data:multilabel/genbase/genbase.arff", split="data:multilabel/splits/genbase.json", drop=["protein"]
+    )
+    assert it.inputs.binary and it.inputs.size == 1185 and len(it.space.labels) == 27
+    assert [len(it.part(name)) for name in PARTS] == [397, 132, 133]
