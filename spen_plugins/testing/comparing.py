@@ -73,7 +73,7 @@ def check_state(module: nn.Module, compute: Any) -> None:
             f"{type(module).__name__}'s state can't be stored: {error}; tensors under two names must be one submodule"
         ) from error
     with torch.no_grad():
-        for value in (*module.parameters(), *module.buffers()):
+        for value in module.state_dict().values():
             value.zero_()
     module.load_state_dict(load(stored))
     found = compute()

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import candidates, zeros
+from spen_seal.samples import candidates, nothing
 
 
 class Contrast(sp.Config):
@@ -36,7 +36,7 @@ class Ranking(sp.EnergyLoss):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return zeros(batch, proposal)
+            return nothing(energy, proposal)
         y = self._candidates(batch, proposal)
         return gold_surprise(-energy(y)) * batch.labelled
 
@@ -57,7 +57,7 @@ class Nce(Ranking):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return zeros(batch, proposal)
+            return nothing(energy, proposal)
         y = self._candidates(batch, proposal)
         with torch.no_grad():
             noise = proposal.log_prob(y)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_seal.samples import zeros
+from spen_seal.samples import nothing
 
 Cost = Literal["mean_l1", "l1"]
 
@@ -29,7 +29,7 @@ class Margin(sp.EnergyLoss):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return zeros(batch, proposal)
+            return nothing(energy, proposal)
         y, gold = proposal.y, batch.gold
         wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
         return F.relu(distance(self.space, y, gold, batch.x.mask, self.config.cost) - wrong + right) * batch.labelled
@@ -76,7 +76,7 @@ class CompoundMargin(sp.EnergyLoss):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return zeros(batch, proposal)
+            return nothing(energy, proposal)
         augmented, gold = self.cost_net(batch, proposal).y, batch.gold
         cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)
         violating, right, predicted = energy(torch.cat([augmented, gold, proposal.y], 1)).unbind(1)

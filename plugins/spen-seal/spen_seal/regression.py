@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_seal.samples import draw, zeros
+from spen_seal.samples import draw, nothing
 
 
 class Regression(sp.EnergyLoss):
@@ -23,7 +23,7 @@ class Regression(sp.EnergyLoss):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
-            return zeros(batch, proposal)
+            return nothing(energy, proposal)
         return self._value_loss(energy, batch, self._outputs(proposal)) * batch.labelled
 
     def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
