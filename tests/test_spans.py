@@ -117,7 +117,7 @@ def test_broken_bio():
 
 
 def test_what_stands_in_padding_is_not_seen():
-    tags, lengths = numbers("B-A0 B-V B-A0", "O O O")
+    tags, _ = numbers("B-A0 B-V B-A0", "O O O")
     table = SpanTable(TAGS)
     assert table.arguments(tags, np.array([2, 3])) == [[Argument("A0", ((0, 0),))], []]
     assert not table.repeats_core(tags, np.array([2, 3])).any()

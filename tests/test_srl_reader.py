@@ -77,9 +77,10 @@ def test_files_to_predict_need_no_brackets(write):
         read_srl(write(bare))
 
 
+EMPTY_ROW = "CC\t*\t-\t-\t*\t*"
 BAD = {
     "wrong column count": (
-        GOOD.replace("3\tand\tCC\t*\t-\t-\t*\t*", "3\tand\tCC\t*\t-\t-\t*"),
+        GOOD.replace(EMPTY_ROW, EMPTY_ROW[:-2]),
         5,
         "7 columns",
         "8, as",
@@ -88,14 +89,14 @@ BAD = {
     "not closed": (GOOD.replace("(V*)\t*)", "(V*)\t*"), 6, "'(V*)' in column 8 inside (ARG1* of line 2", "*) closing"),
     "never closed": (GOOD.replace("*\t(V*)", "*\t(V*"), 6, "(V* in column 8 not closed", "*) closing"),
     "closed twice": (
-        GOOD.replace("CC\t*\t-\t-\t*\t*", "CC\t*\t-\t-\t*\t*)"),
+        GOOD.replace(EMPTY_ROW, EMPTY_ROW + ")"),
         5,
         "'*)' in column 8 with no",
         "* outside",
     ),
     "nested": (GOOD.replace("(ARG0*)", "(ARG0(ARG1*)"), 2, "'(ARG0(ARG1*)' in column 7", "don't nest"),
     "opened inside": (
-        GOOD.replace("VBP\t*\t-\t-\t*\t*", "VBP\t*\t-\t-\t*\t(ARG2*"),
+        GOOD.replace("\t*\t*\n2", "\t*\t(ARG2*\n2"),
         3,
         "inside (ARG1* of line 2",
         "first",

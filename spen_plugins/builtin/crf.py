@@ -94,7 +94,8 @@ class CrfProposal(Proposal):
     def y(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
         back = backward_scores(self._emissions, self._mask, self.chain)
-        marginals = torch.exp(self._forward + back - self.log_z[:, None, None])
+        # ln Z less rounding is the same at every token; a softmax divides by the token's own.
+        marginals = torch.softmax(self._forward + back, -1)
         return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1).to(self.logits.dtype)
 
     def log_prob(self, y: Tensor) -> Tensor:

@@ -163,7 +163,7 @@ def _load(model: str) -> tuple[nn.Module, Any]:
             f"features.model: found {model!r}, which could not be loaded ({reason}); expected a folder that holds "
             "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
             "on the Hugging Face hub. Without a network, load it once where there is one "
-            f"(huggingface-cli download {model}) and copy the folder here; and see that HF_HUB_OFFLINE is as you mean it."
+            f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
         ) from error
     if not tokenizer.is_fast:
         raise ConfigError(

@@ -1,0 +1,203 @@
+"""The chain against enumeration of every tag sequence, and against allennlp-light's own."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import pytest
+import torch
+
+from spen_plugins.builtin.crf import Chain, Crf, CrfProposal
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.spaces import TagSequence
+
+TAGS = ["O", "B-X", "I-X"]
+LENGTHS = [4, 2, 1, 3]
+MASK = torch.arange(4) < torch.tensor(LENGTHS).unsqueeze(1)
+K = len(TAGS)
+
+
+def proposal(dtype=torch.double, scale=1.5, constrained=False, pad=0, logits=None, chain=None):
+    torch.manual_seed(0)
+    drawn = torch.randn(4, 1, 4, K, dtype=dtype) * scale
+    parts = [torch.randn(*shape, dtype=dtype) for shape in [(K, K), (K,), (K,)]]
+    mask = MASK
+    if pad:
+        drawn = torch.cat([drawn, torch.full((4, 1, pad, K), 7.0, dtype=dtype)], 2)
+        mask = torch.cat([MASK, torch.zeros(4, pad, dtype=torch.bool)], 1)
+    logits = drawn if logits is None else logits
+    space = TagSequence(TAGS, scheme="bio")
+    return CrfProposal(space, logits, mask, chain=chain or Chain(*parts), constrained=constrained)
+
+
+def paths(length):
+    return list(product(range(K), repeat=length))
+
+
+def energies(p, row):
+    """Score of every path of one row."""
+    e, chain = p.logits[row, 0], p.chain
+    return torch.stack(
+        [
+            chain.start[path[0]]
+            + chain.end[path[-1]]
+            + sum(e[t, tag] for t, tag in enumerate(path))
+            + sum(chain.transitions[a, b] for a, b in pairwise(path))
+            for path in paths(LENGTHS[row])
+        ]
+    )
+
+
+def one_hot(p, row, path):
+    y = torch.zeros(4, 1, p.logits.shape[2], K, dtype=p.logits.dtype)
+    for t, tag in enumerate(path):
+        y[row, 0, t, tag] = 1
+    return y
+
+
+def test_log_z():
+    p = proposal()
+    assert torch.allclose(p.log_z, torch.stack([energies(p, row).logsumexp(0) for row in range(4)]))
+
+
+def test_log_prob_of_every_path():
+    p = proposal()
+    for row in range(4):
+        expected = energies(p, row).log_softmax(0)
+        y = torch.cat([one_hot(p, row, path) for path in paths(LENGTHS[row])], 1)
+        assert torch.allclose(p.log_prob(y)[row], expected)
+        assert expected.exp().sum().item() == pytest.approx(1)
+
+
+def test_marginals():
+    p = proposal()
+    for row in range(4):
+        q = energies(p, row).softmax(0)
+        expected = sum(q[i] * one_hot(p, row, path)[row] for i, path in enumerate(paths(LENGTHS[row])))
+        assert torch.allclose(p.y[row], expected)
+    assert p.y[~MASK.unsqueeze(1)].abs().sum() == 0
+
+
+def test_marginals_are_the_gradient_of_log_z():
+    p = proposal()
+    p.logits.requires_grad_()
+    (gradient,) = torch.autograd.grad(p.log_z.sum(), p.logits)
+    assert torch.allclose(p.y, gradient)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_best(constrained):
+    p = proposal(constrained=constrained, scale=0.3)
+    found = p.best()[:, 0].argmax(-1)
+    for row in range(4):
+        ranked = energies(p, row).argsort(descending=True).tolist()
+        allowed = [
+            path
+            for path in (paths(LENGTHS[row])[i] for i in ranked)
+            if not constrained or all(b != 2 or a != 0 for a, b in zip((0, *path), path, strict=False))
+        ]
+        assert tuple(found[row, : LENGTHS[row]].tolist()) == allowed[0]
+    assert p.best().sum().item() == sum(LENGTHS)
+
+
+def test_sample_frequencies():
+    p = proposal(scale=0.7)
+    torch.manual_seed(3)
+    n = 20000
+    drawn = p.sample(n)
+    assert drawn.shape == (4, n, 4, K) and drawn[~MASK.unsqueeze(1).expand(4, n, 4)].sum() == 0
+    for row in range(4):
+        length = LENGTHS[row]
+        code = (drawn[row, :, :length].argmax(-1) * K ** torch.arange(length - 1, -1, -1)).sum(-1)
+        counts = torch.bincount(code, minlength=K**length)
+        expected = energies(p, row).softmax(0) * n
+        chi_square = ((counts - expected) ** 2 / expected).sum().item()
+        assert chi_square < (K**length - 1) + 5 * (2 * K**length) ** 0.5
+
+
+def test_padding_does_not_matter():
+    short, long = proposal(), proposal(pad=3)
+    assert torch.allclose(short.log_z, long.log_z)
+    assert torch.allclose(short.y, long.y[:, :, :4]) and long.y[:, :, 4:].abs().sum() == 0
+    assert torch.equal(short.best(), long.best()[:, :, :4])
+    y = short.sample(5)
+    padded = torch.cat([y, torch.ones(4, 5, 3, K, dtype=torch.double)], 2)
+    assert torch.allclose(short.log_prob(y), long.log_prob(padded))
+
+
+def test_without_a_mask_every_token_counts():
+    p = proposal()
+    whole = CrfProposal(p.space, p.logits[:1], None, chain=p.chain)
+    assert torch.allclose(whole.log_z, p.log_z[:1]) and torch.allclose(whole.y, p.y[:1])
+
+
+def test_gradients():
+    leaves = [t.clone().requires_grad_() for t in (proposal().logits, *vars(proposal().chain).values())]
+    y = torch.softmax(torch.randn(4, 3, 4, K, dtype=torch.double), -1)
+
+    def made(logits, *chain):
+        return proposal(logits=logits, chain=Chain(*chain))
+
+    assert torch.autograd.gradcheck(lambda *a: made(*a).log_prob(y), leaves)
+    assert torch.autograd.gradcheck(lambda *a: made(*a).y, leaves)
+    assert torch.autograd.gradgradcheck(lambda *a: made(*a).log_prob(y[:, :1]).sum(), leaves)
+
+
+def test_relaxed_log_prob_is_affine_in_each_token():
+    p = proposal()
+    a, b = p.sample(3), p.sample(3)
+    first = torch.zeros(4, 1, 4, 1, dtype=torch.double)
+    first[:, :, 0] = 1
+    mixed, b = 0.3 * first * a + 0.7 * first * b + (1 - first) * a, first * b + (1 - first) * a
+    assert torch.allclose(p.log_prob(mixed), 0.3 * p.log_prob(a) + 0.7 * p.log_prob(b))
+
+
+def test_relaxed_samples_carry_gradient_and_follow_the_marginals():
+    p = proposal(scale=0.5)
+    p.logits.requires_grad_()
+    torch.manual_seed(0)
+    y = p.rsample(4000, temperature=0.1)
+    assert torch.allclose(y.detach().mean(1, keepdim=True), p.y.detach(), atol=0.05)
+    assert torch.autograd.grad(y[..., 1].sum(), p.logits)[0].abs().sum() > 0
+
+
+def test_sampling_first_leaves_the_gradient_alone():
+    p = proposal()
+    p.logits.requires_grad_()
+    p.sample(2)
+    assert torch.autograd.grad(p.log_z.sum(), p.logits)[0].abs().sum() > 0
+    assert not p.detach().log_z.requires_grad
+
+
+def test_long_peaked_sequences_stay_finite():
+    torch.manual_seed(0)
+    logits = torch.randn(2, 1, 200, K) * 60
+    chain = Chain(torch.randn(K, K) * 20, torch.zeros(K), torch.zeros(K))
+    p = CrfProposal(TagSequence(TAGS), logits.requires_grad_(), None, chain=chain)
+    p.log_prob(p.best()).sum().backward()
+    assert logits.grad.isfinite().all() and p.y.isfinite().all()
+    assert torch.allclose(p.y.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
+
+
+def test_allennlp_agrees():
+    from allennlp_light.modules.conditional_random_field import ConditionalRandomField
+
+    p = proposal()
+    other = ConditionalRandomField(K).double()
+    with torch.no_grad():
+        other.transitions.copy_(p.chain.transitions)
+        other.start_transitions.copy_(p.chain.start)
+        other.end_transitions.copy_(p.chain.end)
+    gold = p.sample(1)
+    expected = other(p.logits[:, 0], gold[:, 0].argmax(-1), MASK)
+    assert torch.allclose(p.log_prob(gold).sum(), expected)
+    tags = [path for path, _ in other.viterbi_tags(p.logits[:, 0], MASK)]
+    assert [row[:n] for row, n in zip(p.best()[:, 0].argmax(-1).tolist(), LENGTHS, strict=True)] == tags
+
+
+def test_labels_have_no_chain():
+    from spen_plugins.testing.tasks import ToyLabels
+
+    with pytest.raises(ConfigError, match="tag sequences"):
+        Crf(Crf.Config(), ToyLabels(), FeatureNetwork(None, None))

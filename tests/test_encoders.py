@@ -1,0 +1,201 @@
+"""Feature networks for sentences: padding, marks, word pieces, and what is said where a model is missing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spen_plugins.builtin.bilstm import AFFIX_BUCKETS, AffixIndexer, BiLstm
+from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.builtin.transformer import Transformer
+from spen_plugins.errors import ConfigError
+from spen_plugins.testing.tasks import ToyLabels
+
+WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
+
+
+@pytest.fixture
+def task() -> SemanticRoles:
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    return task
+
+
+def ready(task, network, **config):
+    torch.manual_seed(0)
+    built = network(network.Config(**config), task)
+    if found := built.indexer():
+        task.indexers.update([found])
+    return built.eval()
+
+
+SMALL = {"word_dim": 8, "mark_dim": 4, "affix_dim": 6, "hidden": 7}
+
+
+@pytest.mark.parametrize("options", [{}, {"layers": 1}, {"mark_state": False}, {"affix_dim": 0}])
+def test_bilstm_does_not_see_padding(task, options):
+    network = ready(task, BiLstm, **SMALL | options)
+    examples = sorted(task.part("train")[:40], key=task.length)[::13]
+    assert len({task.length(example) for example in examples}) > 1
+    batch = task.collate(examples)
+    together = network(batch.x)
+    assert together.shape == (len(examples), batch.x.mask.shape[1], network.output_dim)
+    assert together[~batch.x.mask].abs().sum() == 0
+    for row, example in zip(together, examples, strict=True):
+        alone = network(task.collate([example]).x)[0]
+        assert torch.allclose(row[: len(alone)], alone, atol=1e-6)
+
+
+def test_bilstm_equals_a_packed_bidirectional_lstm(task):
+    network = ready(task, BiLstm, **SMALL, layers=1, mark_state=False)
+    lstm = torch.nn.LSTM(8 + 4 + 6, 7, bidirectional=True, batch_first=True)
+    for name, weight in network.forwards[0].named_parameters():
+        getattr(lstm, name).data.copy_(weight.data)
+        getattr(lstm, f"{name}_reverse").data.copy_(getattr(network.backwards[0], name).data)
+    batch = task.collate(task.part("train")[:6])
+    inputs = batch.x.inputs
+    affixes = network.affixes(inputs["affixes"].flatten(0, 1)).unflatten(0, inputs["words"].shape)
+    vectors = torch.cat([network.words(inputs["words"]), affixes, network.marks["predicate"](inputs["predicate"])], -1)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        vectors, batch.x.mask.sum(1), batch_first=True, enforce_sorted=False
+    )
+    expected, _ = torch.nn.utils.rnn.pad_packed_sequence(lstm(packed)[0], batch_first=True)
+    assert torch.allclose(network(batch.x), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("mark_state", [True, False])
+def test_bilstm_sees_the_predicate_everywhere(task, mark_state):
+    network = ready(task, BiLstm, **SMALL, mark_state=mark_state)
+    words = ["Anna", "saw", "Boris", "fall", "."]
+    x = task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x
+    left, right = network(x)
+    assert ((left - right).abs().amax(-1) > 1e-5).all()
+
+
+def test_bilstm_drops_only_in_training(task):
+    network = ready(task, BiLstm, **SMALL, dropout=0.5, word_dropout=0.5)
+    x = task.collate(task.part("train")[:3]).x
+    assert torch.equal(network(x), network(x))
+    network.train()
+    assert not torch.equal(network(x), network(x))
+
+
+def test_bilstm_differentiates_twice(task):
+    network = ready(task, BiLstm, **SMALL).double()
+    x = task.collate(task.part("train")[:2]).x
+    weight = network.forwards[0].weight_ih_l0
+    (first,) = torch.autograd.grad(network(x).square().sum(), weight, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), weight)
+    step = 1e-6 * second / second.norm()
+    with torch.no_grad():
+        weight += step
+    (moved,) = torch.autograd.grad(network(x).square().sum(), weight)
+    assert (moved.square().sum() - first.square().sum()).item() == pytest.approx((second * step).sum().item(), rel=1e-3)
+
+
+def test_affixes_tell_unknown_words_apart():
+    indexer = AffixIndexer()
+    items = indexer.index(["walking", "Talking", "1987", "2024"])
+    assert items.shape == (4, 4) and (items > 0).all() and (items < AFFIX_BUCKETS).all()
+    assert items[0, 1] == items[1, 1] and items[0, 2] == items[1, 2] and items[0, 3] != items[1, 3]
+    assert items[2, 3] == items[3, 3] and items[2, 0] != items[3, 0]
+    assert indexer.collate([items[:1], items])["affixes"].shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize("network", [BiLstm, Transformer])
+def test_vectors_are_refused(network):
+    config = network.Config(model="x") if network is Transformer else network.Config()
+    with pytest.raises(ConfigError, match="takes sentences"):
+        network(config, ToyLabels())
+
+
+def save_model(folder, types: int = 2, positions: int = 40):
+    from transformers import BertConfig, BertModel
+
+    specials = ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
+    (folder / "vocab.txt").write_text("\n".join(specials + WORDS) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    settings = BertConfig(
+        vocab_size=len(specials + WORDS), max_position_embeddings=positions, type_vocab_size=types, **sizes
+    )
+    BertModel(settings).save_pretrained(folder)
+    return str(folder)
+
+
+SENTENCE = ["Ann", "saws", "the", "cats", "."]
+
+
+@pytest.fixture(params=[2, 1], ids=["token types", "learned mark"])
+def bert(request, task, tmp_path):
+    return ready(task, Transformer, model=save_model(tmp_path, request.param))
+
+
+def test_words_are_aligned_to_first_pieces(task, bert):
+    pieces = bert.indexer()[1].index(SENTENCE)
+    assert pieces.owner.tolist() == [-1, 0, 1, 1, 2, 3, 3, 4, -1]
+    assert pieces.first.tolist() == [1, 2, 4, 5, 7]
+    tokenizer = bert.indexer()[1]._tokenizer
+    pieces_of_sentence = ["[CLS]", "Ann", "saw", "##s", "the", "cat", "##s", ".", "[SEP]"]
+    assert tokenizer.convert_ids_to_tokens(pieces.ids) == pieces_of_sentence
+
+
+def test_pretrained_vectors_are_the_models_own(task, bert):
+    task.indexers.update([bert.indexer()])
+    x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
+    ids = x.inputs[f"{bert.indexer()[0]}.ids"]
+    types = torch.tensor([[0, 0, 1, 1, 0, 0, 0, 0, 0]])
+    with torch.no_grad():
+        if bert.encoder.config.type_vocab_size == 2:
+            states = bert.encoder(input_ids=ids, token_type_ids=types).last_hidden_state
+        else:
+            mark = bert.marks["predicate"].weight[1]
+            embedded = bert.encoder.get_input_embeddings()(ids) + types.unsqueeze(-1) * mark
+            states = bert.encoder(inputs_embeds=embedded).last_hidden_state
+        assert torch.allclose(bert(x)[0], states[0, [1, 2, 4, 5, 7]], atol=1e-6)
+
+
+def test_transformer_does_not_see_padding(task, bert):
+    items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
+    examples = [task.parse(item) for item in items]
+    batch = task.collate(examples)
+    together = bert(batch.x)
+    assert together.shape == (2, 5, 16) and together[1, 2:].abs().sum() == 0
+    for row, example in zip(together, examples, strict=True):
+        alone = bert(task.collate([example]).x)[0]
+        assert torch.allclose(row[: len(alone)], alone, atol=1e-6)
+
+
+def test_every_parameter_is_trained(task, bert):
+    bert.train()
+    bert(task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x).square().sum().backward()
+    assert [name for name, p in bert.named_parameters() if p.grad is None] == []
+
+
+def test_transformer_differentiates_twice(task, bert):
+    x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
+    weight = next(p for name, p in bert.named_parameters() if name.endswith("query.weight"))
+    (first,) = torch.autograd.grad(bert(x)[..., 0].square().sum(), weight, create_graph=True)
+    assert torch.autograd.grad(first.square().sum(), weight)[0].abs().sum() > 0
+
+
+def test_long_sentences_are_cut_with_a_warning(task, tmp_path):
+    network = ready(task, Transformer, model=save_model(tmp_path, positions=8))
+    long = task.parse({"words": SENTENCE * 2, "predicate": 1})
+    with pytest.warns(UserWarning, match="10 words is cut after word 4"):
+        features = network(task.collate([long]).x)[0]
+    kept = features.abs().sum(-1) > 0
+    assert kept.tolist() == [True] * 4 + [False] * 6
+
+
+def test_a_word_without_pieces_takes_its_neighbours(task, bert):
+    pieces = bert.indexer()[1].index(["dog", "\u200b", "saw"])
+    assert pieces.first.tolist() == [1, 1, 2]
+
+
+def test_a_missing_model_is_a_config_error(task, monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ConfigError, match=r"features\.model: found .*nowhere.*expected a folder") as caught:
+        Transformer(Transformer.Config(model=str(tmp_path / "nowhere")), task)
+    assert caught.value.exit_status == 2

@@ -1,0 +1,253 @@
+"""Task `srl`: batches, scores, predictions, facts, and the synthetic corpus it comes with."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from spen_plugins.batch import Proposal
+from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.srl import write_srl
+from spen_plugins.samples.srl import SIZES, sample_corpus
+from spen_plugins.scores.spans import CORE, spans_of
+from spen_plugins.task import PARTS, Indexer
+
+TRAIN = """0\tAnn\tNNP\t*\t-\t-\t(A0*)\t(A0*)
+1\tcame\tVBD\t*\tcome\t-\t(V*)\t*
+2\tand\tCC\t*\t-\t-\t*\t*
+3\tsaw\tVBD\t*\tsee\t-\t*\t(V*)
+4\t27\tCD\t*\t-\t-\t*\t(A1*
+5\tShips\tNNS\t*\t-\t-\t*\t*)
+
+0\tShe\tPRP\t*\t-\t-\t(A0*)
+1\tsaw\tVBD\t*\tsee\t-\t(V*)
+2\tships\tNNS\t*\t-\t-\t(A1*)
+"""
+TEST = """0\tBo\tNNP\t*\t-\t-\t(A0*)
+1\tsaw\tVBD\t*\tsee\t-\t(V*)
+2\t14\tCD\t*\t-\t-\t(A1*
+3\tships\tNNS\t*\t-\t-\t*)
+4\ttoday\tNN\t*\t-\t-\t(AM-TMP*)
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> SemanticRoles:
+    (tmp_path / "train").write_text(TRAIN)
+    (tmp_path / "test").write_text(TEST)
+    task = SemanticRoles(SemanticRoles.Config(train=str(tmp_path / "train"), test=str(tmp_path / "test")))
+    task.load()
+    return task
+
+
+@pytest.fixture(scope="module")
+def sample() -> SemanticRoles:
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    return task
+
+
+def says(task: SemanticRoles, batch, *rows: str) -> Proposal:
+    """A proposal that is sure of these tags, less so of `TAG:LOGIT`."""
+    logits = torch.zeros(batch.gold.shape)
+    for i, row in enumerate(rows):
+        for t, tag in enumerate(row.split()):
+            name, _, sureness = tag.partition(":")
+            logits[i, 0, t, task.space.tags.index(name)] = float(sureness or 9)
+    return Proposal(task.space, logits, batch.x.mask)
+
+
+def test_one_example_per_predicate(task):
+    assert [(e.entry.words[e.predicate], e.names[e.predicate]) for e in task.part("train")] == [
+        ("came", "B-V"),
+        ("saw", "B-V"),
+        ("saw", "B-V"),
+    ]
+    first, second, _ = task.part("train")
+    assert first.entry is second.entry and task.length(first) == 6
+    assert task.part("validation") == []
+
+
+def test_vocabulary(task):
+    assert task.space.tags == ["O", "B-A0", "B-A1", "I-A1", "B-V"]
+    assert list(task.inputs.words) == ["<pad>", "<unk>", "saw", "ships", "00", "and", "ann", "came", "she"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"min_count": 2}, ["saw", "ships"]),
+        ({"min_count": 2, "lowercase": False}, ["saw"]),
+        ({"digits": False, "lowercase": False}, ["saw", "27", "Ann", "She", "Ships", "and", "came", "ships"]),
+    ],
+)
+def test_vocabulary_options(task, options, words):
+    other = SemanticRoles(SemanticRoles.Config(train=task.config.train, **options))
+    other.load()
+    assert list(other.inputs.words[2:]) == words
+
+
+def test_collate(task):
+    batch = task.collate([task.part("train")[1], task.part("train")[2]], [7, 3])
+    assert batch.rows.tolist() == [7, 3] and batch.labelled.tolist() == [True, True]
+    assert batch.x.mask.tolist() == [[True] * 6, [True] * 3 + [False] * 3]
+    assert batch.x.inputs["words"].tolist() == [[6, 7, 5, 2, 4, 3], [8, 2, 3, 0, 0, 0]]
+    assert batch.x.inputs["predicate"].tolist() == [[0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0]]
+    assert batch.gold.shape == (2, 1, 6, 5) and batch.gold.dtype == torch.float
+    assert batch.gold.sum(-1).tolist() == [[[1.0] * 6], [[1.0] * 3 + [0.0] * 3]]
+    assert batch.gold.argmax(-1)[0, 0].tolist() == [1, 0, 0, 4, 2, 3]
+    assert batch.to("cpu").examples == batch.examples
+
+
+def test_gold_is_absent_or_zero_where_unknown(task):
+    known, unknown = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
+    assert task.collate([unknown]).gold is None
+    batch = task.collate([known, unknown])
+    assert batch.labelled.tolist() == [True, False] and batch.gold[1].sum() == 0
+    metric = task.metric()
+    metric.update(says(task, batch, "B-A0 B-V O O O O", "B-A0 B-V"), batch)
+    assert metric.compute()["span_f1"] == 1.0 and metric.compute()["accuracy"] == 1.0
+
+
+def test_unseen_gold_roles_count_as_missed(task):
+    (example,) = task.part("test")
+    batch = task.collate([example], [0])
+    assert batch.gold[0, 0, 4].tolist() == [1, 0, 0, 0, 0]
+    metric = task.metric()
+    metric.update(says(task, batch, "B-A0 B-V B-A1 I-A1 O"), batch)
+    scores = metric.compute()
+    assert (scores["span_precision"], scores["span_recall"]) == (1.0, pytest.approx(2 / 3))
+    assert scores["accuracy"] == pytest.approx(4 / 5)
+    assert scores["roles"]["AM-TMP"]["gold"] == 1
+
+
+def test_scores_over_batches(task):
+    first, second, third = task.part("train")
+    metric = task.metric()
+    batch = task.collate([first, third])
+    metric.update(says(task, batch, "B-A0 B-V B-A0 O O O", "B-A1 B-V B-A1"), batch)
+    batch = task.collate([second])
+    metric.update(says(task, batch, "B-A0 O O B-V I-A1:5 I-A1"), batch)
+    scores = metric.compute()
+    # Viterbi mends the last sequence where it is least sure: I-A1 becomes B-A1.
+    assert scores["invalid_bio"] == pytest.approx(1 / 3)
+    assert scores["ucr"] == pytest.approx(2 / 3) and scores["ucr_gold"] == 0
+    assert scores["span_recall"] == pytest.approx(4 / 5) and scores["span_precision"] == pytest.approx(4 / 6)
+
+
+def test_perfect_on_the_sample(sample):
+    metric = sample.metric()
+    part = sample.part("test")
+    for i in range(0, len(part), 50):
+        batch = sample.collate(part[i : i + 50])
+        metric.update(Proposal(sample.space, batch.gold * 20, batch.x.mask), batch)
+    scores = metric.compute()
+    assert scores["span_f1"] == scores["accuracy"] == 1.0
+    assert scores["ucr"] == scores["ucr_gold"] == scores["invalid_bio"] == 0.0
+
+
+def test_predictions(task):
+    examples = task.part("test")
+    batch = task.collate(examples)
+    (prediction,) = task.predictions(says(task, batch, "B-A0 B-V B-A1 I-A1 O"), batch, examples)
+    assert json.loads(json.dumps(prediction)) == {
+        "words": ["Bo", "saw", "14", "ships", "today"],
+        "predicate": {"index": 1, "word": "saw"},
+        "arguments": [
+            {"role": "A0", "start": 0, "end": 1, "text": "Bo"},
+            {"role": "A1", "start": 2, "end": 4, "text": "14 ships"},
+        ],
+        "tags": ["B-A0", "B-V", "B-A1", "I-A1", "O"],
+    }
+
+
+def test_restore_needs_no_files(task):
+    facts = json.loads(json.dumps(task.facts()))
+    other = SemanticRoles(SemanticRoles.Config(train="gone", test="gone"))
+    other.restore(facts)
+    assert other.space.tags == task.space.tags and list(other.inputs.words) == list(task.inputs.words)
+    (read,) = other.read(task.config.test)
+    assert torch.equal(other.collate([read]).gold, task.collate(task.part("test")).gold)
+    assert task.checksums().keys() == {task.config.train, task.config.test}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "Ann came",
+        {"words": "Ann came", "predicate": 1},
+        {"words": [], "predicate": 0},
+        {"words": ["Ann", ""], "predicate": 0},
+        {"words": ["Ann", "came"]},
+        {"words": ["Ann", "came"], "predicate": 2},
+        {"words": ["Ann", "came"], "predicate": True},
+        {"words": ["Ann", "came"], "predicate": 1, "tags": ["O"]},
+    ],
+)
+def test_bad_items(task, item):
+    with pytest.raises(DataError):
+        task.parse(item)
+
+
+def test_configs_that_name_no_data():
+    with pytest.raises(ConfigError, match="neither corpus nor train"):
+        SemanticRoles(SemanticRoles.Config()).load()
+    with pytest.raises(ConfigError, match=r"task\.train names a file"):
+        SemanticRoles(SemanticRoles.Config(corpus="sample", train="x")).load()
+
+
+def test_indexers_see_each_sentence_once(task):
+    seen = []
+
+    class Lengths(Indexer):
+        def index(self, words):
+            seen.append(words)
+            return [len(word) for word in words]
+
+        def collate(self, items):
+            return {"lengths": torch.tensor([sum(item) for item in items])}
+
+    task.indexers["lengths"] = Lengths()
+    for _ in range(2):
+        batch = task.collate(task.part("train"))
+    assert batch.x.inputs["lengths"].tolist() == [20, 20, 11] and len(seen) == 2
+
+
+def test_the_sample_corpus(tmp_path):
+    corpus = sample_corpus()
+    sample_corpus.cache_clear()
+    assert sample_corpus() == corpus
+    assert {part: len(corpus[part]) for part in PARTS} == SIZES
+    words = [sentence.words for part in PARTS for sentence in corpus[part]]
+    assert len(set(words)) == len(words) and max(map(len, words)) <= 28
+    propositions = [p for part in PARTS for s in corpus[part] for p in s.propositions]
+    assert len({p.lemma for p in propositions}) >= 30
+    spans = [spans_of(p.tags) for p in propositions]
+    for roles in ([role for role, _, _ in each if CORE.fullmatch(role)] for each in spans):
+        assert len(set(roles)) == len(roles)
+    names = {role for each in spans for role, _, _ in each}
+    assert names >= {"ARG0", "ARG1", "ARG2", "R-ARG0", "R-ARG1", "C-ARG1", "ARGM-TMP", "ARGM-LOC", "ARGM-MNR", "V"}
+    far = 0
+    for proposition, each in zip(propositions, spans, strict=True):
+        far += any(min(abs(i - proposition.predicate) for i in span[1:]) > 5 for span in each)
+    assert far > 0.1 * len(propositions)
+    write_srl(corpus["test"], tmp_path / "a")
+    write_srl(sample_corpus()["test"], tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_scoring_five_thousand_predicates_takes_seconds(sample):
+    part = list(sample.part("train"))[:500]
+    batches = [sample.collate(part[i : i + 50]) for i in range(0, 500, 50)]
+    proposals = [Proposal(sample.space, torch.randn(b.gold.shape), b.x.mask) for b in batches]
+    begun = time.perf_counter()
+    metric = sample.metric()
+    for proposal, batch in zip(proposals, batches, strict=True):
+        metric.update(proposal, batch)
+    metric.compute()
+    assert time.perf_counter() - begun < 2.0
