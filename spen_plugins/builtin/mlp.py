@@ -82,7 +82,8 @@ class _BagSum(torch.autograd.Function):
     """S W for the 0/1 matrix S `(batch, before)` the bags stand for; linear in W.
 
     torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
-    through another player's update need; being linear, S and its transpose are each other's derivative.
+    through another player's update need. The gradient, Sᵀ G, is a sum over bags too, those of the transposed lists; so
+    each output row is written once, which takes half the time of scattering rows into zeros.
     """
 
     @staticmethod
@@ -98,39 +99,19 @@ class _BagSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        indices, offsets = ctx.saved_tensors
-        return _BagSpread.apply(grad, indices, offsets, ctx.rows), None, None
+        return _BagSum.apply(grad, *_transposed(*ctx.saved_tensors, ctx.rows)), None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        indices, offsets = ctx.saved_tensors
-        return _BagSum.apply(tangent, indices, offsets)
+        return _BagSum.apply(tangent, *ctx.saved_tensors)
 
 
-class _BagSpread(torch.autograd.Function):
-    """Sᵀ G: `(batch, after)` -> `(before, after)`."""
-
-    @staticmethod
-    def forward(grad: Tensor, indices: Tensor, offsets: Tensor, rows: int) -> Tensor:
-        lengths = torch.diff(offsets, append=offsets.new_tensor([indices.shape[0]]))
-        spread = grad.repeat_interleave(lengths, 0, output_size=indices.shape[0])
-        return torch.ops.aten.embedding_dense_backward(spread, indices, rows, -1, False)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, indices, offsets, ctx.rows = inputs
-        ctx.save_for_backward(indices, offsets)
-        ctx.save_for_forward(indices, offsets)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        indices, offsets = ctx.saved_tensors
-        return _BagSum.apply(grad, indices, offsets), None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        indices, offsets = ctx.saved_tensors
-        return _BagSpread.apply(tangent, indices, offsets, ctx.rows)
+def _transposed(indices: Tensor, offsets: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Of each of `size` numbers, which bags hold it: indices and offsets of the transposed matrix."""
+    total = indices.shape[0]
+    bag = torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
+    start = torch.bincount(indices, minlength=size).cumsum(0)[:-1]
+    return bag[indices.argsort(stable=True)], F.pad(start, (1, 0))
 
 
 def _linear(before: int, after: int) -> nn.Linear:
