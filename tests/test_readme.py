@@ -1,0 +1,192 @@
+"""What README and docs show is run: Python blocks, the example plugin as an installed package, every command line."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shlex
+import subprocess
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import typer
+
+from spen_plugins import hookspecs
+from spen_plugins.config import evaluate, parse_arguments
+from spen_plugins.experiment import check
+from spen_plugins.registry import Registry
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def file_block(page: Path, name: str) -> str:
+    """The block behind `<!-- file: NAME -->`."""
+    [found] = re.findall(
+        rf"<!-- file: {re.escape(name)} -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return found
+
+
+def console_lines() -> list[str]:
+    lines = [line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()]
+    return list(dict.fromkeys(line.removeprefix("$ ") for line in lines if line.startswith("$ ")))
+
+
+@pytest.fixture(params=["README.md", "docs/plugins.md"])
+def acme(request, site) -> str:
+    """The page's example plugin, installed under the name and module its packaging says; the page."""
+    page = ROOT / request.param
+    packaging = file_block(page, "entry point" if request.param == "README.md" else "pyproject.toml")
+    [(name, module)] = tomllib.loads(packaging)["project"]["entry-points"]["spen_plugins"].items()
+    site.install(name, file_block(page, f"{module}.py"), module=module)
+    return request.param
+
+
+def test_the_example_plugin_is_ten_lines() -> None:
+    code = [line for line in file_block(ROOT / "README.md", "spen_acme.py").splitlines() if line.strip()]
+    assert len(code) <= 10
+
+
+def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
+    registry = Registry()
+    assert "acme.quadratic" in registry.names("energy")
+    [plugin] = [plugin for plugin in registry.check() if plugin.name == "acme"]
+    assert plugin.error is None or not plugin.error
+    checks = [block for block in blocks(ROOT / acme, "python") if "check_energy(" in block]
+    assert len(checks) == 1
+    for block in checks:
+        names: dict = {}
+        exec(block, names)
+        for name, value in names.items():
+            if name.startswith("test_"):
+                value()
+
+
+def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
+    from spen_plugins.runner import run
+
+    [line] = [
+        line
+        for page in [ROOT / acme]
+        for block in blocks(page, "console")
+        for line in block.splitlines()
+        if "acme" in line and "spen-run" in line
+    ]
+    _, config, *arguments = shlex.split(line.removeprefix("$ "))
+    values = parse_arguments([*arguments, "epochs=1", "hidden=[8]"])
+    folder = run(evaluate(ROOT / config, values), config, out=tmp_path / "run", device="cpu", quiet=True)
+    assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
+    assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
+
+
+def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> None:
+    from spen_plugins.runner import run
+
+    [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
+    monkeypatch.chdir(tmp_path)
+    values = {"epochs": "1", "method": "cross_entropy", "hidden": "8"}
+    run(
+        evaluate(ROOT / "configs/srl_seal.jsonnet", values),
+        "srl_seal",
+        out=Path("runs/first"),
+        device="cpu",
+        quiet=True,
+    )
+    names: dict = {}
+    exec(block, names)
+    assert names["found"]["words"][2] == "gave"
+
+
+def test_python_of_the_docs_is_python() -> None:
+    for page in PAGES:
+        for block in blocks(page, "python"):
+            compile(block, str(page), "exec")
+
+
+@pytest.mark.parametrize("line", console_lines())
+def test_console_lines_are_commands_we_have(line: str, site) -> None:
+    """Options and arguments are parsed by the real parser, configs evaluated and checked, make targets resolved."""
+    site.install("acme", file_block(ROOT / "docs/plugins.md", "spen_acme.py"), module="spen_acme")
+    words = shlex.split(line, comments=True)
+    if words[0] == "make":
+        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
+    elif words[0] == "pip":
+        assert words[1] == "install"
+        folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
+        assert folders and all((folder / "pyproject.toml").exists() for folder in folders)
+    elif words[0] == "spen":
+        parse_spen(words[1:])
+    else:
+        assert words[0] == "spen-run"
+        parse_spen_run(words[1:])
+
+
+def parse_spen(words: list[str]) -> None:
+    from spen_plugins.cli.main import app
+
+    command = typer.main.get_command(app)
+    with command.make_context("spen", list(words)) as context:
+        while hasattr(command, "resolve_command"):
+            rest = [*context._protected_args, *context.args]
+            name, command, rest = command.resolve_command(context, rest)
+            context = command.make_context(name, rest, parent=context)
+        if name == "describe":
+            Registry().resolve(context.params["kind"], context.params["type_name"])
+        file = context.params.get("file")
+        if file is not None and str(file).startswith("examples/"):
+            assert (ROOT / file).exists()
+
+
+def parse_spen_run(words: list[str]) -> None:
+    from spen_plugins.cli.run import app
+
+    context = typer.main.get_command(app).make_context("spen-run", list(words))
+    if context.params["config"] is not None:
+        path = ROOT / context.params["config"]
+        config = evaluate(path, parse_arguments(context.params["arguments"] or []))
+        check(config, path, Registry())
+
+
+def test_the_config_in_the_docs_is_an_experiment() -> None:
+    [block] = blocks(ROOT / "docs/configs.md", "json")
+    check(json.loads(block), "docs/configs.md", Registry())
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(value) and name.startswith("spen_")]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_docs_have_every_hook(hook: str) -> None:
+    """A heading with the signature, and below it the base class with every method a plugin may write."""
+    from spen_plugins.host import KINDS
+
+    text = (ROOT / "docs/plugins.md").read_text()
+    [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
+    base = kind.load(kind.base)
+    heading = f'### `{hook}() -> {{"name": {base.__name__}}}`'
+    assert heading in text
+    section = text.split(heading, 1)[1].split("\n### ", 1)[0]
+    assert f"Config key `{key}`" in section and f"class {base.__name__}(" in section
+    for name in getattr(base, "__abstractmethods__", ()) or ("forward",):
+        written = re.sub(r"\bself, ", "", str(inspect.signature(getattr(base, name))).replace("'", ""))
+        [shown] = re.findall(rf"def {name}(\(.*?\)(?: -> \S.*?)?)(?:  |$)", section, re.MULTILINE)
+        assert re.sub(r"\bself, |\bself", "", shown).strip() == re.sub(r"\(self\)", "()", written), name
+
+
+def test_docs_have_no_hook_that_is_gone() -> None:
+    headed = re.findall(r"^### `(\w+)\(", (ROOT / "docs/plugins.md").read_text(), re.MULTILINE)
+    assert sorted(headed) == sorted(HOOKS)
