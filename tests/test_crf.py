@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
@@ -178,6 +179,8 @@ def test_long_peaked_sequences_stay_finite():
     p.log_prob(p.best()).sum().backward()
     assert logits.grad.isfinite().all() and p.y.isfinite().all()
     assert torch.allclose(p.y.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
+    # A draw that is by far worse than the best path would be no draw from this distribution.
+    assert (p.log_prob(p.sample(50)) > p.log_prob(replace(p, constrained=False).best()) - 60).all()
 
 
 def test_allennlp_agrees():

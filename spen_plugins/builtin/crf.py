@@ -110,14 +110,20 @@ class CrfProposal(Proposal):
 
     def sample(self, n: int) -> Tensor:
         """Exact draws: forward filtering, then sampling each tag given its successor, from the last to the first."""
-        alpha, mask, transitions = self._forward.detach(), self._mask, self.chain.transitions
+        alpha, mask = self._forward.detach(), self._mask
         with torch.no_grad():
+            backwards = self.chain.transitions.t().contiguous()
+            factor = torch.exp(backwards - backwards.amax(-1, keepdim=True))
+            scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
             b, length, k = alpha.shape
-            tag = _draw((alpha[:, -1] + self.chain.end).unsqueeze(1).expand(b, n, k))
+            tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
             tags = [tag]
             for t in range(length - 1, 0, -1):
-                # ln p(tag at t−1 | tag at t) up to a constant: α_{t−1} + A[·, tag]; past the end the tag stands still.
-                earlier = _draw(alpha[:, t - 1].unsqueeze(1) + transitions.t()[tag])
+                # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; past the end the tag stands still.
+                weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
+                if not weights.sum(-1).all():  # everything underflowed somewhere: normalise before leaving logarithms
+                    weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
+                earlier = _draw(weights)
                 tag = torch.where(mask[:, t].unsqueeze(1), earlier, tag)
                 tags.append(tag)
             drawn = torch.stack(tags[::-1], 2)
@@ -193,7 +199,8 @@ def _step(scores: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
     return torch.log(product.clamp(min=torch.finfo(product.dtype).tiny)) + top + shift
 
 
-def _draw(logits: Tensor) -> Tensor:
-    """One tag number from each row of unnormalised log-probabilities `(batch, sample, tag)`."""
-    noise = torch.empty_like(logits).exponential_().clamp(min=torch.finfo(logits.dtype).tiny)
-    return (logits - noise.log()).argmax(-1)
+def _draw(weights: Tensor) -> Tensor:
+    """One tag number from each row of unnormalised probabilities `(batch, sample, tag)`: `(batch, sample)`."""
+    cumulative = weights.cumsum(-1)
+    u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0, so no tag of weight 0
+    return torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)

@@ -161,21 +161,19 @@ def viterbi(
     length = scores.shape[1]
     if length == 0:
         return scores.new_zeros(scores.shape[:2], dtype=torch.long)
+    backwards = transitions.t().contiguous()  # reducing over the last axis is several times as fast
     best = start + scores[:, 0]
-    pointers = []
-    identity = torch.arange(scores.shape[-1], device=scores.device).expand(scores.shape[0], -1)
+    rows = [best]
     for t in range(1, length):
-        value, previous = (best.unsqueeze(2) + transitions).max(1)
-        value = value + scores[:, t]
-        if mask is not None:  # past the end a path stands still
-            here = mask[:, t].unsqueeze(1)
-            value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
-        best = value
-        pointers.append(previous)
+        value = (best.unsqueeze(1) + backwards).amax(2) + scores[:, t]
+        best = value if mask is None else torch.where(mask[:, t, None], value, best)  # past the end a path stands still
+        rows.append(best)
     tag = (best if end is None else best + end).argmax(-1)
     path = [tag]
-    for previous in reversed(pointers):
-        tag = previous.gather(1, tag.unsqueeze(1)).squeeze(1)
+    for t in range(length - 1, 0, -1):
+        # The predecessor is looked up for the one tag on the path, so no table of pointers is kept.
+        previous = (rows[t - 1] + backwards[tag]).argmax(-1)
+        tag = previous if mask is None else torch.where(mask[:, t], previous, tag)
         path.append(tag)
     tags = torch.stack(path[::-1], 1)
     return tags if mask is None else tags * mask
