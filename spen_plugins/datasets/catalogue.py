@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 _MULAN = "tsoumakas/mulan/43f6389095ad71984264db4387a8074b22bc7d4a/data/multi-label"
 _HMC = "EGiunchiglia/C-HMCNN/e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041/HMC_data/datasets_FUN"
+_UD = "UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 _MULAN_LICENCE = "research only: no licence stated (Mulan); cite the original paper"
 _HMC_LICENCE = "research only: public Clus data (Clare 2003; Vens et al. 2008), no licence stated; repository GPL-3.0"
 
@@ -28,7 +29,7 @@ class DataSet:
         about: what it is, in a line.
         licence: what its user accepts.
         files: what is downloaded.
-        split: the split file made after the download, and its sha256; None where each part has its own file.
+        made: files made from the downloaded ones, with their sha256: a split, or parts merged from two sources.
         why_not: why it can't be fetched, and what to do instead; None where it can.
         elsewhere: files a `why_not` data set consists of.
     """
@@ -37,19 +38,19 @@ class DataSet:
     about: str
     licence: str
     files: tuple[File, ...] = ()
-    split: tuple[str, str] | None = None
+    made: tuple[tuple[str, str], ...] = ()
     why_not: str | None = None
     elsewhere: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Every file, as in a config's `data:` paths."""
-        return (*(file.path for file in self.files), *((self.split[0],) if self.split else ()), *self.elsewhere)
+        return (*(file.path for file in self.files), *(path for path, _ in self.made), *self.elsewhere)
 
     @property
     def folder(self) -> str:
         """The folder of its files, below a data folder."""
-        return self.paths[0].rpartition("/")[0]
+        return self.paths[0 if self.name != "ewt" else -1].rpartition("/")[0]
 
 
 def _mulan(name: str, about: str, arff: str, xml: str, split: str) -> DataSet:
@@ -57,7 +58,7 @@ def _mulan(name: str, about: str, arff: str, xml: str, split: str) -> DataSet:
         File(f"multilabel/{name}/{name}.{kind}", f"{_MULAN}/{name}/{name}.{kind}", sha256)
         for kind, sha256 in (("arff", arff), ("xml", xml))
     )
-    return DataSet(name, about, _MULAN_LICENCE, files, (f"multilabel/splits/{name}.json", split))
+    return DataSet(name, about, _MULAN_LICENCE, files, made=((f"multilabel/splits/{name}.json", split),))
 
 
 def _hmc(folder: str, sums: dict[str, str]) -> tuple[File, ...]:
@@ -122,13 +123,23 @@ _ALL = (
     DataSet(
         "ewt",
         "semantic roles of the English Web Treebank: 16536 sentences, 50182 predicates",
-        "CC BY-SA 4.0",
-        why_not=(
-            "its files are derived: the roles of github.com/propbank/propbank-release (data/google/ewt, *.gold_skel, "
-            "commit 4abade0b53ce) put to the words of github.com/UniversalDependencies/UD_English-EWT "
-            "(commit 15d613d8447b), which this command does not do; set $SPEN_DATA to a folder that has them"
+        "CC BY-SA 4.0 (PropBank; Universal Dependencies English EWT)",
+        tuple(
+            File(f"pos/ewt/en_ewt-ud-{part}.conllu", f"{_UD}/en_ewt-ud-{part}.conllu", sha256)
+            for part, sha256 in (
+                ("train", "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b"),
+                ("dev", "531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6"),
+                ("test", "e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd"),
+            )
         ),
-        elsewhere=tuple(f"srl/ewt_propbank/ewt-propbank-{part}.gold_conll" for part in ("train", "dev", "test")),
+        made=tuple(
+            (f"srl/ewt_propbank/ewt-propbank-{part}.gold_conll", sha256)
+            for part, sha256 in (
+                ("train", "3710923bd77b440d937e04e2f3ef3c482c8c95d118df9c0b53bfe1fe472b832b"),
+                ("dev", "b9d0876354d92b5d9cd449f3e5a4801268fc3c0ed7668fb30d1802387b5c34bf"),
+                ("test", "8ff22cc75c151259f5f6bf64f3f88e7cdfbc788e6e2e10d47970d99e79f5fe9b"),
+            )
+        ),
     ),
 )
 CATALOGUE = {entry.name: entry for entry in _ALL}

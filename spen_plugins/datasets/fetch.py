@@ -8,7 +8,9 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from spen_plugins.datasets.catalogue import CATALOGUE, DataSet, File
+from spen_plugins.datasets import ewt
+from spen_plugins.datasets.catalogue import CATALOGUE, DataSet
+from spen_plugins.datasets.ewt import NotThere
 from spen_plugins.datasets.places import cache_folder
 from spen_plugins.datasets.split import split_file
 from spen_plugins.errors import ConfigError, RunError, did_you_mean
@@ -19,7 +21,7 @@ _TIMEOUT = 60  # seconds without a byte
 
 
 def get(name: str, yes: bool = False, ask: Callable[[str], bool] | None = None, base_url: str | None = None) -> Path:
-    """Download a data set into the cache, and make its split; what is there and right already is kept.
+    """Download a data set into the cache, and make what is made of it; what is there and right already is kept.
 
     Args:
         name: a name of the catalogue.
@@ -39,14 +41,30 @@ def get(name: str, yes: bool = False, ask: Callable[[str], bool] | None = None, 
     entry = CATALOGUE[name]
     if entry.why_not:
         raise ConfigError(f"{name} can't be downloaded: {entry.why_not}.")
-    missing = [file for file in entry.files if not _right(cache_folder() / file.path, file.sha256)]
-    if missing:
+    root = cache_folder()
+    missing = [file for file in entry.files if not _right(root / file.path, file.sha256)]
+    unmade = [(root / path, checksum) for path, checksum in entry.made if not _right(root / path, checksum)]
+    if missing or unmade:
         _accept(entry, yes, ask)
     for file in missing:
-        _download(file, f"{base_url or ORIGIN}/{file.origin}")
-    if entry.split:
-        _split(entry)
-    return cache_folder() / entry.folder
+        download(f"{base_url or ORIGIN}/{file.origin}", root / file.path, file.sha256)
+    if unmade:
+        _make(entry, root, unmade, base_url or ORIGIN)
+    return root / entry.folder
+
+
+def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: str) -> None:
+    if entry.name == "ewt":
+        ewt.make(root, origin, download)
+    else:
+        split_file(root / entry.files[0].path, unmade[0][0])
+    for path, checksum in unmade:
+        if not _right(path, checksum):
+            path.unlink()
+            raise RunError(
+                f"{entry.name}: {path.name} as made here is not the published file (sha256 {checksum[:12]}...): "
+                "this NumPy draws other random numbers, or the origin has changed. Nothing was kept of it"
+            )
 
 
 def _right(path: Path, checksum: str) -> bool:
@@ -62,38 +80,25 @@ def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> Non
         raise ConfigError(f"{entry.name}: not downloaded, its licence was not accepted")
 
 
-def _download(file: File, url: str) -> None:
-    """Into a temporary file beside the target, checked, then renamed: a file under its name is always whole."""
-    target = cache_folder() / file.path
+def download(url: str, target: Path, checksum: str | None) -> None:
+    """Into a temporary file beside the target, checked, then renamed: a file under its name is always whole.
+
+    Raises:
+        RunError: no network, no such file, or another checksum.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=target.name, suffix=".part", delete=False) as out:
         part = Path(out.name)
-        try:
-            with urllib.request.urlopen(url, timeout=_TIMEOUT) as response:
-                shutil.copyfileobj(response, out)
-        except BaseException as error:
-            part.unlink()
-            if isinstance(error, OSError):  # urllib's errors and timeouts are
-                reason = getattr(error, "reason", None) or error
-                raise RunError(f"could not download {url}: {reason}. Is there a network?") from None
-            raise
-    found = sha256(part)
-    if found != file.sha256:
-        part.unlink()
-        raise RunError(f"{url}: sha256 {found}, expected {file.sha256}; the file is not the one this version knows")
-    part.replace(target)
-
-
-def _split(entry: DataSet) -> None:
-    assert entry.split is not None
-    relative, checksum = entry.split
-    target = cache_folder() / relative
-    if _right(target, checksum):
-        return
-    split_file(cache_folder() / entry.files[0].path, target)
-    if sha256(target) != checksum:
-        target.unlink()
-        raise RunError(
-            f"{entry.name}: the split made here is not the published one; this NumPy draws other random numbers. "
-            f"`spen data split` makes a split of your own"
-        )
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as response, part.open("wb") as out:
+            shutil.copyfileobj(response, out)
+        found = sha256(part)
+        if checksum is not None and found != checksum:
+            raise RunError(f"{url}: sha256 {found}, expected {checksum}; the file is not the one this version knows")
+        part.replace(target)
+    except OSError as error:  # urllib's errors and timeouts are
+        if getattr(error, "code", None) == 404:
+            raise NotThere(f"could not download {url}: there is no such file") from None
+        raise RunError(f"could not download {url}: {getattr(error, 'reason', error)}. Is there a network?") from None
+    finally:
+        part.unlink(missing_ok=True)
