@@ -59,7 +59,7 @@ def run(
     built = build(experiment, registry)
     for net, warm in experiment.init.items():
         warm_start(built.model, net, Path(warm))
-    folder = RunFolder(out or default_folder(source))
+    folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
         folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
         folder.write("vocabulary.json", built.task.facts())
@@ -129,6 +129,15 @@ def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
         raise ConfigError(f"precision {experiment.precision!r}: {error}") from error
 
 
+def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:
+    """The main process's path, in every process."""
+    if accelerator.num_processes == 1:
+        return path
+    from accelerate.utils import broadcast_object_list
+
+    return Path(broadcast_object_list([str(path)])[0])
+
+
 def default_folder(source: str) -> Path:
     """`runs/<config>-<date>-<time>`, numbered if that is taken."""
     stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -146,10 +155,13 @@ def _train(
     resume: bool,
 ) -> Path:
     model, task = built.model.to(accelerator.device), built.task
+    if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
+        seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
     console = Console(quiet=quiet)
     with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, _interrupts() as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
-        reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}")
+        processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
+        reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}{processes}")
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
             model,

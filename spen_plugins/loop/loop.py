@@ -112,7 +112,8 @@ class Loop:
         state = self.folder.checkpoint.load() if resume and self.folder.checkpoint.exists() else None
         if state is not None:
             self.position = Position(**state["position"])
-        self.folder.truncate_history(self.position.history_lines)
+        if self.accelerator.is_main_process:
+            self.folder.truncate_history(self.position.history_lines)
         while self.position.stage < len(self.stages):
             self._run_stage(self.stages[self.position.stage], state)
             state = None
@@ -125,6 +126,7 @@ class Loop:
             self.run_epoch(stage)
             at.epoch, at.batch, at.sums = at.epoch + 1, 0, {}
             self._checkpoint_if_due()
+        self.accelerator.wait_for_everyone()
         if at.best_epoch >= 0:
             self.folder.load_weights(self.model)
         self.position = Position(stage=at.stage + 1, history_lines=at.history_lines)

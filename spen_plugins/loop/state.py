@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from spen_plugins.errors import RunError
@@ -18,7 +18,8 @@ from spen_plugins.errors import RunError
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
     """Write safetensors under a temporary name, then rename."""
     temporary = path.with_name(path.name + ".partial")
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary, metadata)
+    # Not `save_file`, which makes a file that only its owner can read.
+    temporary.write_bytes(save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata))
     temporary.replace(path)
 
 
