@@ -107,6 +107,12 @@ def test_sparse_binary_features_stay_sparse(write):
     np.testing.assert_array_equal(columns.real, [False, False])
 
 
+def test_sparse_values_may_hold_blanks_and_quotes(write):
+    text = SPARSE.replace("w0 {0,1}", "w0 {red,dark blue,'a, b'}").replace("{0 1,3 1, 4 1}", "{0 dark blue }")
+    table = read_arff(write(text.replace("{}", "{3 1, 0 'a, b'}")))
+    assert table.filled()[:, 0].tolist() == [1, 2, 0] and table.filled()[1, 3] == 1
+
+
 def test_a_sparse_zero_is_the_first_nominal_value(write):
     text = SPARSE.replace("w0 {0,1}", "w0 {YES,NO}").replace("{0 1,3 1", "{0 NO,3 1")
     table = read_arff(write(text))

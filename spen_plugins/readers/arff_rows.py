@@ -83,7 +83,9 @@ def unquote(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """A finite number a float32 holds; ValueError for anything else, `nan`, `inf` and `1_000` included."""
+    """A finite number a float32 holds, NaN for `?`; ValueError for all else, `nan`, `inf` and `1_000` included."""
+    if text == MISSING:
+        return math.nan
     value = float(text)
     if not abs(value) <= _LARGEST or "_" in text:
         raise ValueError
@@ -109,18 +111,16 @@ def read_sparse(table: Arff, rows: list[tuple[int, str]]) -> None:
             body = text[1:-1].strip()
             if text[0] != "{" or text[-1] != "}":
                 raise ValueError
-            cells = split_cells(body) if "'" in body or '"' in body else body.split(",")
-            if body:
-                for cell in cells:
-                    index, value = cell.split(None, 1)
-                    columns.append(int(index))
-                    values.append(value)
+            quoted = "'" in body or '"' in body
+            for cell in (split_cells(body) if quoted else body.split(",")) if body else ():
+                index, value = cell.strip().split(None, 1)
+                columns.append(int(index))
+                values.append(unquote(value) if quoted else value)
             ends.append(len(columns))
         lookup = [_codes(attribute) for attribute in table.attributes]
-        code = np.fromiter(
-            (_code(lookup[c], v) for c, v in zip(columns, values, strict=True)),
+        code = np.array(
+            [_number(v) if (codes := lookup[c]) is None else codes[v] for c, v in zip(columns, values, strict=True)],
             dtype=np.float32,
-            count=len(values),
         )
     except (ValueError, IndexError, KeyError, OverflowError):
         _explain(table, rows, _check_sparse)
@@ -129,13 +129,6 @@ def read_sparse(table: Arff, rows: list[tuple[int, str]]) -> None:
     places = np.repeat(np.arange(len(rows), dtype=np.int64) * width, np.diff(table.start)) + table.column
     if len(places) and (table.column.min() < 0 or len(np.unique(places)) < len(places)):
         _explain(table, rows, _check_sparse)
-
-
-def _code(codes: dict[str, float] | None, value: str) -> float:
-    value = value.strip()
-    if codes is None:
-        return math.nan if value == MISSING else _number(value)
-    return codes[unquote(value)]
 
 
 def read_dense(table: Arff, rows: list[tuple[int, str]]) -> None:
