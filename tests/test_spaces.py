@@ -170,3 +170,15 @@ def test_rows_without_tokens_or_samples_dont_break():
     y = TAGS.relax(logits, mask)
     for value in (y, TAGS.sample(logits, 2, mask), TAGS.log_prob(logits, y, mask), TAGS.score(y, y, mask)):
         assert torch.isfinite(value).all()
+
+
+@pytest.mark.parametrize("space", [LABELS, TAGS])
+def test_log_probabilities_keep_full_precision_under_autocast(space):
+    """Their differences decide NCE; bfloat16 would round a value near -100 to the next half."""
+    logits = torch.randn(2, 1, *((300,) if space is LABELS else (300, 2)))
+    y = space.sample(logits, 3, None)
+    wanted = space.log_prob(logits, y, None)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = space.log_prob(logits, y, None)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, wanted)

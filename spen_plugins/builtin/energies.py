@@ -12,6 +12,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.schema import Config
 from spen_plugins.spaces import TagSequence
+from spen_plugins.spaces.base import full, inner
 from spen_plugins.task import Task
 
 
@@ -62,7 +63,7 @@ class LinearChain(Energy):
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        pair = ((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
+        pair = full((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
         if mask is not None:
             pair = pair * mask[:, None, 1:]
         return -inner(scores, y) - pair.sum(-1)
@@ -78,12 +79,6 @@ def masked_scores(component: Component, x: X) -> Tensor:
     """Local scores of x, `(batch, *variables)`, zero on padding: the part of a local energy that y doesn't change."""
     scores = component.local(component.features(x))
     return scores if x.mask is None else scores * x.mask.unsqueeze(-1)
-
-
-def inner(scores: Tensor, y: Tensor) -> Tensor:
-    """Σ over variables of scores · y: `(batch, *variables)`, `(batch, sample, *variables)` -> `(batch, sample)`."""
-    # One batched product: nothing of y's size is made on the way, neither forward nor backward to the scores.
-    return torch.bmm(y.flatten(2), scores.flatten(1).unsqueeze(-1)).squeeze(-1)
 
 
 def need_tags(component: Component) -> None:

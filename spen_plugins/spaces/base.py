@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor
 
 
@@ -66,3 +67,18 @@ class OutputSpace(ABC):
     @abstractmethod
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """The nearest point of the relaxed set (Euclidean), for projected gradient steps."""
+
+
+def full(values: Tensor) -> Tensor:
+    """At least float32: a sum over many variables, rounded to bfloat16, is off by more than what it is compared for."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def inner(scores: Tensor, y: Tensor) -> Tensor:
+    """Σ over variables of scores · y: `(batch, *variables)`, `(batch, sample, *variables)` -> `(batch, sample)`.
+
+    In full precision under autocast too; one batched product, so nothing of y's size is made on the way.
+    """
+    scores, y = full(scores), full(y)
+    with torch.autocast(y.device.type, enabled=False):
+        return torch.bmm(y.flatten(2), scores.flatten(1).unsqueeze(-1).to(y.dtype)).squeeze(-1)

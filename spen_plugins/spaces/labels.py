@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace
+from spen_plugins.spaces.base import OutputSpace, full, inner
 
 
 class LabelSet(OutputSpace):
@@ -43,7 +43,8 @@ class LabelSet(OutputSpace):
 
     def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None = None) -> Tensor:
         # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
-        linear = torch.matmul(y, logits.transpose(-1, -2)).squeeze(-1) if logits.shape[1] == 1 else (y * logits).sum(-1)
+        logits = full(logits)
+        linear = inner(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)
 
     def round(self, y: Tensor, mask: Tensor | None = None) -> Tensor:

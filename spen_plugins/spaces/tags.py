@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace
+from spen_plugins.spaces.base import OutputSpace, full, inner
 
 
 class TagSequence(OutputSpace):
@@ -50,9 +50,9 @@ class TagSequence(OutputSpace):
         return _masked(torch.softmax(logits + std * noise, -1), mask)
 
     def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        log_p = _masked(torch.log_softmax(logits, -1), mask)
-        if logits.shape[1] == 1:  # one matrix product instead of a (batch, sample, token, tag) temporary
-            return torch.bmm(y.flatten(2), log_p.flatten(2).transpose(1, 2)).squeeze(-1)
+        log_p = _masked(torch.log_softmax(full(logits), -1), mask)
+        if logits.shape[1] == 1:
+            return inner(log_p[:, 0], y)
         return (y * log_p).flatten(2).sum(-1)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:

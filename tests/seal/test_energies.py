@@ -148,3 +148,17 @@ def test_what_lies_on_padding_never_counts(cls, fields):
     y = task.space.relax(torch.randn(4, 2, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
     dirty = torch.where(batch.x.mask[:, None, :, None], y, 7.0)
     torch.testing.assert_close(energy.at(batch.x)(dirty), energy.at(batch.x)(y))
+
+
+@pytest.mark.parametrize(("cls", "space", "fields"), ENERGIES)
+def test_energies_are_added_up_in_full_precision_under_autocast(cls, space, fields):
+    task, batch = toy(space)
+    energy = make(cls, task, **fields).float()
+    x = type(batch.x)(
+        {k: v.float() if v.is_floating_point() else v for k, v in batch.x.inputs.items()}, batch.x.mask, 4
+    )
+    wanted = energy.at(x)(batch.gold.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        found = energy.at(x)(batch.gold.float())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, wanted, rtol=0.03, atol=0.03)

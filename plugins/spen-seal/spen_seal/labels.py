@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import inner, local_scores, masked_scores
+from spen_plugins.builtin.energies import local_scores, masked_scores
 from spen_plugins.errors import ConfigError
+from spen_plugins.spaces.base import full, inner
 
 
 class Labels(sp.Energy):
@@ -50,4 +51,5 @@ class Labels(sp.Energy):
     def measured(self, y: Tensor) -> Tensor:
         """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product; sparse samples would enter here."""
         rows = F.softplus(self.measure(y.reshape(-1, y.shape[-1])))
-        return F.linear(rows, self.v.unsqueeze(0)).view(y.shape[:2])
+        with torch.autocast(y.device.type, enabled=False):
+            return F.linear(full(rows), self.v.unsqueeze(0)).view(y.shape[:2])

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import inner, local_scores, masked_scores, need_tags
+from spen_plugins.builtin.energies import local_scores, masked_scores, need_tags
+from spen_plugins.spaces.base import full, inner
 
 
 class SelfAttention(sp.Energy):
@@ -55,7 +56,7 @@ class SelfAttention(sp.Energy):
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        best = self.attended(y, mask).max(-1).values  # amax would share the gradient among equals, at a price
+        best = full(self.attended(y, mask).max(-1).values)  # amax would share the gradient among equals, at a price
         if mask is not None:
             best = best * mask.unsqueeze(1)
         energy = -best.sum(-1)
