@@ -11,6 +11,7 @@ import pytest
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.arff import ancestry, class_sets, read_arff
+from spen_plugins.readers.arff_rows import split_cells
 from spen_plugins.readers.table import Columns, Ragged, positive, read_label_names
 from spen_plugins.readers.text import read_lines
 
@@ -111,6 +112,21 @@ def test_sparse_values_may_hold_blanks_and_quotes(write):
     text = SPARSE.replace("w0 {0,1}", "w0 {red,dark blue,'a, b'}").replace("{0 1,3 1, 4 1}", "{0 dark blue }")
     table = read_arff(write(text.replace("{}", "{3 1, 0 'a, b'}")))
     assert table.filled()[:, 0].tolist() == [1, 2, 0] and table.filled()[1, 3] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("a, b ,c", ["a", "b", "c"]),
+        ("'a, b',\"c'd\", 'e\\'f'", ["a, b", "c'd", "e'f"]),
+        ("it's, l'eau", ["it's", "l'eau"]),
+        ("'a' b, 'c", ["'a' b", "'c"]),
+        ("'', ,''", ["", "", ""]),
+        ("0 'a, b', 3 1", ["0 'a, b'", "3 1"]),
+    ],
+)
+def test_cells(text, cells):
+    assert split_cells(text) == cells
 
 
 def test_a_sparse_zero_is_the_first_nominal_value(write):

@@ -15,7 +15,8 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.text import shorten
 
 MISSING = "?"
-_CELL = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,]*?)\s*(?=,|$)""")
+_QUOTED = r"""(?<![^\s,])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # behind a blank or a comma only: "it's" is a value
+_CELL = re.compile(rf"\s*((?:{_QUOTED}|[^,])*?)\s*(?=,|$)")
 _BLOCK = 512  # dense rows turned into numbers at a time: text costs twenty times as much memory
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -68,12 +69,11 @@ def split_cells(text: str) -> list[str]:
     if "'" not in text and '"' not in text:
         return [cell.strip() for cell in text.split(",")]
     cells, at = [], 0
-    while match := _CELL.match(text, at):
+    while at <= len(text):
+        match = _CELL.match(text, at)
         cells.append(unquote(match[1]))
         at = match.end() + 1
-        if at > len(text):
-            return cells
-    return cells + text[at:].split(",")  # something after a closing quote: its cell will not be a known value
+    return cells
 
 
 def unquote(text: str) -> str:
