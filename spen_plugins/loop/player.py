@@ -40,10 +40,12 @@ class Player:
         self.phase, self.touches = phase, touches
         self.parameters = list(owned.values())
         self.updates = 0
-        self.optimizer = accelerator.prepare_optimizer(make_optimizer(phase.optimizer, self.parameters))
+        self.optimizer = make_optimizer(phase.optimizer, self.parameters)
+        # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
+        self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
         plateau = phase.plateau
         self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
-            self.optimizer.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
+            self.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
         )
 
     @property
@@ -59,9 +61,12 @@ class Player:
                     parameter.grad = torch.zeros_like(parameter)
                 parameter.grad = accelerator.reduce(parameter.grad, "sum")
         if self.phase.clip is not None:
-            accelerator.clip_grad_norm_(self.parameters, self.phase.clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+            if accelerator.scaler is not None:
+                accelerator.unscale_gradients(self._stepper)
+            # Not accelerate's own clipping, which looks for optional packages at every call.
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.phase.clip)
+        self._stepper.step()
+        self._stepper.zero_grad()
         self.updates += 1
 
     def epoch_ends(self, score: float) -> None:
@@ -72,12 +77,12 @@ class Player:
     def state_dict(self) -> dict[str, Any]:
         return {
             "updates": self.updates,
-            "optimizer": self.optimizer.optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "plateau": self.plateau and self.plateau.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.updates = state["updates"]
-        self.optimizer.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.plateau is not None:
             self.plateau.load_state_dict(state["plateau"])
