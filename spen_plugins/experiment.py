@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -98,7 +99,7 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
     return experiment.model_copy(update=tables)
 
 
-def build(experiment: Experiment, registry: Registry, task: Task | None = None) -> Built:
+def build(experiment: Experiment, registry: Registry, task: Task | None = None, assets: Path | None = None) -> Built:
     """The objects of a checked experiment.
 
     Weights depend on the seed alone. The inference net is made first, so that with one seed it starts from the same
@@ -108,6 +109,7 @@ def build(experiment: Experiment, registry: Registry, task: Task | None = None) 
         experiment: from `check`.
         registry: where types are looked up.
         task: a restored task; None to make one and load its data.
+        assets: where a run's feature networks saved what they need to be made again.
 
     Raises:
         ConfigError, DataError: the data are not what the config says, or the nets don't fit them.
@@ -120,7 +122,7 @@ def build(experiment: Experiment, registry: Registry, task: Task | None = None) 
         task = make_task(experiment, registry)
         task.load()
     torch.manual_seed(experiment.seed)
-    nets = {net: _net(experiment, registry, net, task) for net in NETS}
+    nets = {net: _net(experiment, registry, net, task, assets) for net in NETS}
     cls, config = registry.parse("trainer", experiment.trainer, "trainer", "config")
     return Built(task, Model(**nets), cls(config))
 
@@ -172,7 +174,7 @@ def _check_parts(registry: Registry, experiment: Experiment, source: object) -> 
             raise ConfigError(f"{source}: init.energy is given, but the config has no 'energy'.")
 
 
-def _net(experiment: Experiment, registry: Registry, kind: str, task: Task) -> Component | None:
+def _net(experiment: Experiment, registry: Registry, kind: str, task: Task, assets: Path | None) -> Component | None:
     spec = getattr(experiment, kind)
     if spec is None:
         return None
@@ -181,13 +183,13 @@ def _net(experiment: Experiment, registry: Registry, kind: str, task: Task) -> C
     if cls.uses_features:
         own = spec.get("features")
         where = "features" if own is None else f"{kind}.features"
-        features = _features(registry, experiment.features if own is None else own, where, task)
+        features = _features(registry, experiment.features if own is None else own, where, task, assets)
     return cls(config, task, features)
 
 
-def _features(registry: Registry, spec: Any, where: str, task: Task) -> FeatureNetwork:
+def _features(registry: Registry, spec: Any, where: str, task: Task, assets: Path | None) -> FeatureNetwork:
     cls, config = registry.parse("features", spec, where, "config")
-    network = cls(config, task)
+    network = cls(config if assets is None else cls.relocated(config, assets), task)
     wanted = network.indexer()
     if wanted is not None:
         task.indexers.setdefault(*wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -28,6 +29,17 @@ class FeatureNetwork(nn.Module):
     def forward(self, x: X) -> Tensor:
         """`(batch, output_dim)` for vectors, `(batch, token, output_dim)` for sentences."""
         raise NotImplementedError
+
+    def save_assets(self, folder: Path) -> None:
+        """Write what a run folder must hold, beside weights, so that `relocated` needs nothing else; make the folder.
+
+        Nothing by default.
+        """
+
+    @classmethod
+    def relocated(cls, config: Any, assets: Path) -> Any:
+        """The config that makes this network again from saved assets; the same config by default."""
+        return config
 
     def indexer(self) -> tuple[str, Indexer] | None:
         """What this network wants of every sentence beyond word numbers, under a name equal networks share."""

@@ -31,7 +31,7 @@ class Predictor:
         task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
         self.task = task_class(task_config)
         self.task.restore(folder.facts())
-        self.model = build(experiment, registry, self.task).model
+        self.model = build(experiment, registry, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.model.to(device).eval()
         self.device = device

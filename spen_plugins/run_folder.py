@@ -6,6 +6,7 @@ vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  inference net and energy of the best epoch
 metrics.json         scores with their protocol, once the run is done
 history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
+assets/              what feature networks need besides weights (a tokeniser), if anything
 checkpoint/          the last training state
 """
 
@@ -44,6 +45,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoint = Checkpoint(path / "checkpoint")
+        self.assets = path / "assets"
         self._history, self._times = path / "history.jsonl", path / "times.jsonl"
 
     @classmethod

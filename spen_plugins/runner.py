@@ -16,6 +16,7 @@ from rich.table import Table
 
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.experiment import Built, Experiment, build, check
+from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import seed_everything
@@ -63,6 +64,9 @@ def run(
     if accelerator.is_main_process:
         folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
         folder.write("vocabulary.json", built.task.facts())
+        for module in built.model.modules():
+            if isinstance(module, FeatureNetwork):
+                module.save_assets(folder.assets)
         plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
         folder.write("environment.json", environment(experiment.seed, plugins, built.task.checksums(), source))
     accelerator.wait_for_everyone()

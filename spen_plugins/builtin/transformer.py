@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,10 +42,10 @@ class Transformer(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
             raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are vectors")
-        self.encoder, tokenizer = _load(config.model)
+        self.encoder, self._tokenizer = _load(config.model)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
-        self._indexer = PieceIndexer(_name(config.model), tokenizer, _longest(settings, tokenizer))
+        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, _longest(settings, self._tokenizer))
         marks = dict(task.inputs.marks)
         self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
         marks.pop(self._typed, None)
@@ -52,6 +54,17 @@ class Transformer(FeatureNetwork):
             nn.init.normal_(table.weight, std=0.02)
             nn.init.zeros_(table.weight[0].detach())
         self.dropout = nn.Dropout(config.dropout)
+
+    def save_assets(self, folder: Path) -> None:
+        """The encoder's shape and its tokeniser; its weights are among the run's."""
+        target = folder / _slug(self.config.model)
+        self.encoder.config.save_pretrained(target)
+        self._tokenizer.save_pretrained(target)
+
+    @classmethod
+    def relocated(cls, config: Any, assets: Path) -> Any:
+        target = assets / _slug(config.model)
+        return config.model_copy(update={"model": str(target)}) if target.is_dir() else config
 
     def indexer(self) -> tuple[str, Indexer]:
         return self._indexer.name, self._indexer
@@ -133,6 +146,11 @@ def _padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
     return torch.from_numpy(full)
 
 
+def _slug(model: str) -> str:
+    """A folder name for a model's name or path."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
+
+
 def _name(model: str) -> str:
     """Equal models share an indexer; a name holds no dot, which would be read as a part of it."""
     return "pieces:" + model.replace(".", "_")
@@ -156,7 +174,10 @@ def _load(model: str) -> tuple[nn.Module, Any]:
         settings = AutoConfig.from_pretrained(model)
         spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
         tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **spaced)
-        encoder = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
+        if (Path(model) / "config.json").exists() and not _has_weights(Path(model)):  # a run folder's assets
+            encoder = AutoModel.from_config(settings, dtype=torch.float32, attn_implementation="eager")
+        else:
+            encoder = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
@@ -172,3 +193,7 @@ def _load(model: str) -> tuple[nn.Module, Any]:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # trained by nothing here
     return encoder, tokenizer
+
+
+def _has_weights(folder: Path) -> bool:
+    return any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))

@@ -1,0 +1,120 @@
+"""A run folder alone predicts, evaluates and scores, and says what is wrong with a damaged one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins import runner
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, DataError, RunError
+from tests.test_encoders import save_model
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
+
+
+def train(config: str, folder: Path, **arguments: str) -> Path:
+    path = CONFIGS / config
+    return runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "labels"
+    return train("mlc_seal.jsonnet", folder, epochs="2", hidden="[16]", samples="3", global_hidden="4")
+
+
+def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
+    model = tmp_path / "bert"
+    model.mkdir()
+    save_model(model)
+    small: dict[str, str] = {"epochs": "1", "samples": "2", "energy": '{"type":"linear_chain"}'}
+    run = train("srl_seal.jsonnet", tmp_path / "run", encoder=str(model), **small)
+    shutil.rmtree(model)
+    moved = tmp_path / "elsewhere"
+    run.rename(moved)
+    predictor = sp.load(moved)
+    [found] = predictor.predict([SENTENCE])
+    assert found["words"] == SENTENCE["words"] and len(found["tags"]) == 5
+    weights = predictor.model.inference_net.features.encoder.state_dict()
+    saved = {k.removeprefix("inference_net.features.encoder."): v for k, v in sp_weights(moved).items()}
+    assert all(torch.equal(value, saved[name]) for name, value in weights.items() if name in saved)
+    assert set(weights) <= set(saved)
+
+
+def sp_weights(run: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(run / "weights.safetensors")
+
+
+def test_predictions_come_in_the_order_asked(labels: Path) -> None:
+    predictor = sp.load(labels)
+    names = [row[0] for row in json.loads((labels / "vocabulary.json").read_text())["features"][:3]]
+    items = [{"features": {name: 1}} for name in names] + [{"features": {}}]
+    together = predictor.predict(items)
+    for item, found in zip(items, together, strict=True):
+        [alone] = predictor.predict([item])
+        assert found["labels"] == alone["labels"]
+        assert found["probabilities"] == pytest.approx(alone["probabilities"], abs=1e-5)
+    assert len({str(found) for found in together}) == len(items)
+
+
+def damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
+    shutil.copytree(run, copy)
+    change(copy / name)
+    return copy
+
+
+def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not a run folder"):
+        sp.load(tmp_path / "nothing")
+    cut = damaged(labels, tmp_path / "a", "weights.safetensors", lambda p: p.write_bytes(p.read_bytes()[:50]))
+    with pytest.raises(RunError, match=r"weights\.safetensors is damaged"):
+        sp.load(cut)
+    gone = damaged(labels, tmp_path / "b", "weights.safetensors", Path.unlink)
+    with pytest.raises(RunError, match="no weights yet"):
+        sp.load(gone)
+    broken = damaged(labels, tmp_path / "c", "vocabulary.json", lambda p: p.write_text("{"))
+    with pytest.raises(RunError, match=r"vocabulary\.json is damaged"):
+        sp.load(broken)
+    newer = damaged(labels, tmp_path / "d", "environment.json", lambda p: p.write_text('{"format": 99}'))
+    with pytest.raises(ConfigError, match="format 99"):
+        sp.load(newer)
+
+    def widen(path: Path) -> None:
+        config = json.loads(path.read_text())
+        config["features"]["hidden"] = [17]
+        path.write_text(json.dumps(config))
+
+    other = damaged(labels, tmp_path / "e", "config.json", widen)
+    with pytest.raises(RunError, match="have other shapes"):
+        sp.load(other)
+
+
+def test_unknown_features_are_named(labels: Path) -> None:
+    with pytest.raises(DataError, match="no-such-feature"):
+        sp.load(labels).predict([{"features": {"no-such-feature": 1}}])
+
+
+def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
+    alike = {"epochs": "1", "hidden": "[16]", "samples": "3", "global_hidden": "4", "net_lr": "1e-12", "seed": "5"}
+    warm = train("mlc_seal.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
+    one, two = sp_weights(labels), sp_weights(warm)
+    for name, value in one.items():
+        same = torch.allclose(value, two[name], atol=1e-6)
+        assert same == name.startswith("inference_net."), name
+    with pytest.raises(ConfigError, match=r"init\.inference_net.*have other shapes"):
+        train(
+            "mlc_seal.jsonnet",
+            tmp_path / "misfit",
+            **{**alike, "hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
+        )
+    assert not (tmp_path / "misfit").exists(), "nothing is left behind by a run that never began"
