@@ -80,10 +80,20 @@ class Proposal:
     iterates: tuple[Tensor, ...] = ()
     _kept: dict[Any, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        # A net may run in half precision; what is drawn and compared may not: rare labels would be drawn too often.
+        if self.logits.dtype in (torch.bfloat16, torch.float16):
+            object.__setattr__(self, "logits", self.logits.float())
+
     @cached_property
     def y(self) -> Tensor:
         """The relaxed output, `(batch, 1, *variables)`, differentiable in the net's parameters."""
-        return self.space.relax(self.logits, self.mask)
+        with self.as_made():
+            return self.space.relax(self.logits, self.mask)
+
+    def as_made(self) -> torch.set_grad_enabled:
+        """The gradient mode this proposal was made in: what it keeps must not depend on who asks first."""
+        return torch.set_grad_enabled(self.logits.requires_grad)
 
     def sample(self, n: int) -> Tensor:
         """`n` discrete outputs, drawn anew at each call, `(batch, n, *variables)`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from spen_plugins.batch import X
@@ -36,13 +37,15 @@ class BoundEnergy:
 
     def __init__(self, energy: Energy, x: X, features: Any = None) -> None:
         self.energy, self.x = energy, x
+        self._gradients = torch.is_grad_enabled()
         if features is not None:
             self.__dict__["features"] = features
 
     @cached_property
     def features(self) -> Any:
         """`energy.encode(x)`."""
-        return self.energy.encode(self.x)
+        with torch.set_grad_enabled(self._gradients):  # the mode it was bound in, whoever asks first
+            return self.energy.encode(self.x)
 
     def __call__(self, y: Tensor) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` where y has another shape."""

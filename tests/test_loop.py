@@ -195,7 +195,7 @@ def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: 
         sp.Phase("energy", ("energy",), lambda context: seen.append(0) or {}, ADAM),
         sp.Phase("net", ("inference_net",), lambda context: {}, ADAM, frozen_dropout=True),
     )
-    players = Players(model, None)
+    players = Players(model)
     context = LiveContext(players, task.collate(task.part("train")))
     players.enter(frozenset({"energy"}))
     assert model.energy.training and not model.inference_net.training
@@ -219,7 +219,7 @@ def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask
     """The net's gradient on the energy term is λ ∂E/∂y ∂y/∂Ψ, worked out by hand for the linear toy."""
     model.eval()
     batch = task.collate(task.part("train")[:4])
-    context = LiveContext(Players(model, None), batch)
+    context = LiveContext(Players(model), batch)
     got = torch.autograd.grad(context.energy(context.proposal.y).sum() / 4, model.inference_net.linear.weight)[0]
     x = batch.x.inputs["vector"]
     y = torch.sigmoid(model.inference_net.linear(x))
@@ -253,7 +253,7 @@ def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, t
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.run()
     batch = task.collate(task.part("train"))
-    want = cross_entropy(LiveContext(Players(model, None), batch)).mean().item()
+    want = cross_entropy(LiveContext(Players(model), batch)).mean().item()
     assert math.isclose(loop.folder.history()[0]["losses"]["net.cross_entropy"], want, rel_tol=1e-5)
 
 

@@ -71,7 +71,7 @@ class CrfProposal(Proposal):
 
     @property
     def _emissions(self) -> Tensor:
-        return self.logits[:, 0].float() if self.logits.dtype in (torch.bfloat16, torch.float16) else self.logits[:, 0]
+        return self.logits[:, 0]
 
     @cached_property
     def _mask(self) -> Tensor:
@@ -83,30 +83,35 @@ class CrfProposal(Proposal):
     @cached_property
     def _forward(self) -> Tensor:
         """ln of the forward scores α `(batch, token, tag)`, standing still past a sentence's end."""
-        return forward_scores(self._emissions, self._mask, self.chain)
+        with self.as_made():
+            return forward_scores(self._emissions, self._mask, self.chain)
 
     @cached_property
     def log_z(self) -> Tensor:
         """ln Z, `(batch,)`."""
-        return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
+        with self.as_made():
+            return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
 
     @cached_property
     def y(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
-        back = backward_scores(self._emissions, self._mask, self.chain)
-        # ln Z less rounding is the same at every token; a softmax divides by the token's own.
-        marginals = torch.softmax(self._forward + back, -1)
-        return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1).to(self.logits.dtype)
+        with self.as_made():
+            back = backward_scores(self._emissions, self._mask, self.chain)
+            # ln Z less rounding is the same at every token; a softmax divides by the token's own.
+            marginals = torch.softmax(self._forward + back, -1)
+            return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
 
     def log_prob(self, y: Tensor) -> Tensor:
-        mask = self._mask.to(y.dtype)
-        y = y * mask[:, None, :, None]
-        score = torch.bmm(y.flatten(2), self._emissions.flatten(1).unsqueeze(2)).squeeze(2)
-        before, after = y[:, :, :-1], y[:, :, 1:]
-        score = score + ((before @ self.chain.transitions) * after).flatten(2).sum(-1)
-        last = mask - torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
-        final = torch.einsum("bstk,bt->bsk", y, last)
-        return score + y[:, :, 0] @ self.chain.start + final @ self.chain.end - self.log_z.unsqueeze(1)
+        # In full precision: ln q is a small difference of large sums.
+        with torch.autocast(self.logits.device.type, enabled=False):
+            mask = self._mask.to(y.dtype)
+            y = y * mask[:, None, :, None]
+            score = torch.bmm(y.flatten(2), self._emissions.flatten(1).unsqueeze(2)).squeeze(2)
+            before, after = y[:, :, :-1], y[:, :, 1:]
+            score = score + ((before @ self.chain.transitions) * after).flatten(2).sum(-1)
+            last = mask - torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
+            final = torch.einsum("bstk,bt->bsk", y, last)
+            return score + y[:, :, 0] @ self.chain.start + final @ self.chain.end - self.log_z.unsqueeze(1)
 
     def sample(self, n: int) -> Tensor:
         """Exact draws: forward filtering, then sampling each tag given its successor, from the last to the first."""

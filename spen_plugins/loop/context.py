@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
+
+import torch
 
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.energy import BoundEnergy
@@ -16,9 +17,8 @@ from spen_plugins.trainer import Context
 class Players:
     """The model's nets, how often each has moved, and which of them run with dropout."""
 
-    def __init__(self, model: Model, autocast: Callable[[], AbstractContextManager[Any]]) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
-        self.autocast = autocast
         self.moves: Counter[str] = Counter()
         self.modes: dict[str, bool] = {}
 
@@ -58,5 +58,6 @@ class LiveContext(Context):
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
         state = tuple((self.players.moves[name], self.players.modes.get(name)) for name in nets)
         if what not in self._kept or self._kept[what][0] != state:
-            self._kept[what] = (state, make())
+            with torch.enable_grad():  # whoever asks first
+                self._kept[what] = (state, make())
         return self._kept[what][1]

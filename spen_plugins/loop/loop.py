@@ -93,7 +93,7 @@ class Loop:
         self.train, self.validation = task.part("train"), task.part("validation")
         self.lengths = np.array([task.length(example) for example in self.train])
         self.position = Position()
-        self.players = Players(model, accelerator.autocast)
+        self.players = Players(model)
         self._saved_at = time.monotonic()
         for stage in stages:  # every stage's ownership is checked before the first one trains
             assign(model, stage)
