@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 
@@ -9,6 +11,7 @@ import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
+from spen_plugins.spaces import LabelSet, TagSequence, bio_transitions
 from spen_plugins.testing import (
     ToyFeatures,
     ToyLabels,
@@ -100,9 +103,13 @@ def _tags_energy(task):
 ENERGY_FOR = {ToyLabels: _labels_energy, ToyTags: _tags_energy}
 
 
-def independent(task):
-    cls, config = REGISTRY.parse("inference_net", {"type": "independent"}, "inference_net", "test")
+def inference_net(name, task):
+    cls, config = REGISTRY.parse("inference_net", {"type": name}, "inference_net", "test")
     return cls(config, task, ToyFeatures(task))
+
+
+def independent(task):
+    return inference_net("independent", task)
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -112,11 +119,11 @@ def test_energies(name, toy, tmp_path):
     check_energy(build("energy", name, task, tmp_path), task)
 
 
-@pytest.mark.parametrize("toy", PLAIN)
+@pytest.mark.parametrize(("toy", "net"), [("labels", "independent"), ("tags", "independent"), ("tags", "crf")])
 @pytest.mark.parametrize("name", REGISTRY.names("energy_loss"))
-def test_energy_losses(name, toy, tmp_path):
+def test_energy_losses(name, toy, net, tmp_path):
     task = TOYS[toy]()
-    check_energy_loss(build("energy_loss", name, task, tmp_path), some_energy(task), independent(task), task)
+    check_energy_loss(build("energy_loss", name, task, tmp_path), some_energy(task), inference_net(net, task), task)
 
 
 @pytest.mark.parametrize("toy", PLAIN)
@@ -272,6 +279,90 @@ def test_the_checks_find_a_broken_loss(broken, says):
     task = ToyLabels()
     with pytest.raises(AssertionError, match=says):
         check_energy_loss(broken(sp.Config(), task), some_energy(task), independent(task), task)
+
+
+def test_the_checks_find_a_loss_that_spoils_the_proposal_for_the_net(monkeypatch, tmp_path):
+    """Noise is drawn without gradients; a proposal that keeps what it computed then has none for cross entropy."""
+    monkeypatch.setattr(sp.Proposal, "as_made", lambda self: contextlib.nullcontext())
+    task = ToyTags()
+    loss = build("energy_loss", "seal.nce", task, tmp_path)
+    with pytest.raises((AssertionError, RuntimeError), match=r"after Nce has used a proposal"):
+        check_energy_loss(loss, some_energy(task), inference_net("crf", task), task)
+
+
+class IdleNet(sp.InferenceNet):
+    def __init__(self, config, task, features=None):
+        super().__init__(config, task, features)
+        self.linear, self.spare = torch.nn.Linear(3, 4), torch.nn.Linear(3, 4)
+
+    def forward(self, x, energy=None):
+        return sp.Proposal(self.space, self.linear(self.features(x)).unsqueeze(1), x.mask)
+
+
+class IdleFeatures(ToyFeatures):
+    def __init__(self, task):
+        super().__init__(task)
+        self.spare = torch.nn.Parameter(torch.ones(2))
+
+
+def test_the_checks_find_idle_parameters():
+    task = ToyLabels()
+    net = IdleNet(sp.Config(), task, ToyFeatures(task))
+    with pytest.raises(AssertionError, match=r"no gradient to spare\.weight, spare\.bias; .* allow_idle"):
+        check_inference_net(net, task)
+    check_inference_net(net, task, allow_idle=("spare",))
+    with pytest.raises(AssertionError, match=r"output has no gradient to spare"):
+        check_feature_network(IdleFeatures(task), task)
+    check_feature_network(IdleFeatures(task), task, allow_idle=("spare",))
+    cls, config = REGISTRY.parse("trainer", {"type": "cross_entropy"}, "trainer", "test")
+    with pytest.raises(AssertionError, match=r"no gradient to inference_net\.spare\.weight"):
+        check_trainer(cls(config), Model(net, None, None), task)
+    check_trainer(cls(config), Model(net, None, None), task, allow_idle=("inference_net.spare",))
+
+
+class Unnormalised(LabelSet):
+    def log_prob(self, logits, y, mask=None):
+        return super().log_prob(logits, y, mask) - 0.5
+
+
+class LikesFewLabels(LabelSet):
+    def best(self, logits, mask=None):
+        return (logits > 1).to(logits.dtype)
+
+
+class RepairsGreedily(TagSequence):
+    """The likeliest tag at each token, and whatever that breaks made O: a BIO sequence, not the likeliest one."""
+
+    def best(self, logits, mask):
+        tags = TagSequence(self.tags).decode(logits, mask)
+        allowed, start = bio_transitions(self.tags)
+        tags[..., 0] *= start[tags[..., 0]]
+        for t in range(1, tags.shape[-1]):
+            tags[..., t] *= allowed[tags[..., t - 1], tags[..., t]]
+        return self.one_hot(tags, mask).to(logits.dtype)
+
+
+@pytest.mark.parametrize(
+    ("space", "says"),
+    [
+        (Unnormalised(["a", "b", "c"]), "log_prob doesn't sum to 1"),
+        (LikesFewLabels(["a", "b", "c"]), "best is not the likeliest"),
+        (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "best is not the likeliest"),
+    ],
+)
+def test_the_checks_find_a_broken_space(space, says):
+    with pytest.raises(AssertionError, match=says):
+        check_space(space)
+
+
+def test_sound_spaces_pass_whether_or_not_they_are_small():
+    for space in (
+        LabelSet(["a"]),
+        LabelSet([str(i) for i in range(40)]),
+        TagSequence(["x", "y"]),
+        TagSequence(["O", "B-a", "I-a", "I-b", "B-b"], "bio"),
+    ):
+        check_space(space)
 
 
 class TrainsTwice(sp.Trainer):

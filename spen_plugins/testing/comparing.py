@@ -81,3 +81,8 @@ def check_state(module: nn.Module, compute: Any) -> None:
         f"{type(module).__name__} gives other numbers after its state was stored and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
+
+
+def owned(prefixes: Sequence[str], key: str) -> bool:
+    """Whether a parameter's name is one of `prefixes` or lies below one."""
+    return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)

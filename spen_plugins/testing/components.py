@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spen_plugins.batch import Batch, Proposal, X
 from spen_plugins.energy import Energy
@@ -14,7 +14,7 @@ from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.task import Task
-from spen_plugins.testing.comparing import by_length, check_state, collate, cut, relaxed, same, shaped
+from spen_plugins.testing.comparing import by_length, check_state, collate, cut, owned, relaxed, same, shaped
 
 EXAMPLES, SAMPLES = 4, 3
 
@@ -50,7 +50,10 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
 
 
 def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task: Task) -> None:
-    """One number per example that depends on no other example; nothing to learn where there is no gold; storable."""
+    """One number per example that depends on no other example; nothing to learn where there is no gold; storable.
+
+    The loss may be the first to use a proposal, and the net learns from the same one: that must not change how.
+    """
     for part in (loss, energy, net):
         part.double().eval()
     name = type(loss).__name__
@@ -92,11 +95,18 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
         )
         assert torch.isfinite(term(which, part)).all(), f"{name}'s {what} is not finite where rows lack gold"
     assert not term(loss, replace(part, gold=None, labelled=labelled & False)).any(), f"{name} is not 0 without gold"
+    _check_shared_proposal(loss, energy, net, batch, name)
     check_state(loss, lambda: term(loss, batch).detach())
 
 
-def check_inference_net(net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
-    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable."""
+def check_inference_net(
+    net: InferenceNet, task: Task, energy: Energy | None = None, allow_idle: Sequence[str] = ()
+) -> None:
+    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable.
+
+    Args:
+        allow_idle: names of parameters, or of modules of them, that the log-probability of gold may leave alone.
+    """
     net, name, space = net.double().eval(), type(net).__name__, task.space
     if energy is not None:
         energy.double().eval()
@@ -120,17 +130,16 @@ def check_inference_net(net: InferenceNet, task: Task, energy: Energy | None = N
     assert (surprise <= 1e-9).all(), f"{name} gives an output a probability above 1"
     _check_rows(task, lambda b: propose(b.x).y, name)
 
-    parameters = dict(net.named_parameters())
-    gradients = torch.autograd.grad(-proposal.log_prob(batch.gold).sum(), list(parameters.values()), allow_unused=True)
-    idle = [key for key, gradient in zip(parameters, gradients, strict=True) if gradient is None]
-    assert not parameters or len(idle) < len(parameters), (
-        f"{name}'s log-probability has no gradient to {', '.join(idle)}"
-    )
+    _check_none_idle(net, -proposal.log_prob(batch.gold).sum(), allow_idle, f"{name}'s log-probability")
     check_state(net, lambda: propose(batch.x).y)
 
 
-def check_feature_network(features: FeatureNetwork, task: Task) -> None:
-    """Vectors of `output_dim`, the same for an example whatever else is in the batch; trainable; storable."""
+def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:
+    """Vectors of `output_dim`, the same for an example whatever else is in the batch; trainable; storable.
+
+    Args:
+        allow_idle: names of parameters, or of modules of them, that the output may do without.
+    """
     features, name = features.double().eval(), type(features).__name__
     batch = collate(task, by_length(task, EXAMPLES))
     shape = (EXAMPLES, features.output_dim) if batch.x.mask is None else (*batch.x.mask.shape, features.output_dim)
@@ -141,9 +150,52 @@ def check_feature_network(features: FeatureNetwork, task: Task) -> None:
 
     shaped(compute(batch), shape, f"{name}'s output")
     _check_rows(task, compute, name)
-    (first, *_) = torch.autograd.grad(compute(batch).square().sum(), list(features.parameters()), allow_unused=True)
-    assert first is not None, f"{name}'s output has no gradient to its first parameter"
+    _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))
+
+
+def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:
+    """A trainer hands one proposal to the loss, to its net term and to cross entropy: none may spoil it for the next.
+
+    A loss that draws without gradients may be the first to ask for what a proposal computes once and keeps.
+    """
+    bound = energy.at(batch.x)
+    parameters = dict(net.named_parameters())
+
+    def propose() -> Proposal:
+        return net(batch.x, bound if net.uses_energy else None)
+
+    def cross_entropy(proposal: Proposal) -> Tensor:
+        return -proposal.log_prob(batch.gold)
+
+    def net_term(proposal: Proposal) -> Tensor:
+        torch.manual_seed(0)
+        return loss.net_term(bound, batch, proposal)
+
+    def gradients(of: Callable[[Proposal], Tensor], proposal: Proposal) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(of(proposal).sum(), list(parameters.values()), retain_graph=True, allow_unused=True)
+
+    shared = propose()
+    torch.manual_seed(0)
+    loss(bound, batch, shared)
+    for what, of in (("net term", net_term), ("cross entropy", cross_entropy)):
+        for key, found, wanted in zip(parameters, gradients(of, shared), gradients(of, propose()), strict=True):
+            zero = torch.zeros_like(parameters[key])
+            same(
+                zero if found is None else found,
+                zero if wanted is None else wanted,
+                f"after {name} has used a proposal, the {what}'s gradient to the net's {key} is another",
+            )
+
+
+def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], what: str) -> None:
+    """`value` has a gradient to every parameter of `module` that isn't named in `allowed`."""
+    parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not owned(allowed, key)}
+    if not parameters:
+        return
+    gradients = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
+    idle = [key for key, gradient in zip(parameters, gradients, strict=True) if gradient is None]
+    assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is meant, name them in allow_idle"
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:

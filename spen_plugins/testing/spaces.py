@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from spen_plugins.spaces import OutputSpace
 from spen_plugins.testing.comparing import same, shaped
 
 EXAMPLES, SAMPLES = 5, 3
+LIMIT = 15
+"""Zeros and ones in an output, at most, for all 2^n outputs to be tried."""
 
 
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
     """Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold.
+
+    In a small space every output is tried: their probabilities sum to 1, and `best` is the likeliest it can say. An
+    axis whose size differs from batch to batch is cut for that; a space that is too large even so is not enumerated.
 
     Args:
         tokens: size of the variable axes whose size differs from batch to batch.
@@ -61,3 +68,38 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
     assert not cost[:, 0].any() and (cost >= 0).all(), f"{name}.cost is negative, or not 0 at gold"
     same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
     assert ((score >= 0) & (score <= 1 + 1e-9)).all(), f"{name}.score leaves [0, 1]"
+    _check_enumerated(space, tokens, generator)
+
+
+def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generator) -> None:
+    """Probabilities and the best output against all discrete outputs, on short examples with and without padding."""
+    name = type(space).__name__
+    sizes = range(tokens, 0, -1) if None in space.shape else [tokens]
+    shapes = [tuple(size or n for size in space.shape) for n in sizes]
+    shape = next((shape for shape in shapes if math.prod(shape) <= LIMIT), None)
+    if shape is None:
+        return
+    n = math.prod(shape)
+    bits = (torch.arange(2**n).unsqueeze(1) >> torch.arange(n)) & 1
+    every = bits.double().reshape(1, 2**n, *shape)
+    masks = [None]
+    if None in space.shape:
+        axis = shape[space.shape.index(None)]
+        masks = [(torch.arange(axis) < length).unsqueeze(0) for length in range(1, axis + 1)]
+    for mask in masks:
+        inside = (space.round(every, mask) == every).flatten(2).all(-1)[0]
+        y = every[:, inside]
+        # `best` may be held to fewer outputs than are drawn (BIO): those it says where the logits ask for nothing else.
+        wish = (40 * (2 * y - 1)).transpose(0, 1)
+        allowed = (space.best(wish, _repeat(mask, len(wish))) == y.transpose(0, 1)).flatten(1).all(1)
+        for _ in range(EXAMPLES):
+            logits = 2 * torch.randn(1, 1, *shape, generator=generator, dtype=torch.float64)
+            log_prob = space.log_prob(logits, y, mask)[0]
+            same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
+            found = (y[0] == space.best(logits, mask)[0]).flatten(1).all(1)
+            assert (found & allowed).any(), f"{name}.best gives an output that it doesn't give where it is wanted"
+            same(log_prob[found][0], log_prob[allowed].max(), f"{name}.best is not the likeliest output")
+
+
+def _repeat(mask: torch.Tensor | None, n: int) -> torch.Tensor | None:
+    return None if mask is None else mask.expand(n, *mask.shape[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -11,7 +12,7 @@ from spen_plugins.batch import Batch, Proposal
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.model import Model
 from spen_plugins.task import Task
-from spen_plugins.testing.comparing import by_length, collate, same, shaped
+from spen_plugins.testing.comparing import by_length, collate, owned, same, shaped
 from spen_plugins.trainer import Context, Trainer
 
 
@@ -66,8 +67,12 @@ def check_task(task: Task) -> None:
     assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
 
 
-def check_trainer(trainer: Trainer, model: Model, task: Task) -> None:
-    """Every stage trains or freezes every parameter exactly once; every phase's loss reaches what it trains."""
+def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequence[str] = ()) -> None:
+    """Every stage trains or freezes every parameter exactly once; every phase's loss reaches all that it trains.
+
+    Args:
+        allow_idle: names of the model's parameters, or of modules of them, that a phase may train without a gradient.
+    """
     name = type(trainer).__name__
     for need in trainer.needs:
         assert getattr(model, need) is not None, f"{name} needs {need}; give the check a model that has one"
@@ -79,20 +84,22 @@ def check_trainer(trainer: Trainer, model: Model, task: Task) -> None:
     for stage in stages:
         assert len({phase.name for phase in stage.phases}) == len(stage.phases), f"{name}: two phases have one name"
         for key, _ in model.named_parameters():
-            owners = [phase.name for phase in stage.phases if _owns(phase.trains, key)]
-            owners += ["frozen"] * _owns(stage.frozen, key)
+            owners = [phase.name for phase in stage.phases if owned(phase.trains, key)]
+            owners += ["frozen"] * owned(stage.frozen, key)
             assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'nobody'}"
         for phase in stage.phases:
             terms = phase.loss(_Context(model, batch))
             for term, value in terms.items():
                 shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
-            trained = [value for key, value in model.named_parameters() if _owns(phase.trains, key)]
+            trained = {
+                key: value
+                for key, value in model.named_parameters()
+                if owned(phase.trains, key) and value.requires_grad and not owned(allow_idle, key)
+            }
             total = torch.stack(list(terms.values())).sum()
-            reached = torch.autograd.grad(total, trained, allow_unused=True)
-            assert any(g is not None for g in reached), (
-                f"{name}, phase {phase.name!r}: its loss reaches nothing it trains"
+            reached = torch.autograd.grad(total, list(trained.values()), allow_unused=True) if trained else ()
+            idle = [key for key, gradient in zip(trained, reached, strict=True) if gradient is None]
+            assert not idle, (
+                f"{name}, phase {phase.name!r}: its loss has no gradient to {', '.join(idle)}, which it trains; "
+                "if that is meant, name them in allow_idle"
             )
-
-
-def _owns(prefixes: tuple[str, ...], key: str) -> bool:
-    return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)
