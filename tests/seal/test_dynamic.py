@@ -9,6 +9,7 @@ from pydantic import ValidationError
 import spen_plugins as sp
 from spen_plugins.builtin.cross_entropy import CrossEntropy
 from spen_plugins.builtin.independent import Independent
+from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.trainer import Context, OptimizerConfig
 from spen_seal.contrast import Nce
 from spen_seal.dynamic import Dynamic
@@ -60,6 +61,31 @@ def test_the_net_may_begin_and_may_sample_without_dropout():
     stage = stage_of(task, model_for(task), first="net", sampling_dropout=False)
     assert [phase.name for phase in stage.phases] == ["inference_net", "energy"]
     assert not stage.phases[1].frozen_dropout
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_the_energy_teaches_the_net_with_dropout_only_if_asked(drops):
+    task, _ = toy("labels")
+    stage = stage_of(task, model_for(task), **({"energy_dropout": True} if drops else {}))
+    assert [phase.frozen_dropout for phase in stage.phases] == [True, drops]
+
+
+@pytest.mark.parametrize(("redraw", "alike"), [("step", False), ("round", True)])
+def test_samples_of_a_round_are_drawn_from_one_proposal(redraw, alike, monkeypatch):
+    task, batch = toy("labels")
+    model = model_for(task, samples=30, redraw=redraw)
+    players = Players(model)
+    context, seen = LiveContext(players, batch), []
+    asked = model.energy.forward
+    monkeypatch.setattr(model.energy, "forward", lambda features, y: seen.append(y.detach()) or asked(features, y))
+    energy = stage_of(task, model).phases[0]
+    for _ in range(2):
+        energy.loss(context)
+        players.moves["energy"] += 1
+    assert torch.equal(*seen) is alike
+    players.moves["inference_net"] += 1  # a new round: the net has moved
+    energy.loss(context)
+    assert not torch.equal(seen[1], seen[2])
 
 
 def test_the_net_minimises_both_terms_with_their_weights():

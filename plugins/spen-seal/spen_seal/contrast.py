@@ -18,7 +18,8 @@ class Contrast(sp.Config):
     samples: int = Field(20, ge=1)
     """K, outputs drawn from the net for each example."""
     redraw: Literal["step", "round"] = "step"
-    """Draw anew at each update of the energy (as released), or once for all its updates in a round."""
+    """step: draw anew at each update of the energy (as released). round: draw once and keep the samples with the
+    proposal, which is made anew whenever the net has moved: they serve all `energy_steps` of one round."""
     sample: Literal["discrete", "continuous"] = "discrete"
     """Draw from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)

@@ -46,7 +46,14 @@ class Dynamic(sp.Trainer):
         net_plateau: sp.PlateauConfig | None = sp.PlateauConfig()
         """Schedule of the net's learning rate; null keeps it."""
         sampling_dropout: bool = True
-        """The net drops out while it makes outputs for the energy to learn from, as released."""
+        """The net drops out while it makes outputs for the energy to learn from, as released.
+
+        One proposal (one dropout mask, one P_N) serves all `energy_steps` of a round; released code makes a new one at
+        each step. New samples are drawn from it at each step all the same, unless the loss says `redraw: round`.
+        """
+        energy_dropout: bool = False
+        """The energy drops out while it teaches the net, as released; off by default because the energy is then the
+        same function of y for net and loss."""
 
         @model_validator(mode="after")
         def _something_to_learn(self) -> Dynamic.Config:
@@ -77,6 +84,7 @@ class Dynamic(sp.Trainer):
             steps=config.net_steps,
             clip=config.net_clip,
             plateau=config.net_plateau,
+            frozen_dropout=config.energy_dropout,
         )
         return [
             sp.Stage(
