@@ -40,7 +40,7 @@ class Init(Config):
 class Experiment(Config):
     """An evaluated config."""
 
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     """Of initial weights, row order, dropout and sampling."""
     task: dict[str, Any]
     """The problem: reader, output space and score."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.experiment import build, check
 from spen_plugins.loop import evaluate
 from spen_plugins.loop.evaluation import proposals
+from spen_plugins.loop.state import check_device
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder
 
@@ -30,8 +31,13 @@ class Predictor:
         experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
         self.task = task_class(task_config)
-        self.task.restore(folder.facts())
-        self.model = build(experiment, registry, self.task, folder.assets).model
+        try:
+            self.task.restore(folder.facts())
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"{folder.path / 'vocabulary.json'} is damaged: {type(error).__name__}: {error}") from error
+        check_device(device)
+        with torch.random.fork_rng(devices=[]):  # weights are drawn and overwritten; the caller's noise stays his
+            self.model = build(experiment, registry, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.model.to(device).eval()
         self.device = device
@@ -56,10 +62,14 @@ class Predictor:
             DataError: the file has no gold.
         """
         examples = self.task.read(str(path))
-        if self.task.collate(examples[:1]).gold is None:
+        labelled = self._labelled(examples)
+        if not labelled:
             raise DataError(path, None, "no gold outputs", "gold outputs to score against (spen predict needs none)")
-        scores = evaluate(self.model, self.task, examples, self.batch_size, self.device).compute()
-        return {"scores": scores, "protocol": {**self.task.protocol(), "split": f"all of {path}"}}
+        scores = evaluate(self.model, self.task, labelled, self.batch_size, self.device).compute()
+        split = f"all {len(examples)} examples of {path}"
+        if len(labelled) < len(examples):
+            split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
+        return {"scores": scores, "protocol": {**self.task.protocol(), "split": split}}
 
     def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
         """The energies of the gold outputs in a file and of the net's own best ones; low is good.
@@ -75,12 +85,22 @@ class Predictor:
         for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
             with torch.no_grad():
                 bound = energy.at(batch.x)
-                predicted = bound(proposal.best())[:, 0].tolist()
+                predicted = bound(self.task.decide(proposal))[:, 0].tolist()
                 gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
             labelled = batch.labelled.tolist()
             for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
                 found[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
         yield from (found[row] for row in range(len(examples)))
+
+    def _labelled(self, examples: Sequence[Any]) -> list[Any]:
+        """Those that have gold."""
+        kept: list[Any] = []
+        for start in range(0, len(examples), self.batch_size):
+            some = examples[start : start + self.batch_size]
+            batch = self.task.collate(some)
+            if batch.gold is not None:
+                kept += [example for example, known in zip(some, batch.labelled.tolist(), strict=True) if known]
+        return kept
 
     def predict_examples(self, examples: Sequence[Any]) -> list[Any]:
         """Predictions for the task's own examples, in their order."""

@@ -3,7 +3,7 @@
 config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the data
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
-weights.safetensors  inference net and energy of the best epoch
+weights.safetensors  the nets of the best epoch
 metrics.json         scores with their protocol, once the run is done
 history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
 assets/              what feature networks need besides weights (a tokeniser), if anything
@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.loop.state import Checkpoint, remove_partial, save_json, save_tensors
+from spen_plugins.loop.state import Checkpoint, remove_partial, save_json, save_tensors, writing
 from spen_plugins.model import Model
 
 FORMAT = 1
@@ -61,8 +61,8 @@ class RunFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
             save_json(config, path / "config.json")
-        except OSError as error:
-            raise ConfigError(f"the run folder {path} can't be written: {error.strerror}") from error
+        except (OSError, RunError) as error:
+            raise ConfigError(f"the run folder {path} can't be written: {error}") from error
         return cls(path)
 
     @classmethod
@@ -76,10 +76,8 @@ class RunFolder:
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
         written = folder.environment().get("format", FORMAT)
-        if written > FORMAT:
-            raise ConfigError(
-                f"{path} was written in format {written}; this version reads up to {FORMAT}: upgrade spen-plugins"
-            )
+        if not isinstance(written, int) or written > FORMAT:
+            raise ConfigError(f"{path} has format {written!r}; this version reads up to {FORMAT}: upgrade spen-plugins")
         return folder
 
     def config(self) -> dict[str, Any]:
@@ -100,7 +98,7 @@ class RunFolder:
         save_json(value, self.path / name)
 
     def save_weights(self, model: Model) -> None:
-        """The inference net's and the energy's weights; shared tensors are written once."""
+        """All nets' weights, a cost net's too; shared tensors are written once."""
         save_tensors(_weights(model), self.path / "weights.safetensors", {"format": str(FORMAT)})
 
     def load_weights(self, model: Model) -> None:
@@ -109,7 +107,7 @@ class RunFolder:
         Raises:
             RunError: they are missing, damaged, or don't fit.
         """
-        _put(self.weights(), model, _weights(model), self.path)
+        _put(self.weights(), _weights(model), self.path)
 
     def weights(self) -> dict[str, Tensor]:
         """All saved tensors by name.
@@ -126,10 +124,14 @@ class RunFolder:
             raise RunError(f"{path} is damaged and can't be read: {error}") from error
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
-        with self._history.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-        with self._times.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}) + "\n")
+        """One epoch's line; `RunError` where the disk says no."""
+        time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
+        try:
+            for path, value in ((self._history, record), (self._times, time)):
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(value) + "\n")
+        except OSError as error:
+            raise RunError(f"{self.path} can't be written: {error.strerror}") from error
 
     def truncate_history(self, lines: int) -> None:
         """Forget epochs after the checkpoint; they are run again."""
@@ -137,9 +139,8 @@ class RunFolder:
         for path in (self._history, self._times):
             if path.exists():
                 kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
-                temporary = path.with_name(path.name + ".partial")
-                temporary.write_text("".join(kept), encoding="utf-8")
-                temporary.replace(path)
+                with writing(path) as temporary:
+                    temporary.write_text("".join(kept), encoding="utf-8")
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
@@ -150,45 +151,68 @@ class RunFolder:
     def _read(self, name: str) -> dict[str, Any]:
         path = self.path / name
         try:
-            return json.loads(path.read_text(encoding="utf-8"))
+            value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise RunError(f"{self.path} is not a complete run folder: {name} is missing") from error
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise RunError(f"{path} is damaged: {error}") from error
+        if not isinstance(value, dict):
+            raise RunError(f"{path} is damaged: found a {type(value).__name__}; expected a table")
+        return value
 
 
-def warm_start(model: Model, net: str, run: Path) -> None:
+def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
     """Copy the weights of one net, `energy` or `inference_net`, from another run.
 
+    Args:
+        model: what gets the weights.
+        net: which net.
+        run: the other run's folder.
+        facts: the task's; weights mean something only for the vocabulary and labels they were trained with.
+
     Raises:
-        ConfigError: the run has no such net, or shapes differ.
+        ConfigError: the run has no such net, its vocabulary is another, or shapes differ.
     """
     target = getattr(model, net)
     if target is None:
         raise ConfigError(f"init.{net}: this experiment has no {net}")
-    found = {name: value for name, value in RunFolder.open(run).weights().items() if name.startswith(net + ".")}
-    if not found:
-        raise ConfigError(f"init.{net}: the run {run} has no {net}")
     wanted = {name: value for name, value in _weights(model).items() if name.startswith(net + ".")}
     try:
-        _put(found, model, wanted, run)
+        other = RunFolder.open(run)
+        theirs = other.facts()
+        found = {name: value for name, value in other.weights().items() if name.startswith(net + ".")}
+        if not found:
+            raise ConfigError(f"init.{net}: the run {run} has no {net}")
+        _put(found, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
+    for name in sorted((facts.keys() & theirs.keys()) - {"threshold", "split"}):
+        if facts[name] != theirs[name]:
+            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
-def environment(seed: int, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str) -> dict[str, Any]:
+def environment(
+    seed: int, device: str, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str
+) -> dict[str, Any]:
     """What a result depends on besides its config."""
     return {
         "format": FORMAT,
         "source": source,
+        "working_folder": str(Path.cwd()),
         "seed": seed,
+        "device": device,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": packages(),
         "plugins": dict(plugins),
         "git_commit": _git_commit(),
         "data_sha256": dict(checksums),
     }
+
+
+def packages() -> dict[str, str | None]:
+    """Versions of the packages a result depends on."""
+    return {name: _version(name) for name in PACKAGES}
 
 
 def sha256(path: Path) -> str:
@@ -202,13 +226,13 @@ def _weights(model: Model) -> dict[str, Tensor]:
     seen: set[int] = set()
     kept = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
-        if not name.startswith("energy_loss.") and id(tensor) not in seen:
+        if id(tensor) not in seen:
             seen.add(id(tensor))
             kept[name] = tensor
     return kept
 
 
-def _put(found: Mapping[str, Tensor], model: Model, wanted: Mapping[str, Tensor], run: Path) -> None:
+def _put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
     missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     shapes = [
         f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"

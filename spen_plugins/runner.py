@@ -12,16 +12,17 @@ from typing import Any
 
 from accelerate import Accelerator
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.experiment import Built, Experiment, build, check
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.state import seed_everything
+from spen_plugins.loop.state import check_device, seed_everything
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder, environment, warm_start
+from spen_plugins.run_folder import RunFolder, environment, packages, warm_start
 
 
 def run(
@@ -58,17 +59,11 @@ def run(
     accelerator = make_accelerator(experiment, device)
     seed_everything(experiment.seed)
     built = build(experiment, registry)
-    for net, warm in experiment.init.items():
-        warm_start(built.model, net, Path(warm))
+    _warm_start(experiment, built)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
         folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
-        folder.write("vocabulary.json", built.task.facts())
-        for module in built.model.modules():
-            if isinstance(module, FeatureNetwork):
-                module.save_assets(folder.assets)
-        plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
-        folder.write("environment.json", environment(experiment.seed, plugins, built.task.checksums(), source))
+        _describe(folder, experiment, built, accelerator, registry, source)
     accelerator.wait_for_everyone()
     return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=False)
 
@@ -88,23 +83,33 @@ def resume(
     folder = RunFolder.open(path)
     console = Console(quiet=quiet, stderr=True)
     if folder.metrics() is not None:
-        console.print(f"{path} is already done; its scores are in metrics.json")
+        console.print(f"{path} is already done; its scores are in metrics.json", markup=False)
         return path
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
-    accelerator = make_accelerator(experiment, device)
+    before = folder.environment()
+    accelerator = make_accelerator(experiment, device or before.get("device"))
     seed_everything(experiment.seed)
-    built = build(experiment, registry)
-    for net, warm in experiment.init.items():
+    try:
+        built = build(experiment, registry)
         if not folder.checkpoint.exists():
-            warm_start(built.model, net, Path(warm))
-    before, now = folder.environment(), built.task.checksums()
+            _warm_start(experiment, built)
+    except (ConfigError, DataError) as error:
+        began = before.get("working_folder", str(Path.cwd()))
+        if began == str(Path.cwd()):
+            raise
+        raise ConfigError(
+            f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
+        ) from error
+    if not before and accelerator.is_main_process:  # killed before it was described
+        _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
+    now = built.task.checksums()
     changed = [name for name, digest in before.get("data_sha256", {}).items() if now.get(name) != digest]
     if changed:
         raise ConfigError(f"{path} can't be resumed: the data changed since it began: {', '.join(changed)}")
+    installed = packages()
     for name, version in before.get("packages", {}).items():
-        current = environment(0, {}, {}, "")["packages"].get(name)
-        if current != version:
+        if (current := installed.get(name)) != version:
             console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
     return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=True)
 
@@ -119,18 +124,45 @@ def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
     from accelerate.state import AcceleratorState
 
     if device is not None:
-        try:
-            torch.empty(0, device=device)
-        except (RuntimeError, AssertionError) as error:
-            raise ConfigError(f"--device {device}: {str(error).splitlines()[0]}") from error
+        check_device(device)
     AcceleratorState._reset_state(reset_partial_state=True)
     wanted = None if device is None else torch.device(device)
     if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
         torch.cuda.set_device(wanted)
     try:
-        return Accelerator(cpu=wanted is not None and wanted.type == "cpu", mixed_precision=experiment.precision)
+        cpu = wanted is not None and wanted.type == "cpu"
+        accelerator = Accelerator(cpu=cpu, mixed_precision=experiment.precision)
     except ValueError as error:
         raise ConfigError(f"precision {experiment.precision!r}: {error}") from error
+    if experiment.precision == "fp16" and accelerator.device.type == "cpu":
+        raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
+    if accelerator.device.type == "cuda":
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    return accelerator
+
+
+def _warm_start(experiment: Experiment, built: Built) -> None:
+    facts = built.task.facts()
+    for net, warm in experiment.init.items():
+        warm_start(built.model, net, Path(warm), facts)
+
+
+def _describe(
+    folder: RunFolder,
+    experiment: Experiment,
+    built: Built,
+    accelerator: Accelerator,
+    registry: Registry,
+    source: str,
+) -> None:
+    """Write what is known before training starts."""
+    folder.write("vocabulary.json", built.task.facts())
+    for module in built.model.modules():
+        if isinstance(module, FeatureNetwork):
+            module.save_assets(folder.assets)
+    plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
+    device, checksums = accelerator.device.type, built.task.checksums()
+    folder.write("environment.json", environment(experiment.seed, device, plugins, checksums, source))
 
 
 def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:
@@ -165,7 +197,7 @@ def _train(
     with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, _interrupts() as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
-        reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}{processes}")
+        reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
             model,
@@ -200,7 +232,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     """The table at the end of a run: scores, and how they came about."""
     metrics = folder.metrics() or {}
     protocol = metrics.pop("protocol", {})
-    table = Table(title=str(folder.path), title_justify="left")
+    table = Table(title=escape(str(folder.path)), title_justify="left")
     table.add_column("score")
     for part in metrics:
         table.add_column(part, justify="right")
@@ -210,7 +242,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
     for name, text in protocol.items():
-        console.print(f"{name}: {text}", highlight=False, style="dim")
+        console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
 
 
 @contextmanager

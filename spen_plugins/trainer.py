@@ -87,6 +87,8 @@ class Update:
         stage, phase: where the loop stands; a rule that differentiates through another phase finds it here.
         loss: the phase's loss, a scalar.
         parameters: those the phase trains; the rule adds to their `.grad`.
+        owned: every phase's parameters by the phase's name, for rules that differentiate through another phase.
+        examples: size of the whole batch, which a sum over examples is divided by.
         backward: the precision- and scaler-aware way to call `loss.backward`.
     """
 
@@ -95,6 +97,8 @@ class Update:
     phase: Phase
     loss: Tensor
     parameters: Sequence[nn.Parameter]
+    owned: Mapping[str, Sequence[nn.Parameter]]
+    examples: int
     backward: Callable[..., None]
 
 
@@ -116,6 +120,8 @@ class Phase:
         clip: largest gradient norm, None for no clipping.
         plateau: schedule on the stage's validation score.
         gradient: the rule that turns the loss into gradients.
+        additive: whether the rule's gradients of parts of a batch add up to the batch's; where not, the loop refuses
+            accumulation and several processes.
         frozen_dropout: nets this phase does not train run with dropout, as in training (sampling as SEAL released it).
     """
 
@@ -128,6 +134,7 @@ class Phase:
     plateau: PlateauConfig | None = None
     gradient: Callable[[Update], None] = backward
     frozen_dropout: bool = False
+    additive: bool = True
 
 
 @dataclass(frozen=True)

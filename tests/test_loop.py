@@ -345,9 +345,9 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
             loop.run()
         model, stages = fresh()
         run = RunFolder(folder)
-        Loop(
-            model, task, stages, loop.config, run, 0, loop.accelerator, loop.reporter, checkpoint_seconds=0.0
-        ).run(resume=True)
+        Loop(model, task, stages, loop.config, run, 0, loop.accelerator, loop.reporter, checkpoint_seconds=0.0).run(
+            resume=True
+        )
         for name in ("weights.safetensors", "history.jsonl"):
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop_after, name)
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
@@ -375,7 +375,9 @@ def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
     set_random_state(back["random"])
     assert torch.equal(draws[0], torch.rand(4)) and (draws[1] == np.random.rand(4)).all()
     assert back["state"]["a"] == state["a"]
-    assert torch.equal(back["state"][7]["t"], state[7]["t"]) and torch.equal(back["state"][7]["deep"][0], torch.arange(2))
+    assert torch.equal(back["state"][7]["t"], state[7]["t"]) and torch.equal(
+        back["state"][7]["deep"][0], torch.arange(2)
+    )
     json.dumps(flatten(state, {}))
     with pytest.raises(TypeError, match="can't be saved"):
         flatten({"a": object()}, {})

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch
@@ -95,8 +96,14 @@ class Loop:
         self.position = Position()
         self.players = Players(model)
         self._saved_at = time.monotonic()
-        for stage in stages:  # every stage's ownership is checked before the first one trains
+        for stage in stages:  # checked before the first one trains
             assign(model, stage)
+            alone = [phase.name for phase in stage.phases if not phase.additive]
+            if alone and (config.accumulate > 1 or accelerator.num_processes > 1):
+                raise ConfigError(
+                    f"stage {stage.name!r}: the gradient of phase {alone[0]!r} can't be added up over "
+                    "parts of a batch; use accumulate=1 and one process"
+                )
         if not len(self.train):
             raise ConfigError("the task has no training examples")
         if not len(self.validation):
@@ -112,6 +119,8 @@ class Loop:
         state = self.folder.checkpoint.load() if resume and self.folder.checkpoint.exists() else None
         if state is not None:
             self.position = Position(**state["position"])
+            self.model.load_state_dict(state["model"])
+            self._set_random_state(state)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
         while self.position.stage < len(self.stages):
@@ -135,11 +144,9 @@ class Loop:
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Make the stage's players; with a checkpoint's state, put them where they stood."""
-        if state is not None:
-            self.model.load_state_dict(state["model"])
-            set_random_state(state["random"])
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
+            self._same_weights_everywhere()
         self.position.started = True
         if stage.set is not None:
             stage.set(self.model)
@@ -149,6 +156,8 @@ class Loop:
             for phase in stage.phases
             if owned[phase.name]  # an energy without parameters is fixed: nobody moves in its phase
         ]
+        if state is not None and state["scaler"] and self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
         for player in self.active:
             if state is not None and player.phase.name in state["players"]:
                 player.load_state_dict(state["players"][player.phase.name])
@@ -163,7 +172,7 @@ class Loop:
             self._run_batch(stage, order[number])
             at.batch = number + 1
             self.reporter.batch(at.batch, self._means)
-            if self.stop():
+            if self._asked_to_stop():
                 self._save()
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
             if number + 1 < len(order):
@@ -203,8 +212,31 @@ class Loop:
                     self._update(stage, player, contexts, len(rows))
 
     def _training(self, player: Player) -> frozenset[str]:
-        everything = frozenset(name for name, _ in self.model.named_children())
-        return everything if player.phase.frozen_dropout else player.touches
+        """The nets that run in training mode in a player's phase."""
+        if player.phase.frozen_dropout:
+            return frozenset(name for name, _ in self.model.named_children())
+        if self.model.inference_net.uses_energy and "energy" in player.touches:  # an unrolled net trains as the energy
+            return player.touches | {"inference_net"}
+        return player.touches
+
+    def _asked_to_stop(self) -> bool:
+        """Whether `stop` says so in any process, so that all stop after the same batch."""
+        if self.accelerator.num_processes == 1:
+            return self.stop()
+        asked = torch.tensor(float(self.stop()), device=self.accelerator.device)
+        return bool(self.accelerator.reduce(asked, "sum") > 0)
+
+    def _same_weights_everywhere(self) -> None:
+        if self.accelerator.num_processes > 1:
+            for parameter in self.model.parameters():
+                broadcast(parameter.data)
+
+    def _set_random_state(self, state: dict[str, Any]) -> None:
+        """The saved random state, the main process's; the others go on with noise of their own."""
+        set_random_state(state["random"])
+        if self.accelerator.process_index:
+            at = self.position
+            torch.manual_seed(hash((self.seed, self.accelerator.process_index, at.stage, at.epoch, at.batch)) % 2**63)
 
     def _micro_batches(self, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
@@ -220,6 +252,7 @@ class Loop:
         measure = self.config.gradient_norms_every
         measure_now = bool(measure) and player.updates % measure == 0
         norms: dict[str, Tensor] = {}
+        owned = {other.phase.name: other.parameters for other in self.active}
         for context in contexts:
             with self.accelerator.autocast():
                 terms = dict(player.phase.loss(context))
@@ -228,11 +261,15 @@ class Loop:
             if measure_now and len(terms) > 1:
                 _add_gradient_norms(norms, terms, player.parameters, examples)
             player.phase.gradient(
-                Update(context, stage, player.phase, loss, player.parameters, self.accelerator.backward)
+                Update(
+                    context, stage, player.phase, loss, player.parameters, owned, examples, self.accelerator.backward
+                )
             )
         if norms:
             self._log_norms(player, {name: value.item() for name, value in norms.items()})
-        player.step(self.accelerator)
+        norm = player.step(self.accelerator)
+        if not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips such a step by itself
+            raise self._not_finite(stage, player, "gradient norm", norm)
         for name in player.touches:
             self.players.moves[name] += 1
 
@@ -240,14 +277,21 @@ class Loop:
         sums = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
         for name, value in zip(terms, sums, strict=True):
             if not math.isfinite(value):
-                at = self.position
-                raise NonFiniteLoss(
-                    f"the loss {name!r} of phase {player.phase.name!r} is {value} at stage {stage.name!r}, "
-                    f"epoch {at.epoch}, batch {at.batch}, update {player.updates}. "
-                    f"The last good checkpoint is in {self.folder.checkpoint.folder}; "
-                    f"a lower learning rate (now {player.learning_rate:g}), clipping or a smaller weight may help."
-                )
+                raise self._not_finite(stage, player, f"loss {name!r}", value)
             self._add("loss", f"{player.phase.name}.{name}", value, examples)
+
+    def _not_finite(self, stage: Stage, player: Player, what: str, value: float) -> NonFiniteLoss:
+        at, checkpoint = self.position, self.folder.checkpoint
+        kept = (
+            f"The last good checkpoint is in {checkpoint.folder}"
+            if checkpoint.exists()
+            else "There is no checkpoint yet"
+        )
+        return NonFiniteLoss(
+            f"the {what} of phase {player.phase.name!r} is {value} at stage {stage.name!r}, epoch {at.epoch}, "
+            f"batch {at.batch}, update {player.updates}. {kept}; "
+            f"a lower learning rate (now {player.learning_rate:g}), clipping or a smaller weight may help."
+        )
 
     def _log_norms(self, player: Player, norms: dict[str, float]) -> None:
         total = sum(norms.values())
@@ -274,7 +318,8 @@ class Loop:
         if stage.select is not None:
             size, device = self.config.batch_size, self.accelerator.device
             parts = [self.validation[i : i + size] for i in range(0, len(self.validation), size)]
-            score = float(stage.select(self.model, [self.task.collate(part).to(device) for part in parts]))
+            with torch.no_grad():
+                score = float(stage.select(self.model, [self.task.collate(part).to(device) for part in parts]))
         self.players.modes.clear()
         return scores, score
 
@@ -293,6 +338,7 @@ class Loop:
                     "model": dict(self.model.state_dict()),
                     "players": {player.phase.name: player.state_dict() for player in self.active},
                     "random": random_state(),
+                    "scaler": self.accelerator.scaler and self.accelerator.scaler.state_dict(),
                 }
             )
         self._saved_at = time.monotonic()
@@ -305,5 +351,5 @@ def _add_gradient_norms(
     for name, term in terms.items():
         if term.requires_grad:
             found = torch.autograd.grad(term.sum() / examples, parameters, retain_graph=True, allow_unused=True)
-            norm = torch.linalg.vector_norm(torch.stack([g.norm() for g in found if g is not None]))
+            norm = torch.nn.utils.get_total_norm([gradient for gradient in found if gradient is not None])
             norms[name] = norms.get(name, 0) + norm.detach()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -52,22 +53,31 @@ class Player:
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def step(self, accelerator: Accelerator) -> None:
-        """Clip, move, forget the gradients. With several processes their gradients are added up first: a wrapper
-        around a module would miss gradients made by `autograd.grad`."""
+    def step(self, accelerator: Accelerator) -> float:
+        """Clip, move, forget the gradients; the gradient's norm before clipping. A norm that is not finite moves
+        nothing (with a scaler, the scaler decides).
+
+        With several processes their gradients are added up first: a wrapper around a module would miss gradients made
+        by `autograd.grad`.
+        """
         if accelerator.num_processes > 1:
             for parameter in self.parameters:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 parameter.grad = accelerator.reduce(parameter.grad, "sum")
+        if accelerator.scaler is not None:
+            accelerator.unscale_gradients(self._stepper)
+        # Not accelerate's own clipping, which looks for optional packages at every call.
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
         if self.phase.clip is not None:
-            if accelerator.scaler is not None:
-                accelerator.unscale_gradients(self._stepper)
-            # Not accelerate's own clipping, which looks for optional packages at every call.
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.phase.clip)
-        self._stepper.step()
+            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.phase.clip, norm)
+        size = norm.item()
+        if accelerator.scaler is not None or math.isfinite(size):
+            self._stepper.step()
         self._stepper.zero_grad()
         self.updates += 1
+        return size
 
     def epoch_ends(self, score: float) -> None:
         """Tell the schedule the validation score."""

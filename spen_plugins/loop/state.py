@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +14,56 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from spen_plugins.errors import RunError
+from spen_plugins.errors import ConfigError, RunError
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A temporary name to write to, renamed to `path` if all goes well and removed if not.
+
+    Raises:
+        RunError: the disk is full, read-only, or the like.
+    """
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise RunError(
+            f"{path} can't be written: {error.strerror or error}; what stood there before is whole"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write safetensors under a temporary name, then rename."""
-    temporary = path.with_name(path.name + ".partial")
+    """Write safetensors under a temporary name, then rename.
+
+    Raises:
+        RunError: the file can't be written.
+    """
     # Not `save_file`, which makes a file that only its owner can read.
-    temporary.write_bytes(save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata))
-    temporary.replace(path)
+    data = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata)
+    with writing(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
-    """Write JSON under a temporary name, then rename."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    """Write JSON under a temporary name, then rename.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    with writing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
-    """JSON for `value`, its tensors put into `tensors` under dotted names."""
+    """JSON for `value`, its tensors put into `tensors` under dotted names; one that is shared, once."""
     if isinstance(value, Tensor):
+        same = (other for other, tensor in tensors.items() if _same_storage(tensor, value))
+        name = next(same, name) if value.numel() else name
         tensors[name] = value
         return {"$tensor": name}
     if isinstance(value, dict):
@@ -42,6 +73,10 @@ def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"training state {name!r} holds a {type(value).__name__}, which can't be saved")
+
+
+def _same_storage(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
 
 
 def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
@@ -70,7 +105,10 @@ class Checkpoint:
         return self._index.exists()
 
     def save(self, state: dict[str, Any]) -> None:
-        self.folder.mkdir(exist_ok=True)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{self.folder} can't be made: {error.strerror}") from error
         tensors: dict[str, Tensor] = {}
         table = flatten(state, tensors, "state")
         number = self._number() + 1
@@ -132,3 +170,15 @@ def remove_partial(folder: Path) -> None:
     """Delete what a killed process had begun to write."""
     for path in folder.rglob("*.partial"):
         path.unlink()
+
+
+def check_device(device: str) -> None:
+    """Whether torch can compute on a device.
+
+    Raises:
+        ConfigError: it can't.
+    """
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"--device {device}: {str(error).splitlines()[0]}") from error
