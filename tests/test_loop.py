@@ -15,13 +15,21 @@ from rich.console import Console
 from torch import nn
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
+from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
 from spen_plugins.loop import Loop
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.state import Checkpoint, flatten, random_state, set_random_state, unflatten
+from spen_plugins.loop.state import (
+    Checkpoint,
+    flatten,
+    random_state,
+    save_json,
+    set_random_state,
+    unflatten,
+    writing,
+)
 from spen_plugins.run_folder import RunFolder
 from spen_plugins.trainer import cross_entropy
 
@@ -190,11 +198,6 @@ def test_what_moved_is_made_again_and_nothing_else(model: sp.Model, task: ToyTas
 
 
 def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: ToyTask) -> None:
-    seen = []
-    phases = (
-        sp.Phase("energy", ("energy",), lambda context: seen.append(0) or {}, ADAM),
-        sp.Phase("net", ("inference_net",), lambda context: {}, ADAM, frozen_dropout=True),
-    )
     players = Players(model)
     context = LiveContext(players, task.collate(task.part("train")))
     players.enter(frozenset({"energy"}))
@@ -203,7 +206,6 @@ def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: 
     assert context.energy is first
     players.enter(frozenset({"inference_net"}))
     assert context.energy is not first, "an energy without dropout is another one"
-    assert phases[1].frozen_dropout
 
 
 def test_only_the_phase_s_own_parameters_move(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -299,6 +301,63 @@ def test_a_gradient_rule_of_its_own(model: sp.Model, task: ToyTask, tmp_path: Pa
     loop._run_batch(stage, np.arange(8))
     assert seen == [("s", "net", 0, 2)]
     torch.testing.assert_close(model.inference_net.linear.bias, before - 0.5)
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    """A finite loss whose gradient is NaN: sqrt at 0."""
+
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
+
+    for clip in (None, 1.0):
+        stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM, clip=clip),), 1, frozen=("energy",))
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        loop = make_loop(model, task, [stage], tmp_path / str(clip))
+        with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
+            loop.run()
+        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    model.energy.linear = model.inference_net.linear
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.save({"model": dict(model.state_dict())})
+    back = checkpoint.load()["model"]
+    assert back.keys() == model.state_dict().keys()
+    assert all(torch.equal(value, back[name]) for name, value in model.state_dict().items())
+
+
+def test_a_term_the_player_can_t_reach_has_no_gradient_norm(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        return {"own": cross_entropy(context), "other": context.energy(context.batch.gold)[:, 0]}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.run()
+    assert loop.folder.history()[0]["gradient_norms"]["net.other"] == 0.0
+
+
+def test_a_full_disk_is_said_and_the_old_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    save_json({"a": 1}, path)
+    with pytest.raises(RunError, match="No space left"), writing(path) as temporary:
+        temporary.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    stage = sp.Stage("s", (net_phase(additive=False),), 1, frozen=("energy",))
+    with pytest.raises(ConfigError, match="phase 'net' can't be added up"):
+        make_loop(model, task, [stage], tmp_path / "run", config={"accumulate": 2})
+
+
+def test_what_is_kept_has_gradients_whoever_asks_first(model: sp.Model, task: ToyTask) -> None:
+    context = LiveContext(Players(model), task.collate(task.part("train")))
+    with torch.no_grad():
+        context.energy(context.proposal.y)
+    assert context.proposal.y.requires_grad and context.energy(context.batch.gold).requires_grad
 
 
 def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:

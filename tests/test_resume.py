@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,14 @@ def test_a_killed_run_resumes_exactly(whole: Path, tmp_path: Path, epochs: int, 
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     assert not (folder / "metrics.json").exists()
+    finish(start("--resume", str(folder)))
+    same_results(folder, whole)
+
+
+def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "unscored"
+    shutil.copytree(whole, folder)
+    (folder / "metrics.json").unlink()
     finish(start("--resume", str(folder)))
     same_results(folder, whole)
 
