@@ -226,6 +226,8 @@ def refused(path: Path, line: int | None, found: str, expected: str) -> None:
         ("1.5, red, YES, 0", "1.5, red, YES", 11, "3 cells", "4, one for each"),
         ("1.5, red, YES, 0", "1.5, red, YES, 0, 1", 11, "5 cells", "4"),
         ("?, ?, ?, 0\n", "?, ?", 14, "2 cells", "cut off"),
+        ("?, ?, ?, 0\n", "?, ?, ?, ", 14, "'' for attribute", "0, 1; was the file cut off"),
+        ("{0,1}\n\n@DATA", "numeric\n\n@DATA\n1,red,NO,", 10, "'' for attribute", "for missing$"),
         ("1.5, red", "1.5, rad", 11, "'rad' for attribute 'colour'", "red, dark blue, green"),
         ("1.5, red", "NaN, red", 11, "'NaN' for attribute 'a name, quoted'", "finite number"),
         ("1.5, red", "-inf, red", 11, "'-inf'", "finite number"),
@@ -269,6 +271,19 @@ def test_bad_dense_files(write, old, new, line, found, expected):
 def test_bad_sparse_files(write, old, new, line, found, expected):
     assert old in SPARSE
     refused(write(SPARSE.replace(old, new)), line, found, expected)
+
+
+def test_a_file_cut_in_its_last_cell(write):
+    numeric = DENSE.replace("{0,1}", "numeric").replace("?, 0\n", "?, ")
+    refused(write(numeric), 14, "'' for attribute", "missing; was the file cut off")
+    for cell, found in (("", "no class"), ("01/0", "class '01/0'")):
+        with pytest.raises(DataError, match=rf"x\.arff:7: found {found}.*as the file cut off"):
+            class_sets(read_arff(write(HMC.partition("?,")[0] + "3," + cell)))
+    whole = HMC.partition("?,")[0] + "3,\n"
+    with pytest.raises(DataError) as caught:
+        class_sets(read_arff(write(whole.replace("3,", "3,01/0"))))
+    assert "cut off" not in str(caught.value)
+    assert class_sets(read_arff(write(whole)))[-1].tolist() == []
 
 
 def test_bad_labels(write):

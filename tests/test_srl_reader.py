@@ -77,6 +77,28 @@ def test_files_to_predict_need_no_brackets(write):
         read_srl(write(bare))
 
 
+HASH = """# CD - (A1*)
+won VBD win (V*)
+7 CD - *
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("", None),
+        ("# sent_id = x\n", "x"),  # as many cells as a token's line
+        ("# newdoc id = a b c\n#sent_id=y\n# a remark\n", "y"),
+        ("# a file of ours\n# in two lines\n\n", None),
+    ],
+)
+def test_a_number_sign_may_be_the_first_word(write, before, name):
+    (sentence,) = read_srl(write(before + HASH))
+    assert (sentence.words, sentence.name) == (("#", "won", "7"), name)
+    (tabbed,) = read_srl(write(before + HASH.replace(" ", "\t")))
+    assert tabbed == sentence
+
+
 EMPTY_ROW = "CC\t*\t-\t-\t*\t*"
 BAD = {
     "wrong column count": (
@@ -86,6 +108,18 @@ BAD = {
         "8, as",
     ),
     "truncated last line": (GOOD[: GOOD.index("\t*\t(V*)\n\n")], 6, "6 columns, where the file ends", "8, as"),
+    "cut within the last cell": (
+        GOOD[: GOOD.index("V*)\n\n") + 1],
+        6,
+        "'(V' in column 8, where the file ends",
+        "(ROLE*)",
+    ),
+    "cut before the last bracket": (
+        GOOD[: GOOD.index(")\n\n")],
+        6,
+        "not closed by the end of the sentence, where",
+        "*)",
+    ),
     "not closed": (GOOD.replace("(V*)\t*)", "(V*)\t*"), 6, "'(V*)' in column 8 inside (ARG1* of line 2", "*) closing"),
     "never closed": (GOOD.replace("*\t(V*)", "*\t(V*"), 6, "(V* in column 8 not closed", "*) closing"),
     "closed twice": (

@@ -15,7 +15,7 @@ import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
 from spen_plugins.readers.arff_rows import MISSING, Arff, Attribute, read_dense, read_sparse, split_cells, unquote
-from spen_plugins.readers.text import read_lines, shorten
+from spen_plugins.readers.text import ends_within_a_line, read_lines, shorten
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_NAME})\s*(.*)", re.IGNORECASE)
@@ -99,6 +99,12 @@ def ancestry(path: str) -> list[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
+def _may_be_cut(table: Arff, line: int) -> bool:
+    """Whether a line is the file's last and ends in the hierarchical cell, without a line break."""
+    hierarchical = table.attributes[-1].kind == "hierarchical"
+    return hierarchical and line == table.line[-1] and ends_within_a_line(table.path)
+
+
 def class_sets(table: Arff) -> list[np.ndarray | None]:
     """The classes of each row with all their ancestors, as sorted places in the header's list; None where missing.
 
@@ -116,6 +122,11 @@ def class_sets(table: Arff) -> list[np.ndarray | None]:
         for name in names:
             if name not in place:
                 near = did_you_mean(name, values)
-                raise DataError(table.path, line, f"class {shorten(name)}", f"a path of the header's hierarchy.{near}")
+                cut = " Was the file cut off?" if _may_be_cut(table, line) else ""
+                wanted = f"a path of the header's hierarchy.{near}{cut}"
+                raise DataError(table.path, line, f"class {shorten(name)}", wanted)
+        if not names and _may_be_cut(table, line):
+            wanted = "classes joined with @, or ? for none known; was the file cut off?"
+            raise DataError(table.path, line, "no class, where the file ends without a line break", wanted)
         sets.append(np.array(sorted({place[a] for name in names for a in ancestry(name)}), dtype=np.int32))
     return sets

@@ -181,8 +181,11 @@ def _check_dense(table: Arff, line: int, text: str) -> None:
     if len(cells) != width:
         cut = "; was the file cut off?" if len(cells) < width and line == table.line[-1] else ""
         _refuse(table, line, f"{len(cells)} cells", f"{width}, one for each @attribute{cut}")
-    for attribute, cell in zip(table.attributes, cells, strict=True):
+    for attribute, cell in zip(table.attributes[:-1], cells, strict=False):
         _check_cell(table, line, attribute, cell)
+    last = table.attributes[-1]
+    cut = line == table.line[-1] and (not cells[-1] or any(value.startswith(cells[-1]) for value in last.values))
+    _check_cell(table, line, last, cells[-1], "; was the file cut off?" if cut else "")
 
 
 def _check_sparse(table: Arff, line: int, text: str) -> None:
@@ -204,17 +207,16 @@ def _check_sparse(table: Arff, line: int, text: str) -> None:
         _check_cell(table, line, table.attributes[index], unquote(parts[1].strip()))
 
 
-def _check_cell(table: Arff, line: int, attribute: Attribute, cell: str) -> None:
+def _check_cell(table: Arff, line: int, attribute: Attribute, cell: str, hint: str = "") -> None:
     if attribute.kind == "nominal" and cell != MISSING and cell not in attribute.values:
         known = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
-        _refuse(table, line, f"{shorten(cell)} for attribute {attribute.name!r}", f"one of {known}")
+        _refuse(table, line, f"{shorten(cell)} for attribute {attribute.name!r}", f"one of {known}{hint}")
     if attribute.kind == "numeric" and cell != MISSING:
         try:
             _number(cell)
         except ValueError:
-            _refuse(
-                table, line, f"{shorten(cell)} for attribute {attribute.name!r}", "a finite number, or ? for missing"
-            )
+            found, wanted = f"{shorten(cell)} for attribute {attribute.name!r}", "a finite number, or ? for missing"
+            _refuse(table, line, found, wanted + hint)
 
 
 def _refuse(table: Arff, line: int, found: str, expected: str) -> NoReturn:

@@ -8,12 +8,12 @@ column of brackets for each predicate of the sentence, in the predicates' order:
     1   killed   VBD   *   kill   kill.01   (V*)
     2   him      PRP   *   -      -         (ARG1*)
 
-Lines that start with `#` before a sentence's first token and hold no tab are comments.
+Lines that start with `#` before a sentence's first token and hold no tab are comments. Where cells are apart by
+spaces, `#` may be that token: there a line is a comment if it reads `# key = value` or has another number of cells.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import read_lines
+from spen_plugins.readers.text import ends_within_a_line, read_lines
 
 UNMARKED = frozenset(("-", "_"))
 _CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
 _NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
+_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,11 @@ class _Block:
     cut: bool
     """Whether the file ends within the last line."""
 
+    def end(self, number: int) -> str:
+        """For an error in line `number`: what may have happened to it, if it is the file's last and has no end."""
+        last = self.first + len(self.rows) - 1
+        return ", where the file ends without a line break: cut off?" if self.cut and number == last else ""
+
 
 def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
     """All sentences of a file.
@@ -88,36 +94,37 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    blocks = list(_blocks(read_lines(path), _cut(path)))
+    blocks = list(_blocks(read_lines(path), ends_within_a_line(path)))
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     columns = _layout(path, blocks, layout)
     return [_sentence(path, block, columns, gold) for block in blocks]
 
 
-def _cut(path: Path) -> bool:
-    """Whether a file (that isn't empty) ends without a line break."""
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
-
-
 def _blocks(lines: Sequence[str], cut: bool) -> Iterator[_Block]:
-    rows: list[list[str]] = []
-    first, name = 0, None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            if rows:
-                yield _Block(first, rows, name, False)
-                rows, name = [], None
-        elif not rows and line.startswith("#") and "\t" not in line:
+    name, start = None, 0
+    for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
+        first = start + _comments(lines[start:end])
+        for line in lines[start:first]:
             found = _NAMED.match(line)
             name = found.group(1).strip() if found else name
-        else:
-            first = first if rows else number
-            rows.append(line.rstrip().split("\t") if "\t" in line else line.split())
-    if rows:
-        yield _Block(first, rows, name, cut)
+        if first < end:
+            rows = [line.rstrip().split("\t") if "\t" in line else line.split() for line in lines[first:end]]
+            yield _Block(first + 1, rows, name, cut and end == len(lines))
+            name = None
+        start = end + 1
+
+
+def _comments(block: Sequence[str]) -> int:
+    """How many of a block's first lines are comments: `#` may also be a sentence's first word."""
+    count = next((i for i, line in enumerate(block) if line[0] != "#" or "\t" in line), len(block))
+    tokens = block[count:]
+    if not count or not tokens or any("\t" in line for line in tokens):
+        return count
+    (width, _), *_ = Counter(len(line.split()) for line in tokens).most_common(1)
+    return next(
+        (i for i, line in enumerate(block[:count]) if len(line.split()) == width and not _SETTING.match(line)), count
+    )
 
 
 def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
@@ -150,17 +157,17 @@ def _sentence(path: Path, block: _Block, columns: Layout, gold: bool) -> Sentenc
     (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
     for number, row in enumerate(rows, block.first):
         if len(row) != width or width < columns.brackets:
-            end = ", where the file ends without a line break: cut off?" if block.cut and row is rows[-1] else ""
             wanted = (
                 f"{width}, as in the rest of the sentence"
                 if width >= columns.brackets
                 else f"at least {columns.brackets}"
             )
-            raise DataError(path, number, f"{len(row)} columns{end}", wanted)
+            raise DataError(path, number, f"{len(row)} columns{block.end(number)}", wanted)
     predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
     count = width - columns.brackets
     if count != len(predicates) and (gold or count):
         found = f"{len(predicates)} predicates marked in column {columns.predicate + 1} and {count} columns of brackets"
+        found += block.end(block.first)
         raise DataError(path, block.first, found, "one column of brackets for each predicate")
     propositions = []
     for k, predicate in enumerate(predicates):
@@ -184,7 +191,7 @@ def _tags(path: Path, block: _Block, column: int, predicate: int) -> tuple[str, 
                 if nested
                 else "*, (ROLE*, *) or (ROLE*)"
             )
-            raise DataError(path, number, f"{cell!r} {where}", wanted)
+            raise DataError(path, number, f"{cell!r} {where}{block.end(number)}", wanted)
         if found["role"]:
             if role is not None:
                 raise DataError(
@@ -199,11 +206,15 @@ def _tags(path: Path, block: _Block, column: int, predicate: int) -> tuple[str, 
                 raise DataError(path, number, f"{cell!r} {where} with no bracket open", "* outside an argument")
             role = None
     if role is not None:
-        raise DataError(path, opened, f"({role}* {where} not closed by the end of the sentence", f"*) closing ({role}*")
+        found = f"({role}* {where} not closed by the end of the sentence{block.end(number)}"
+        raise DataError(path, opened, found, f"*) closing ({role}*")
     if tags[predicate][2:] not in ("V", "C-V"):
         number = block.first + predicate
         raise DataError(
-            path, number, f"{block.rows[predicate][column]!r} {where} at its predicate", "(V*) at the predicate"
+            path,
+            number,
+            f"{block.rows[predicate][column]!r} {where} at its predicate{block.end(number)}",
+            "(V*) at the predicate",
         )
     return tuple(tags)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from spen_plugins.errors import DataError
@@ -42,6 +43,13 @@ def read_lines(path: str | Path) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def ends_within_a_line(path: str | Path) -> bool:
+    """Whether a file (that isn't empty) ends without a line break: it may have been cut off."""
+    with Path(path).open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def sha256(path: str | Path) -> str:
