@@ -76,6 +76,16 @@ def test_plain_paths_pass_through(cache):
     assert locate("some/where.arff") == Path("some/where.arff")
 
 
+def test_a_tilde_is_the_home_folder(cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert locate("~/x.arff") == tmp_path / "x.arff"
+    assert locate("~nobody-at-all/x.arff") == Path("~nobody-at-all/x.arff")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "x").write_text("x")
+    monkeypatch.setenv("SPEN_DATA", "~/mine")
+    assert locate("data:x") == tmp_path / "mine" / "x"
+
+
 def test_data_paths_are_looked_up_in_order(cache, tmp_path, monkeypatch):
     for root in (cache, tmp_path / "mine"):
         (root / "pos").mkdir(parents=True)
@@ -264,3 +274,15 @@ def test_split_file_of_a_users_own(tmp_path):
     path.write_text(arff(50) + "0,?,?,?\n")
     with pytest.raises(DataError, match="rows without labels"):
         split_file(path, label_count=3)
+
+
+def test_features_of_any_type_may_be_split(tmp_path):
+    path = tmp_path / "mine.arff"
+    path.write_text(arff(50))
+    plain = json.loads(split_file(path, label_count=3).read_text())
+    head, _, rows = arff(50).partition("@data\n")
+    rows = "\n".join(f"2001-01-01,p{i},{row}" for i, row in enumerate(rows.splitlines()))
+    path.write_text("@relation r\n@attribute day date\n@attribute id string\n" + head + "@data\n" + rows + "\n")
+    assert json.loads(split_file(path, label_count=3).read_text()) == plain
+    with pytest.raises(ConfigError, match="labels and label_count"):
+        split_file(path, label_count=3, labels=tmp_path / "x.xml")

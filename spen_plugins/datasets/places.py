@@ -16,19 +16,26 @@ def cache_folder() -> Path:
     return (Path(home) if home else Path.home() / ".cache") / "spen_plugins"
 
 
+def _home(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # `~name` of a user who isn't there: a file of that name is looked for, and named when missing
+        return Path(path)
+
+
 def locate(path: str) -> Path:
     """A path of a config -> a file: `data:multilabel/bibtex/bibtex.arff` below `$SPEN_DATA`, else below the cache.
 
-    Other paths pass through unchanged, whether there is such a file or not.
+    Other paths pass through, whether there is such a file or not; `~` is the user's home folder in all of them.
 
     Raises:
         DataError: a `data:` path that is in neither place; the message says which command gets it.
     """
     if not path.startswith(PREFIX):
-        return Path(path)
+        return _home(path)
     relative = path.removeprefix(PREFIX)
     given = os.environ.get("SPEN_DATA")
-    roots = ([Path(given).expanduser()] if given else []) + [cache_folder()]
+    roots = ([_home(given)] if given else []) + [cache_folder()]
     for root in roots:
         if (root / relative).exists():
             return root / relative

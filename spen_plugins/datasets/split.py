@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from spen_plugins.datasets.places import locate
-from spen_plugins.errors import DataError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.arff import read_arff
-from spen_plugins.readers.table import Columns, read_label_names
+from spen_plugins.readers.table import Columns, label_columns, read_label_names
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Of ten folds, as SEAL's protocol takes them."""
@@ -51,8 +51,11 @@ def _label_matrix(path: Path, label_count: int | None, labels: str | Path | None
     """`(rows, labels)` boolean."""
     table = read_arff(path)
     beside = path.with_suffix(".xml")
-    xml = Path(labels) if labels is not None else beside if label_count is None and beside.exists() else None
-    columns = Columns.of(table, label_count if xml is None else read_label_names(xml, table), ())
+    if labels is not None and label_count is not None:
+        raise ConfigError("labels and label_count: found both; expected one of the two")
+    xml = locate(str(labels)) if labels is not None else beside if label_count is None and beside.exists() else None
+    names, classes = label_columns(table, label_count if xml is None else read_label_names(xml, table))
+    columns = Columns({}, names, classes)  # features are not looked at: they may be of any type here
     gold = columns.gold(table)
     if any(row is None for row in gold):
         raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")

@@ -68,21 +68,10 @@ class Columns:
             if name not in names:
                 near = did_you_mean(name, names)
                 raise ConfigError(f"task.drop: {table.path} has no attribute {name!r}.{near}")
-        hierarchical = [a for a in table.attributes if a.kind == "hierarchical"]
-        if hierarchical:
-            taken, classes = hierarchical[0].values, hierarchical[0].name
-        elif labels is None:
-            raise ConfigError(
-                f"{table.path}: which attributes are labels? Give the XML list (task.labels), "
-                "or how many of the last ones (task.label_count)"
-            )
-        elif isinstance(labels, int):
-            if not 0 < labels < len(names):
-                raise ConfigError(f"task.label_count: found {labels}; {table.path} has {len(names)} attributes")
-            taken, classes = tuple(names[-labels:]), None
-        else:
-            wanted = set(labels)
-            taken, classes = tuple(name for name in names if name in wanted), None
+        taken, classes = label_columns(table, labels)
+        for name in drop:
+            if name == classes or (classes is None and name in taken):
+                raise ConfigError(f"task.drop: {name!r} of {table.path} is a label; drop leaves features out")
         not_features = {*drop, *taken, classes}
         features = {a.name: a.values for a in table.attributes if a.name not in not_features}
         for a in table.attributes:
@@ -181,6 +170,30 @@ class Columns:
             return list(_picked(table, columns))
         codes = table.filled()[:, columns]
         return _gold_rows(table, codes, attributes, np.array(true, dtype=np.float32))
+
+
+def label_columns(table: Arff, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
+    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are.
+
+    Args:
+        table: the file; only its header counts.
+        labels: names, or how many of the last attributes, or None where an attribute is hierarchical.
+    """
+    names = [a.name for a in table.attributes]
+    hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
+    if hierarchical is not None:
+        return hierarchical.values, hierarchical.name
+    if labels is None:
+        raise ConfigError(
+            f"{table.path}: which attributes are labels? Give the XML list (task.labels), "
+            "or how many of the last ones (task.label_count)"
+        )
+    if isinstance(labels, int):
+        if not 0 < labels < len(names):
+            raise ConfigError(f"task.label_count: found {labels}; {table.path} has {len(names)} attributes")
+        return tuple(names[-labels:]), None
+    wanted = set(labels)
+    return tuple(name for name in names if name in wanted), None
 
 
 def _feature_names(name: str, values: Sequence[str]) -> list[str]:
