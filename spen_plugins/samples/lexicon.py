@@ -36,6 +36,10 @@ class Verb:
     frame: str
     kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def fillers(self, role: str) -> tuple[str, ...]:
+        """Kinds of nouns that fill a role."""
+        return self.kinds.get(role, ("person",))
+
 
 _BY = Slot("ARG0", "by", optional=True)
 _THEME = Slot("ARG1")

@@ -71,10 +71,11 @@ class _Writer:
         front = _words(self.source.choice(TIMES)) if self._chance(0.15) else []
         shared: Roles = [("ARGM-TMP", front)] if front else []
         verb, pattern = self._pattern()
-        subject = self._noun_phrase(verb, pattern.subject, DEPTH)
+        kind = self._kind(verb, pattern.subject)
+        subject = self._noun_phrase(kind, DEPTH)
         tokens = [*subject, *self._verb_phrase(verb, pattern, subject, DEPTH, shared)]
         if self._chance(0.2):
-            verb, pattern = self._pattern(pattern.subject)
+            verb, pattern = self._pattern(kind)
             tokens += [_Token("and"), *self._verb_phrase(verb, pattern, subject, 1, shared)]
         return [*front, _Token(","), *tokens] if front else tokens
 
@@ -82,27 +83,29 @@ class _Writer:
         """A report inside what it reports: its theme comes in two pieces, ARG1 and C-ARG1."""
         verb = self.source.choice([verb for verb in VERBS if verb.frame == "report"])
         inner, pattern = self._pattern()
-        subject = self._noun_phrase(inner, pattern.subject, 0)
+        subject = self._noun_phrase(self._kind(inner, pattern.subject), 0)
         rest = self._verb_phrase(inner, pattern, subject, 0, [])
-        speaker, predicate = self._noun_phrase(verb, "ARG0", 0), _Token(verb.past)
+        speaker, predicate = self._noun_phrase(self._kind(verb, "ARG0"), 0), _Token(verb.past)
         self.found.append((predicate, verb.lemma, [("ARG1", subject), ("ARG0", speaker), ("C-ARG1", rest)]))
         return [*subject, _Token(","), *speaker, predicate, _Token(","), *rest]
 
-    def _pattern(self, subject: str | None = None) -> tuple[Verb, Pattern]:
-        """A verb and one of its patterns; `subject`: only subjects of the kinds this role's fillers have."""
+    def _pattern(self, kind: str | None = None) -> tuple[Verb, Pattern]:
+        """A verb and one of its patterns, of those that take a noun of this kind as subject."""
         while True:
             verb = self.source.choice(VERBS)
             pattern = self.source.choice(FRAMES[verb.frame])
-            if subject is None or "person" in verb.kinds.get(pattern.subject, ("person",)):
+            if kind is None or kind in verb.fillers(pattern.subject):
                 return verb, pattern
 
-    def _noun_phrase(self, verb: Verb, role: str, depth: int, relative: bool = True) -> Tokens:
-        kind = self.source.choice(verb.kinds.get(role, ("person",)))
+    def _kind(self, verb: Verb, role: str) -> str:
+        return self.source.choice(verb.fillers(role))
+
+    def _noun_phrase(self, kind: str, depth: int) -> Tokens:
         noun = self.source.choice(NOUNS[kind])
         tokens = _words(noun) if noun[0].isupper() else _words(f"{self.source.choice(('the', 'the', 'a'))} {noun}")
         if len(tokens) > 1 and self._chance(0.25):
             tokens.insert(1, _Token(self.source.choice(("old", "young", "small", "famous", "quiet"))))
-        if len(tokens) > 1 and depth > 0 and relative and self._chance(0.22):
+        if len(tokens) > 1 and depth > 0 and self._chance(0.22):
             tokens += self._relative(tokens, kind, depth - 1)
         return tokens
 
@@ -112,11 +115,11 @@ class _Writer:
         pronoun = _Token("who" if kind == "person" else "that")
         while True:
             verb, pattern = self._pattern()
-            if kind in verb.kinds.get(pattern.subject, ("person",)):
+            if kind in verb.fillers(pattern.subject):
                 return [pronoun, *self._verb_phrase(verb, pattern, head, depth, [], pronoun)]
             bare = pattern.slots[:1]
-            if bare and not bare[0].preposition and kind in verb.kinds.get(bare[0].role, ("person",)):
-                subject = self._noun_phrase(verb, pattern.subject, 0)
+            if bare and not bare[0].preposition and kind in verb.fillers(bare[0].role):
+                subject = self._noun_phrase(self._kind(verb, pattern.subject), 0)
                 rest = Pattern(pattern.voice, pattern.subject, pattern.slots[1:])
                 gap: Roles = [(bare[0].role, head), (f"R-{bare[0].role}", [pronoun])]
                 return [pronoun, *subject, *self._verb_phrase(verb, rest, subject, depth, gap)]
@@ -177,7 +180,7 @@ class _Writer:
         """What stands in a slot: a phrase, a that-clause, or an infinitive whose subject is the controller."""
         if slot.clause == "that":
             inner, pattern = self._pattern()
-            subject = self._noun_phrase(inner, pattern.subject, depth - 1)
+            subject = self._noun_phrase(self._kind(inner, pattern.subject), depth - 1)
             return [_Token("that"), *subject, *self._verb_phrase(inner, pattern, subject, depth - 1, [])]
         if slot.clause == "to":
             simple = ("transitive", "dative", "placement", "unergative", "removal")
@@ -186,7 +189,7 @@ class _Writer:
             pattern = self.source.choice(active)
             return self._verb_phrase(inner, pattern, controller, depth - 1, [], infinitive=True)
         before = [_Token(self.source.choice(slot.preposition.split("|")))] if slot.preposition else []
-        return [*before, *self._noun_phrase(verb, slot.role, depth)]
+        return [*before, *self._noun_phrase(self._kind(verb, slot.role), depth)]
 
     def _adjuncts(self, roles: Roles) -> Tokens:
         tokens: Tokens = []
