@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from torch import Tensor
+
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.schema import Config
 from spen_plugins.spaces import OutputSpace
@@ -101,6 +103,10 @@ class Task(ABC):
     @abstractmethod
     def metric(self) -> Metric:
         """A fresh accumulator."""
+
+    def decide(self, proposal: Proposal) -> Tensor:
+        """What `predictions` reports as y, `(batch, 1, *variables)` of zeros and ones."""
+        return proposal.best()
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
