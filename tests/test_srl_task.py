@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from spen_plugins.batch import Proposal
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.srl import write_srl
+from spen_plugins.samples.lexicon import NOUNS, VERBS
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of
 from spen_plugins.task import PARTS, Indexer
@@ -40,7 +42,9 @@ TEST = """0\tBo\tNNP\t*\t-\t-\t(A0*)
 def task(tmp_path: Path) -> SemanticRoles:
     (tmp_path / "train").write_text(TRAIN)
     (tmp_path / "test").write_text(TEST)
-    task = SemanticRoles(SemanticRoles.Config(train=str(tmp_path / "train"), test=str(tmp_path / "test")))
+    (tmp_path / "dev").write_text(TRAIN)
+    paths = {part: str(tmp_path / name) for part, name in zip(PARTS, ("train", "dev", "test"), strict=True)}
+    task = SemanticRoles(SemanticRoles.Config(**paths))
     task.load()
     return task
 
@@ -70,7 +74,7 @@ def test_one_example_per_predicate(task):
     ]
     first, second, _ = task.part("train")
     assert first.entry is second.entry and task.length(first) == 6
-    assert task.part("validation") == []
+    assert len(task.part("validation")) == 3
 
 
 def test_vocabulary(task):
@@ -87,7 +91,7 @@ def test_vocabulary(task):
     ],
 )
 def test_vocabulary_options(task, options, words):
-    other = SemanticRoles(SemanticRoles.Config(train=task.config.train, **options))
+    other = SemanticRoles(SemanticRoles.Config(train=task.config.train, validation=task.config.validation, **options))
     other.load()
     assert list(other.inputs.words[2:]) == words
 
@@ -173,7 +177,7 @@ def test_restore_needs_no_files(task):
     assert other.space.tags == task.space.tags and list(other.inputs.words) == list(task.inputs.words)
     (read,) = other.read(task.config.test)
     assert torch.equal(other.collate([read]).gold, task.collate(task.part("test")).gold)
-    assert task.checksums().keys() == {task.config.train, task.config.test}
+    assert task.checksums().keys() == {task.config.train, task.config.validation, task.config.test}
 
 
 @pytest.mark.parametrize(
@@ -187,6 +191,9 @@ def test_restore_needs_no_files(task):
         {"words": ["Ann", "came"], "predicate": 2},
         {"words": ["Ann", "came"], "predicate": True},
         {"words": ["Ann", "came"], "predicate": 1, "tags": ["O"]},
+        {"words": ["Ann", "came"], "predicate": 1, "tags": "OO"},
+        {"words": ["Ann", "came"], "predicate": 1, "tags": 2},
+        {"words": ["Ann", "came"], "predicate": 1, "tags": [["O"], ["O"]]},
     ],
 )
 def test_bad_items(task, item):
@@ -197,8 +204,45 @@ def test_bad_items(task, item):
 def test_configs_that_name_no_data():
     with pytest.raises(ConfigError, match="neither corpus nor train"):
         SemanticRoles(SemanticRoles.Config()).load()
-    with pytest.raises(ConfigError, match=r"task\.train names a file"):
+    with pytest.raises(ConfigError, match=r"task\.train names a file.*data=files"):
         SemanticRoles(SemanticRoles.Config(corpus="sample", train="x")).load()
+
+
+def test_validation_is_needed(task):
+    with pytest.raises(ConfigError, match=r"task\.validation"):
+        SemanticRoles(SemanticRoles.Config(train=task.config.train)).load()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_files_without_predicates_are_refused(task, tmp_path, part):
+    (tmp_path / "none").write_text("0\tAnn\tNNP\t*\t-\t-\n")
+    paths = {name: getattr(task.config, name) for name in PARTS} | {part: str(tmp_path / "none")}
+    if part == "train":  # the layout can't be told from a file without brackets
+        paths["layout"] = "propbank"
+    with pytest.raises(DataError, match=rf"none: found no predicate \(task\.{part}\)"):
+        SemanticRoles(SemanticRoles.Config(**paths)).load()
+
+
+def test_a_metric_takes_batches_without_gold(task):
+    example, unknown = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
+    known, metric = task.collate([example]), task.metric()
+    without = task.collate([unknown])
+    proposal = Proposal(task.space, torch.zeros(1, 1, 2, len(task.space.tags)), without.x.mask)
+    metric.update(proposal, without)
+    zero = torch.zeros(1, 1, 2, len(task.space.tags))
+    metric.update(proposal, dataclasses.replace(without, gold=zero))
+    with pytest.raises(DataError, match="no predicate with gold"):
+        metric.compute()
+    metric.update(says(task, known, "B-A0 B-V O O O O"), known)
+    metric.update(proposal, without)
+    assert metric.compute()["span_f1"] == metric.compute()["accuracy"] == 1.0
+
+
+def test_files_are_found_below_the_home_folder(task, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    other = SemanticRoles(SemanticRoles.Config(train="~/train", validation="~/dev"))
+    other.load()
+    assert len(other.part("train")) == 3 and len(other.read("~/test")) == 1
 
 
 def test_indexers_see_each_sentence_once(task):
@@ -239,6 +283,22 @@ def test_the_sample_corpus(tmp_path):
     write_srl(corpus["test"], tmp_path / "a")
     write_srl(sample_corpus()["test"], tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_the_sample_s_verbs_take_the_nouns_they_can():
+    verbs = {verb.lemma: verb for verb in VERBS}
+    kinds = {noun: kind for kind, nouns in NOUNS.items() for noun in nouns}
+    clauses = {"report": {"ARG1"}, "subject-control": {"ARG1"}, "object-control": {"ARG2"}}
+    seen = 0
+    for sentence in (sentence for part in sample_corpus().values() for sentence in part):
+        for proposition in sentence.propositions:
+            verb = verbs[proposition.lemma]
+            for role, first, last in spans_of(proposition.tags):
+                if CORE.fullmatch(role) and role not in clauses.get(verb.frame, ()):
+                    noun = next(word for word in sentence.words[first : last + 1] if word in kinds)
+                    assert kinds[noun] in verb.fillers(role), (sentence.words, verb.lemma, role)
+                    seen += 1
+    assert seen > 2000
 
 
 def test_scoring_five_thousand_predicates_takes_seconds(sample):

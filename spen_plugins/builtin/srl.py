@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from pydantic import Field
 
 from spen_plugins.batch import Batch, Proposal, X
 from spen_plugins.builtin.srl_metric import DEFINITIONS, Entry, Example, SrlBatch, SrlMetric
+from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.srl import Sentence, read_srl
 from spen_plugins.readers.text import sha256
@@ -59,8 +59,9 @@ class SemanticRoles(Task):
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(words, order_tags(tags))
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
-        if not self._parts["train"]:
-            raise DataError(self.config.train, None, "no predicate", "at least one to train on")
+        for part in PARTS:
+            if not self._parts[part] and (path := getattr(self.config, part)) is not None:
+                raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(list(facts["words"]), list(facts["tags"]))
@@ -89,6 +90,8 @@ class SemanticRoles(Task):
             raise DataError("input", None, f"words {words!r:.80}", "a list of words, at least one, none empty")
         if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < len(words):
             raise DataError("input", None, f"predicate {predicate!r}", f"a word's number, 0 to {len(words) - 1}")
+        if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
+            raise DataError("input", None, f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
         if tags is not None and len(tags) != len(words):
             raise DataError("input", None, f"{len(tags)} tags for {len(words)} words", "one tag a word")
         return self._example(self._entry(tuple(words)), predicate, None if tags is None else tuple(tags))
@@ -124,7 +127,7 @@ class SemanticRoles(Task):
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Arguments as `role`, `start`, `end` (the token after the last one) and `text`; V is left out."""
-        best = proposal.best()[:, 0].argmax(-1).cpu().numpy()
+        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
         return [self._prediction(example, row) for example, row in zip(examples, best, strict=True)]
 
     def protocol(self) -> dict[str, Any]:
@@ -148,7 +151,10 @@ class SemanticRoles(Task):
         if config.corpus == "sample":
             given = [part for part in PARTS if getattr(config, part) is not None]
             if given:
-                raise ConfigError(f"task.corpus is 'sample' and task.{given[0]} names a file; give one of the two")
+                names = " and ".join(f"task.{part}" for part in given)
+                verb = "names a file" if len(given) == 1 else "name files"
+                fix = "give one of the two (data=files leaves the corpus out)"
+                raise ConfigError(f"task.corpus is 'sample' and {names} {verb}; {fix}")
             from spen_plugins.samples.srl import sample_corpus
 
             return sample_corpus()
@@ -156,6 +162,8 @@ class SemanticRoles(Task):
             raise ConfigError(
                 "task: found neither corpus nor train; expected corpus: 'sample', or paths train, validation and test"
             )
+        if config.validation is None:
+            raise ConfigError("task.validation: found no file; expected one, as validation picks the best epoch")
         sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
         for part in PARTS:
             if (name := getattr(config, part)) is not None:
@@ -205,12 +213,3 @@ class SemanticRoles(Task):
 def order_tags(tags: Iterable[str]) -> list[str]:
     """O first, then B-X and I-X of each role in alphabetical order."""
     return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]
-
-
-def locate(path: str) -> Path:
-    """A file on this machine: `data:` paths are looked up, others stay."""
-    if not path.startswith("data:"):
-        return Path(path)
-    from spen_plugins.datasets import locate as find
-
-    return Path(find(path))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
 from spen_plugins.task import Indexer, Metric
 
@@ -78,8 +79,10 @@ class SrlMetric(Metric):
         self._sums: Counter[str] = Counter()
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        assert batch.x.mask is not None and batch.gold is not None
         rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
+        if batch.gold is None or not len(rows):
+            return
+        assert batch.x.mask is not None
         best = proposal.best()[:, 0].argmax(-1).cpu().numpy()[rows]
         likely = proposal.y[:, 0].argmax(-1).cpu().numpy()[rows]
         gold = batch.gold[:, 0].argmax(-1).cpu().numpy()[rows]
@@ -89,7 +92,7 @@ class SrlMetric(Metric):
         if isinstance(batch, SrlBatch) and batch.examples:
             examples = [batch.examples[i] for i in rows]
             answers = [example.arguments for example in examples]
-            gold[inside] = np.concatenate([example.tags for example in examples]) if examples else gold[inside]
+            gold[inside] = np.concatenate([example.tags for example in examples])
         for predicted, answer in zip(self._table.arguments(best, lengths), answers, strict=True):
             self._spans.add(predicted, answer)
         counts = {
@@ -103,7 +106,9 @@ class SrlMetric(Metric):
         self._sums.update(counts)
 
     def compute(self) -> dict[str, Any]:
-        n, tokens = max(self._sums["predicates"], 1), max(self._sums["tokens"], 1)
+        if not self._sums["predicates"]:
+            raise DataError("scores", None, "no predicate with gold tags", "at least one to score")
+        n, tokens = self._sums["predicates"], self._sums["tokens"]
         scores = self._spans.scores()
         roles = scores.pop("roles")
         return {
