@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 
@@ -141,6 +142,11 @@ def test_parse(mixed):
         ({"vector": ["x"] * 6}, "not a number"),
         ({"vector": [0] * 6, "labels": ["c"]}, "label 'c'"),
         ({"text": "hello"}, "keys 'text'"),
+        ({"vector": [0] * 6, "labels": "ab"}, "labels 'ab'; expected a list of label names"),
+        ({"vector": [0] * 6, "labels": {"a": 1}}, "expected a list of label names"),
+        ({"vector": [0] * 6, "labels": 1}, "labels 1; expected a list of label names"),
+        ({"vector": [0] * 6, "labels": [["a"]]}, r"label \['a'\]"),
+        ({"features": [["age"]]}, r"feature \['age'\]"),
         ([1, 2], "list"),
     ],
 )
@@ -172,7 +178,18 @@ def test_labels_beside_the_file(tmp_path, mixed):
     ("fields", "message"),
     [
         ({}, "found no data; expected one of corpus='sample'"),
-        ({"corpus": "sample", "file": "x"}, "corpus and file"),
+        ({"corpus": "sample", "file": "x"}, r"task\.corpus, task\.file; expected one of"),
+        ({"corpus": "sample", "split": "x"}, r"task\.corpus, task\.split;"),
+        ({"corpus": "sample", "labels": "x"}, r"task\.corpus, task\.labels;"),
+        ({"corpus": "sample", "label_count": 2}, r"task\.corpus, task\.label_count;"),
+        ({"corpus": "sample", "drop": ["a"]}, r"task\.corpus, task\.drop;"),
+        ({"corpus": "sample", "test": "x"}, r"task\.corpus, task\.test;"),
+        ({"corpus": "sample", "train": "x", "validation": "y", "test": "z"}, "data=files"),
+        ({"file": "x", "split": "y", "test": "z"}, r"task\.file, task\.split, task\.test;"),
+        ({"file": "x", "validation": "z"}, r"task\.file, task\.validation;"),
+        ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, r"task\.labels, task\.label_count;.* not both"),
+        ({"train": "x", "validation": "y", "split": "z"}, r"task\.split, task\.train, task\.validation;"),
+        ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
         ({"file": "x.arff"}, "spen data split x.arff"),
         ({"train": "x.arff"}, "validation="),
         ({"corpus": "sample", "threshold": 2.0}, "threshold"),
@@ -190,6 +207,7 @@ def test_configs_that_describe_no_data(fields, message):
         ({"drop": []}, DataError, "attribute 'id' of type text"),
         ({"label_count": 9}, ConfigError, "label_count"),
         ({"label_count": None}, ConfigError, "which attributes are labels"),
+        ({"drop": ["id", "a"]}, ConfigError, "'a' of .* is a label"),
     ],
 )
 def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
@@ -206,7 +224,14 @@ def test_configs_that_do_not_fit_the_data(mixed, change, error, message):
         ('{"train": [0, 5], "valid": [1]}', "row 5 in train; expected numbers from 0 to 4"),
         ('{"train": [0, -1], "valid": [1]}', "row -1"),
         ('{"train": [0, 1], "valid": [1]}', "row 1 in train and in validation"),
-        ('{"train": [0, 1], "valid": []}', "no labelled example in the validation part"),
+        ('{"train": [0, 1], "valid": []}', r"no labelled example in the validation part \(task\.split\)"),
+        ('{"train": 5, "valid": [1]}', "5 as the rows of train; expected a list"),
+        ('{"train": "01", "valid": [1]}', "'01' as the rows of train; expected a list"),
+        ('{"train": [0], "valid": {"1": 1}}', "as the rows of validation; expected a list"),
+        ('{"train": [[0]], "valid": [1]}', r"row \[0\] in train"),
+        ('{"train": [true], "valid": [1]}', "row True in train"),
+        ('{"train": [0], "valid": [1], "validation": [2]}', "both 'valid' and 'validation'"),
+        ("{}", "no parts"),
     ],
 )
 def test_bad_splits(tmp_path, mixed, split, message):
@@ -282,6 +307,18 @@ def test_metric_adds_batches_up_and_leaves_rows_without_gold_out():
     assert metric.compute() == pytest.approx(scores(p[labelled] > 0.4, gold[labelled]))
 
 
+def test_a_metric_takes_batches_without_gold():
+    p, gold = drawn()
+    metric, none = LabelMetric(), torch.zeros(len(p), dtype=torch.bool)
+    made, batch = proposal(p, gold, none)
+    metric.update(made, dataclasses.replace(batch, gold=None))
+    metric.update(made, batch)
+    with pytest.raises(DataError, match="no example with gold"):
+        metric.compute()
+    metric.update(*proposal(p, gold))
+    assert metric.compute() == scores(p > 0.5, gold)
+
+
 def test_the_threshold_is_the_best_of_the_grid():
     p, gold = drawn()
     it = task(corpus="sample", threshold="validation")
@@ -310,6 +347,32 @@ def test_predictions():
     assert first["probabilities"][names[7]] == pytest.approx(0.9, abs=1e-5)
     assert sorted(second["labels"]) == sorted(names[:12]) and len(second["probabilities"]) == 12
     json.dumps([first, second])
+
+
+def test_what_is_decided_is_what_is_predicted():
+    it = task(corpus="sample", threshold=0.7)
+    p = torch.full((2, 40), 0.01)
+    p[0, 7], p[0, 3], p[1, 5] = 0.9, 0.6, 0.7 - 1e-4
+    examples = it.part("test")[:2]
+    made = Proposal(it.space, torch.logit(p).unsqueeze(1))
+    decided = it.decide(made)
+    assert decided.shape == (2, 1, 40) and decided.nonzero().tolist() == [[0, 0, 7]]
+    labels = [answer["labels"] for answer in it.predictions(made, it.collate(examples), examples)]
+    assert labels == [[it.space.labels[7]], []]
+    assert made.best().sum() == 3  # the base's decision, at 0.5
+
+
+def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
+    text = "@relation r\n@attribute a numeric\n@attribute c hierarchical 1,1/2\n@data\n1,1\n2,1/2\n"
+    (tmp_path / "x.arff").write_text(text)
+    (tmp_path / "s.json").write_text('{"train": [0], "validation": [1]}')
+    given = {"file": str(tmp_path / "x.arff"), "split": str(tmp_path / "s.json")}
+    assert task(**given).space.labels == ["1", "1/2"]
+    for unused in ({"labels": "x.xml"}, {"label_count": 1}):
+        with pytest.raises(ConfigError, match=f"task.{next(iter(unused))}.*hierarchical"):
+            task(**given, **unused)
+    with pytest.raises(ConfigError, match=r"'c' of .* is a label"):
+        task(**given, drop=["c"])
 
 
 def test_the_sample_corpus_is_deterministic_and_structured():

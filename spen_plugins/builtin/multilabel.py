@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal, X
 from spen_plugins.datasets import locate
@@ -17,13 +17,22 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.arff import Arff, read_arff
 from spen_plugins.readers.items import parse_item
 from spen_plugins.readers.scaling import Scaling
+from spen_plugins.readers.split import read_split
 from spen_plugins.readers.table import Columns, read_label_names
-from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID, LabelMetric
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import PARTS, Metric, Task, VectorInputs
 
+_COLUMNS = {"labels", "label_count", "drop"}
+FORMS = (
+    ({"corpus"}, set()),
+    ({"file", "split"}, _COLUMNS),
+    ({"train", "validation"}, {"test", *_COLUMNS}),
+)
+"""How a config may name its data: the settings a form needs, and those that go with it."""
+DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
 SHOWN = 10  # labels with their probabilities in a prediction, at least
 
 
@@ -75,31 +84,40 @@ class MultiLabel(Task):
         self._split = ""
 
     def load(self) -> None:
-        c = self.config
-        given = [n for n in ("corpus", "file", "train") if getattr(c, n) is not None]
-        if len(given) != 1:
-            raise ConfigError(
-                f"task: found {' and '.join(given) or 'no data'}; expected one of corpus='sample', "
-                "file=ARFF with split=JSON, or train= and validation= (and test=) ARFF files"
-            )
-        if c.corpus:
+        self._check_settings()
+        if self.config.corpus:
             self._load_sample()
         else:
             self._load_files()
             self._check_parts()
 
+    def _check_settings(self) -> None:
+        """Refuse settings that name no data, or some of which would go unused."""
+        c = self.config
+        given = {name for name in DATA_KEYS if getattr(c, name) not in (None, [])}
+        if "file" in given and not given & {"split", "corpus", "train", "validation", "test"}:
+            raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
+        for needed, allowed in FORMS:
+            if needed <= given <= needed | allowed and not {"labels", "label_count"} <= given:
+                return
+        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
+        hint = " To put files in the place of a config's own data set, say data=files." if c.corpus and c.train else ""
+        raise ConfigError(
+            f"task: found {found}; expected one of corpus='sample' alone, file=ARFF with split=JSON, or train= and "
+            "validation= (and test=) ARFF files; files perhaps with drop=, and with labels=XML or label_count=n, not "
+            f"both.{hint}"
+        )
+
     def _load_files(self) -> None:
         c = self.config
-        if c.file and not c.split:
-            raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
-        if c.train and (c.split or not c.validation):
-            raise ConfigError("task: train= goes with validation= (and test=), not with split=")
         files = [c.file] if c.file else [p for p in (c.train, c.validation, c.test) if p]
         tables = [self._read(path) for path in files]
         self._set_columns(Columns.of(tables[0], self._label_names(files[0], tables[0]), c.drop))
         encoded = [self.columns.encode(table) for table in tables]
         if c.file:
-            rows = self._read_split(c.split, len(tables[0]))
+            where = locate(c.split)
+            rows = read_split(where, len(tables[0]))
+            self._files[c.split] = sha256(where)
             self._split = f"rows of {c.split}"
             parts = {name: (*encoded[0], rows[name]) for name in PARTS}
         else:
@@ -118,7 +136,8 @@ class MultiLabel(Task):
             where = self.config.split or getattr(self.config, name)
             labelled = sum(example.gold is not None for example in examples)
             if name != "test" and not labelled:
-                raise DataError(where, None, f"no labelled example in the {name} part", "at least one")
+                source = "task.split" if self.config.split else f"task.{name}"
+                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
             if name != "train" and labelled < len(examples):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
@@ -144,6 +163,11 @@ class MultiLabel(Task):
         return table
 
     def _label_names(self, path: str, table: Arff) -> list[str] | int | None:
+        if any(a.kind == "hierarchical" for a in table.attributes):
+            if self.config.labels or self.config.label_count is not None:
+                key = "labels" if self.config.labels else "label_count"
+                raise ConfigError(f"task.{key}: labels of {path} are its hierarchical attribute's paths; leave it out")
+            return None
         beside = locate(path).with_suffix(".xml")
         if self.config.labels:
             where = locate(self.config.labels)
@@ -153,30 +177,6 @@ class MultiLabel(Task):
             where = beside
         self._files[self.config.labels or str(Path(path).with_suffix(".xml"))] = sha256(where)
         return read_label_names(where, table)
-
-    def _read_split(self, path: str, total: int) -> dict[str, list[int]]:
-        where = locate(path)
-        text = "\n".join(read_lines(where))
-        try:
-            split = json.loads(text)
-        except ValueError as error:
-            wanted = '{"train": rows, "validation": rows, "test": rows}'
-            raise DataError(where, None, f"not JSON ({error})", wanted) from None
-        self._files[path] = sha256(where)
-        if isinstance(split, dict) and "valid" in split:
-            split["validation"] = split.pop("valid")
-        if not isinstance(split, dict) or not {"train", "validation"} <= set(split) <= set(PARTS):
-            found = ", ".join(split) if isinstance(split, dict) else type(split).__name__
-            raise DataError(where, None, found, "the parts train, validation (or valid) and test")
-        seen: dict[int, str] = {}
-        for name, rows in split.items():
-            for row in rows:
-                if type(row) is not int or not 0 <= row < total:
-                    raise DataError(where, None, f"row {row!r} in {name}", f"numbers from 0 to {total - 1}")
-                if row in seen:
-                    raise DataError(where, None, f"row {row} in {seen[row]} and in {name}", "each row once")
-                seen[row] = name
-        return {name: split.get(name, []) for name in PARTS}
 
     def part(self, name: str) -> Sequence[Example]:
         return self._parts.get(name, [])
@@ -207,10 +207,14 @@ class MultiLabel(Task):
         if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
             self.threshold = metric.fit_threshold()
 
+    def decide(self, proposal: Proposal) -> Tensor:
+        """The labels whose probability is above the threshold."""
+        return (proposal.y.detach().float() > self.threshold).float()
+
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
         """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
         p = proposal.y[:, 0].detach().float().cpu()
-        decided = (p > self.threshold).sum(1)
+        decided = self.decide(proposal)[:, 0].sum(1).long().cpu()
         count = min(max(SHOWN, int(decided.max())), p.shape[1])
         value, label = p.topk(count, dim=1)
         names = self.space.labels

@@ -53,7 +53,7 @@ def _by_name(columns: Columns, features: Any) -> np.ndarray:
     vector = np.where(columns.real, np.nan, 0).astype(np.float32)
     places = columns.places
     for name, value in features.items() if isinstance(features, Mapping) else ((name, 1) for name in features):
-        if name not in places:
+        if not isinstance(name, str) or name not in places:
             near = did_you_mean(str(name), places)
             raise _bad(f"feature {name!r}", f"one of the {len(places)} known.{near}")
         at, values = places[name], columns.features[name]
@@ -74,9 +74,11 @@ def _by_name(columns: Columns, features: Any) -> np.ndarray:
 
 
 def _label_numbers(columns: Columns, names: Any) -> np.ndarray:
+    if not isinstance(names, (list, tuple)):
+        raise _bad(f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
     place = {name: i for i, name in enumerate(columns.labels)}
     for name in names:
-        if name not in place:
+        if not isinstance(name, str) or name not in place:
             raise _bad(f"label {name!r}", f"a known label.{did_you_mean(str(name), place)}")
     if columns.classes is not None:
         names = {a for name in names for a in ancestry(name)}

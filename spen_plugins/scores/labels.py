@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.errors import DataError
 from spen_plugins.task import Metric
 
 DEFINITIONS = {
@@ -62,7 +63,8 @@ class LabelMetric(Metric):
         self._gold: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        assert batch.gold is not None
+        if batch.gold is None:
+            return
         p, gold = proposal.y[:, 0].detach().float(), batch.gold[:, 0] > 0.5
         if not bool(batch.labelled.all()):
             p, gold = p[batch.labelled], gold[batch.labelled]
@@ -70,7 +72,13 @@ class LabelMetric(Metric):
         self._gold.append(gold.cpu())
 
     def collected(self) -> tuple[Tensor, Tensor]:
-        """Probabilities and gold so far, `(example, label)` float and boolean."""
+        """Probabilities and gold so far, `(example, label)` float and boolean.
+
+        Raises:
+            DataError: there was no example with gold.
+        """
+        if not any(map(len, self._gold)):
+            raise DataError("scores", None, "no example with gold labels", "at least one to score")
         return torch.cat(self._probabilities), torch.cat(self._gold)
 
     def compute(self) -> dict[str, Any]:
