@@ -14,6 +14,9 @@ from spen_plugins.errors import ConfigError, did_you_mean
 TABLES = ("seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision")
 """The keys of an experiment, which an override may name even where the config leaves them out."""
 
+FILES = ("task.train", "task.file")
+"""Overrides that name the data a task learns from."""
+
 SUFFIXES = (".jsonnet", ".json", ".yaml", ".yml")
 
 
@@ -39,6 +42,9 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
     dotted below the top (`trainer.epochs`), which the value replaces or adds. A value that is JSON is taken as such,
     any other as a string.
 
+    A config that takes `data` and would use an embedded corpus is evaluated with `data=files` where an override names
+    files to train on instead: its other defaults are those for a user's files then, too.
+
     Args:
         path: a `.jsonnet`, `.json` or `.yaml` file.
         arguments: values by name.
@@ -54,6 +60,8 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
         known = _signature(path)
         passed = {name: arguments.pop(name) for name in list(arguments) if known is None or name in known}
         config = _evaluate_jsonnet(path, passed)
+        if "data" in (known or []) and "data" not in passed and _has_corpus(config) and _names_files(arguments):
+            config = _evaluate_jsonnet(path, {**passed, "data": "files"})
     else:
         config = _read_json(path) if path.suffix == ".json" else _read_yaml(path)
     if not isinstance(config, dict):
@@ -243,6 +251,15 @@ def _find(path: Path) -> None:
 
 
 # Overrides
+
+
+def _has_corpus(config: Any) -> bool:
+    task = config.get("task") if isinstance(config, dict) else None
+    return isinstance(task, dict) and task.get("corpus") is not None
+
+
+def _names_files(arguments: Mapping[str, str]) -> bool:
+    return any(parse_value(arguments[name]) is not None for name in FILES if name in arguments)
 
 
 def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: list[str]) -> None:

@@ -96,6 +96,21 @@ def test_dotted_names_override_the_evaluated_config(function):
     assert config["trainer"]["list"] == [1, 9]
 
 
+def test_files_named_by_an_override_are_data_files_where_there_would_be_a_corpus(write, function):
+    assert evaluate(function, {"task.train": "a"})["task"] == {
+        "type": "multilabel",
+        "corpus": "files",  # what this config makes of data=files
+        "nested": {"deep": 1},
+        "train": "a",
+    }
+    for given in ({"data": "mine", "task.train": "a"}, {"data": "mine", "task.file": "a"}):
+        assert evaluate(function, given)["task"]["corpus"] == "mine"
+    for given in ({"task.train": "null"}, {"task.test": "a"}):
+        assert evaluate(function, given)["task"]["corpus"] == "sample"
+    path = write("own.jsonnet", "function(data='x') { task: { train: data, labels: data } }")
+    assert evaluate(path, {"task.train": "a"})["task"] == {"train": "a", "labels": "x"}
+
+
 def test_overrides_make_what_a_config_leaves_to_defaults(function):
     config = evaluate(function, {"trainer.optimizer.lr": "0.1", "init.energy": "runs/a", "precision": "bf16"})
     assert config["trainer"]["optimizer"] == {"lr": 0.1}
