@@ -3,6 +3,7 @@
 //     spen-run configs/mlc_seal.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
 //     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.json
+//     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
 //
 // An argument left at null keeps what lib/multilabel_table.libsonnet says for this data set and method.
 local choose = import 'lib/choose.libsonnet';
@@ -16,12 +17,15 @@ function(
   method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   samples=null,  // K of nce, ranking and regression_s
+  redraw=null,  // nce, ranking: new samples at each "step" of the energy, or once a "round"
   std=null,  // deviation of regression_s's noise
   energy_weight=null,  // λ1; 0 is the control without energy
   cross_entropy_weight=null,  // λ2
   energy_steps=null,  // updates of each player in a row, and how often they take turns on one batch
   net_steps=null,
   rounds=null,
+  sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
+  energy_dropout=null,  // whether the energy drops out while it teaches the net
   hidden=null,  // layers of the feature network, [400, 400]
   dropout=null,  // after each layer but the last
   global_hidden=null,  // width of the energy's global part
@@ -31,17 +35,21 @@ function(
   batch_size=null,
   epochs=null,
   patience=null,
+  precision='no',  // no, bf16 or fp16
   seed=0
 )
   local task = multilabel.task(data, split, threshold);
-  local h = multilabel.defaults(data, method, schedule) + choose.given({
+  local arguments = {
     samples: samples,
+    redraw: redraw,
     std: std,
     energy_weight: energy_weight,
     cross_entropy_weight: cross_entropy_weight,
     energy_steps: energy_steps,
     net_steps: net_steps,
     rounds: rounds,
+    sampling_dropout: sampling_dropout,
+    energy_dropout: energy_dropout,
     hidden: hidden,
     dropout: dropout,
     global_hidden: global_hidden,
@@ -51,11 +59,13 @@ function(
     batch_size: batch_size,
     epochs: epochs,
     patience: patience,
-  });
+  };
+  local h = multilabel.defaults(data, method, schedule) + choose.given(arguments);
 
   {
     seed: seed,
+    precision: precision,
     task: task,
     features: { type: 'mlp', hidden: h.hidden, dropout: h.dropout },
     inference_net: { type: 'independent' },
-  } + methods.method(method, h { energy: { type: 'seal.labels', hidden: h.global_hidden } }, without=['crf'])
+  } + methods.method(method, h { energy: { type: 'seal.labels', hidden: h.global_hidden } }, arguments, without=['crf'])

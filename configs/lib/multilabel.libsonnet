@@ -35,12 +35,12 @@ local with_split(name) = {
   // The task of a data set's name, or of a file of the user's own.
   task(data, split, threshold)::
     { type: 'multilabel', threshold: threshold }
-    + (if choose.is_path(data) then { file: data } else choose.from($.data, data, 'data'))
+    + (if choose.is_path(data) then { file: data } else choose.data($.data, data))
     + choose.given({ split: split }),
 
   // Hyper-parameters of a data set and method under a schedule.
   defaults(data, method, schedule)::
-    local rows = choose.from(table, if choose.is_path(data) then 'files' else data, 'data');
+    local rows = choose.data(table, if choose.is_path(data) then 'files' else data);
     local row = choose.from(rows, method, 'method');
     {
       optimizer: 'adamw',
