@@ -145,3 +145,16 @@ def test_the_energy_learns_to_prefer_gold_to_the_nets_samples():
     samples = proposal.sample(200)
     wrong = (samples != batch.gold).any(-1)
     assert (bound(batch.gold) < bound(samples))[wrong].double().mean() > 0.95
+
+
+def test_in_the_warm_up_the_net_hears_cross_entropy_alone():
+    task, batch = toy("labels")
+    model = model_for(task, CompoundMargin)
+    warmup, seal = Dynamic(Dynamic.Config(warmup_epochs=2, epochs=5, energy_weight=0.5)).stages(model, task)
+    assert (warmup.name, warmup.epochs, warmup.patience) == ("warmup", 2, None)
+    assert (seal.name, seal.epochs, seal.patience) == ("seal", 5, 20)
+    heard = [set(stage.phases[1].loss(Here(model, batch))) for stage in (warmup, seal)]
+    assert heard == [{"cross_entropy"}, {"energy", "cross_entropy"}]
+    assert warmup.frozen == ("energy_loss",) and seal.frozen == ()
+    with pytest.raises(ValidationError, match="warmup_epochs needs"):
+        Dynamic.Config(warmup_epochs=1, cross_entropy_weight=0)

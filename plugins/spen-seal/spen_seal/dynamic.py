@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -35,6 +36,9 @@ class Dynamic(sp.Trainer):
         """Updates of the energy in a row."""
         net_steps: int = Field(1, ge=1)
         """Updates of the net in a row."""
+        warmup_epochs: int = Field(0, ge=0)
+        """Epochs before the others in which the net learns from cross entropy alone, and the energy from the net: an
+        energy that knows nothing yet leads a net that starts from nothing astray."""
         rounds: int = Field(1, ge=1)
         """How often both take turns on one batch."""
         first: Literal["energy", "net"] = "energy"
@@ -65,8 +69,15 @@ class Dynamic(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config = self.config
+        seal = self._stage("seal", model, config.epochs, config.energy_weight, config.patience)
+        if not config.warmup_epochs:
+            return [seal]
+        return [self._stage("warmup", model, config.warmup_epochs, 0.0, None), seal]
+
+    def _stage(self, name: str, model: sp.Model, epochs: int, energy_weight: float, patience: int | None) -> sp.Stage:
+        config = self.config
         loss_learns = any(True for _ in model.energy_loss.parameters())
-        loss_used = config.energy_weight > 0
+        loss_used = energy_weight > 0
         energy = sp.Phase(
             name="energy",
             trains=("energy",),
@@ -79,35 +90,33 @@ class Dynamic(sp.Trainer):
         net = sp.Phase(
             name="inference_net",
             trains=("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",),
-            loss=self._net_loss,
+            loss=partial(self._net_loss, energy_weight=energy_weight),
             optimizer=config.net_optimizer,
             steps=config.net_steps,
             clip=config.net_clip,
             plateau=config.net_plateau,
             frozen_dropout=config.energy_dropout,
         )
-        return [
-            sp.Stage(
-                "seal",
-                (energy, net) if config.first == "energy" else (net, energy),
-                config.epochs,
-                config.rounds,
-                frozen=("energy_loss",) if loss_learns and not loss_used else (),
-                patience=config.patience,
-            )
-        ]
+        return sp.Stage(
+            name,
+            (energy, net) if config.first == "energy" else (net, energy),
+            epochs,
+            config.rounds,
+            frozen=("energy_loss",) if loss_learns and not loss_used else (),
+            patience=patience,
+        )
 
     @staticmethod
     def _energy_loss(context: Context) -> Terms:
         """Eq. 4."""
         return {"energy_loss": context.model.energy_loss(context.energy, context.batch, context.proposal)}
 
-    def _net_loss(self, context: Context) -> Terms:
+    def _net_loss(self, context: Context, energy_weight: float) -> Terms:
         """Eq. 5; a term without weight isn't computed."""
         config, terms = self.config, {}
-        if config.energy_weight > 0:
+        if energy_weight > 0:
             asked = context.model.energy_loss.net_term(context.energy, context.batch, context.proposal)
-            terms["energy"] = config.energy_weight * asked
+            terms["energy"] = energy_weight * asked
         if config.cross_entropy_weight > 0:
             terms["cross_entropy"] = config.cross_entropy_weight * cross_entropy(context, config.per_variable)
         return terms
