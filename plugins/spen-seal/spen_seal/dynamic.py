@@ -63,6 +63,8 @@ class Dynamic(sp.Trainer):
         def _something_to_learn(self) -> Dynamic.Config:
             if self.energy_weight == 0 and self.cross_entropy_weight == 0:
                 raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
+            if self.warmup_epochs and self.cross_entropy_weight == 0:
+                raise ValueError("warmup_epochs needs a cross_entropy_weight above 0: the warm-up has no other loss")
             return self
 
     config: Config
