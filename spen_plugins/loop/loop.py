@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast
-from torch import Tensor, nn
+from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
+from spen_plugins.loop import ledger
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.loop.order import epoch_batches
@@ -56,8 +57,7 @@ class Position:
     best: float = -math.inf
     best_epoch: int = -1
     history_lines: int = 0
-    sums: dict[str, list[float]] = field(default_factory=dict)
-    """Per phase and term: sum over examples, number of examples, in this epoch."""
+    sums: ledger.Sums = field(default_factory=dict)
 
 
 class Loop:
@@ -171,7 +171,7 @@ class Loop:
         for number in range(at.batch, len(order)):
             self._run_batch(stage, order[number])
             at.batch = number + 1
-            self.reporter.batch(at.batch, self._means)
+            self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
             if self._asked_to_stop():
                 self._save()
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
@@ -191,9 +191,9 @@ class Loop:
             "epoch": at.epoch,
             "updates": {player.phase.name: player.updates for player in self.active},
             "learning_rate": {player.phase.name: player.learning_rate for player in self.active},
-            "losses": self._means("loss"),
-            "gradient_norms": self._means("gradient_norm"),
-            "gradient_share": self._means("gradient_share"),
+            "losses": ledger.means(at.sums),
+            "gradient_norms": ledger.means(at.sums, "gradient_norm"),
+            "gradient_share": ledger.means(at.sums, "gradient_share"),
             "validation": scores,
             "score": score,
             "best": better,
@@ -249,36 +249,32 @@ class Loop:
         ]
 
     def _update(self, stage: Stage, player: Player, contexts: Sequence[LiveContext], examples: int) -> None:
-        measure = self.config.gradient_norms_every
-        measure_now = bool(measure) and player.updates % measure == 0
-        norms: dict[str, Tensor] = {}
+        every, sums = self.config.gradient_norms_every, self.position.sums
+        measure = bool(every) and player.updates % every == 0
         owned = {other.phase.name: other.parameters for other in self.active}
+        go_back = self.accelerator.backward
         for context in contexts:
             with self.accelerator.autocast():
                 terms = dict(player.phase.loss(context))
                 loss = sum(term.sum() for term in terms.values()) / examples
-            self._log_terms(stage, player, terms, len(context.batch))
-            if measure_now and len(terms) > 1:
-                _add_gradient_norms(norms, terms, player.parameters, examples)
+            self._note_losses(stage, player, terms, len(context.batch))
+            if measure and len(terms) > 1:
+                ledger.add_norms(sums, player.phase.name, ledger.gradient_norms(terms, player.parameters, examples))
             player.phase.gradient(
-                Update(
-                    context, stage, player.phase, loss, player.parameters, owned, examples, self.accelerator.backward
-                )
+                Update(context, stage, player.phase, loss, player.parameters, owned, examples, go_back)
             )
-        if norms:
-            self._log_norms(player, {name: value.item() for name, value in norms.items()})
         norm = player.step(self.accelerator)
         if not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips such a step by itself
             raise self._not_finite(stage, player, "gradient norm", norm)
         for name in player.touches:
             self.players.moves[name] += 1
 
-    def _log_terms(self, stage: Stage, player: Player, terms: dict[str, Tensor], examples: int) -> None:
-        sums = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
-        for name, value in zip(terms, sums, strict=True):
+    def _note_losses(self, stage: Stage, player: Player, terms: dict[str, Tensor], examples: int) -> None:
+        values = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
+        for name, value in zip(terms, values, strict=True):
             if not math.isfinite(value):
                 raise self._not_finite(stage, player, f"loss {name!r}", value)
-            self._add("loss", f"{player.phase.name}.{name}", value, examples)
+            ledger.add(self.position.sums, "loss", f"{player.phase.name}.{name}", value, examples)
 
     def _not_finite(self, stage: Stage, player: Player, what: str, value: float) -> NonFiniteLoss:
         at, checkpoint = self.position, self.folder.checkpoint
@@ -292,23 +288,6 @@ class Loop:
             f"batch {at.batch}, update {player.updates}. {kept}; "
             f"a lower learning rate (now {player.learning_rate:g}), clipping or a smaller weight may help."
         )
-
-    def _log_norms(self, player: Player, norms: dict[str, float]) -> None:
-        total = sum(norms.values())
-        for name, value in norms.items():
-            self._add("gradient_norm", f"{player.phase.name}.{name}", value, 1)
-            self._add("gradient_share", f"{player.phase.name}.{name}", value / total if total else 0.0, 1)
-
-    def _add(self, what: str, name: str, value: float, count: int) -> None:
-        entry = self.position.sums.setdefault(f"{what}:{name}", [0.0, 0])
-        entry[0] += value
-        entry[1] += count
-
-    def _means(self, what: str = "loss") -> dict[str, float]:
-        """This epoch's means by `phase.term`."""
-        prefix = what + ":"
-        sums = self.position.sums.items()
-        return {key[len(prefix) :]: total / count for key, (total, count) in sums if key.startswith(prefix)}
 
     def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
         metric = evaluate(self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device)
@@ -342,14 +321,3 @@ class Loop:
                 }
             )
         self._saved_at = time.monotonic()
-
-
-def _add_gradient_norms(
-    norms: dict[str, Tensor], terms: dict[str, Tensor], parameters: Sequence[nn.Parameter], examples: int
-) -> None:
-    """Add each term's own gradient norm on this micro-batch to `norms`."""
-    for name, term in terms.items():
-        if term.requires_grad:
-            found = torch.autograd.grad(term.sum() / examples, parameters, retain_graph=True, allow_unused=True)
-            norm = torch.nn.utils.get_total_norm([gradient for gradient in found if gradient is not None])
-            norms[name] = norms.get(name, 0) + norm.detach()
