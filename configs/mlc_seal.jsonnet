@@ -25,6 +25,7 @@ function(
   net_steps=null,
   rounds=null,
   sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
+  warmup_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
   energy_dropout=null,  // whether the energy drops out while it teaches the net
   hidden=null,  // layers of the feature network, [400, 400]
   dropout=null,  // after each layer but the last
@@ -50,6 +51,7 @@ function(
     rounds: rounds,
     sampling_dropout: sampling_dropout,
     energy_dropout: energy_dropout,
+    warmup_epochs: warmup_epochs,
     hidden: hidden,
     dropout: dropout,
     global_hidden: global_hidden,

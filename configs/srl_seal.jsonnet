@@ -27,6 +27,7 @@ function(
   net_steps=null,
   rounds=null,
   sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
+  warmup_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
   energy_dropout=null,  // whether the energy drops out while it teaches the net
   hidden=null,  // width of the BiLSTM, in each direction
   dropout=null,  // of the encoder
@@ -52,6 +53,7 @@ function(
     rounds: rounds,
     sampling_dropout: sampling_dropout,
     energy_dropout: energy_dropout,
+    warmup_epochs: warmup_epochs,
     hidden: hidden,
     dropout: dropout,
     net_lr: net_lr,

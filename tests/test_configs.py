@@ -145,10 +145,12 @@ def test_arguments_reach_their_keys() -> None:
 
 def test_arguments_of_some_losses_and_of_the_run_reach_their_keys() -> None:
     given = {"redraw": "round", "sampling_dropout": "false", "energy_dropout": "true", "precision": "bf16"}
+    given["warmup_epochs"] = "2"
     for path in (MLC, SRL):
         config = experiment(path, method="nce", **given)
         assert (config["energy_loss"]["redraw"], config["precision"]) == ("round", "bf16")
         assert (config["trainer"]["sampling_dropout"], config["trainer"]["energy_dropout"]) == (False, True)
+        assert config["trainer"]["warmup_epochs"] == 2
         config = experiment(path)
         assert config["precision"] == "no" and "redraw" not in config["energy_loss"]
         assert not {"sampling_dropout", "energy_dropout"} & set(config["trainer"])

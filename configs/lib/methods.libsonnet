@@ -1,7 +1,7 @@
 // What a method is made of, whatever the task: the energy loss, the trainer, and the order in which players move.
 //
 // `h` holds the hyper-parameters: net_lr, energy_lr, weight_decay, energy_weight (λ1), cross_entropy_weight (λ2),
-// samples, redraw, std, perceptron_weight, energy_steps, net_steps, rounds, sampling_dropout, epochs, batch_size,
+// samples, redraw, std, perceptron_weight, energy_steps, net_steps, rounds, warmup_epochs, sampling_dropout, epochs, batch_size,
 // patience, net_clip, plateau.
 local choose = import 'choose.libsonnet';
 
@@ -37,11 +37,11 @@ local seal(energy_loss, first='energy') = function(h) {
     first: first,
     net_clip: h.net_clip,
     net_plateau: h.plateau,
-  } + choose.some(h, ['sampling_dropout', 'energy_dropout']) + shared(h),
+  } + choose.some(h, ['warmup_epochs', 'sampling_dropout', 'energy_dropout']) + shared(h),
 };
 
 // Arguments a config may have that not every method takes.
-local of_seal = ['energy', 'global_hidden', 'energy_weight', 'cross_entropy_weight', 'energy_lr', 'energy_steps', 'sampling_dropout', 'energy_dropout'];
+local of_seal = ['energy', 'global_hidden', 'energy_weight', 'cross_entropy_weight', 'energy_lr', 'energy_steps', 'warmup_epochs', 'sampling_dropout', 'energy_dropout'];
 local of_losses = {
   nce: ['samples', 'redraw'],
   ranking: ['samples', 'redraw'],

@@ -22,9 +22,11 @@ class ExactMatch(Metric):
         self.right, self.seen = 0, 0
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
+        if batch.gold is None:
+            return
         wrong = (proposal.best() - batch.gold).abs().flatten(1).sum(-1)
-        self.right += int((wrong == 0).sum())
-        self.seen += len(batch)
+        self.right += int(((wrong == 0) & batch.labelled).sum())
+        self.seen += int(batch.labelled.sum())
 
     def compute(self) -> dict[str, Any]:
         return {"exact_match": self.right / max(self.seen, 1)}
