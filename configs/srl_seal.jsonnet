@@ -14,7 +14,7 @@ function(
   data='sample',  // sample, ewt, files, or a training file of your own
   validation=null,  // the files that go with a training file
   test=null,
-  encoder='bilstm',  // bilstm, or the name or folder of a Hugging Face model
+  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
@@ -29,7 +29,7 @@ function(
   sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
   warmup_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
   energy_dropout=null,  // whether the energy drops out while it teaches the net
-  hidden=null,  // width of the BiLSTM, in each direction
+  hidden=null,  // width of the encoder, in each direction
   dropout=null,  // of the encoder
   net_lr=null,
   energy_lr=null,

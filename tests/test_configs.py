@@ -259,6 +259,18 @@ def test_encoder_is_a_bilstm_or_the_name_or_folder_of_a_model() -> None:
         assert config["trainer"]["net_optimizer"]["lr"] < 1e-4
 
 
+def test_encoder_as_a_table() -> None:
+    config = experiment(SRL, encoder='{"type": "encoder", "encoder": "gru"}', hidden="16")
+    assert config["features"] == {"type": "encoder", "encoder": "gru", "hidden": 16}
+    small = experiment(SRL, hidden="16")  # it starts from nothing, as a BiLSTM does
+    assert {k: v for k, v in config.items() if k != "features"} == {k: v for k, v in small.items() if k != "features"}
+    assert experiment(SRL, encoder='{"type": "transformer", "model": "m"}') == experiment(SRL, encoder="m")
+    with pytest.raises(ConfigError, match="features"):
+        experiment(SRL, encoder='{"encoder": "gru"}')
+    with pytest.raises(ConfigError, match=r"features\.encoder.*gated-cnn-encoder"):
+        experiment(SRL, encoder='{"type": "encoder", "encoder": "grru"}')
+
+
 def test_energy_by_name_or_as_a_table() -> None:
     assert experiment(SRL, energy="linear_chain")["energy"]["type"] == "linear_chain"
     assert experiment(SRL, energy='{"type": "seal.self_attention"}')["energy"]["type"] == "seal.self_attention"

@@ -33,6 +33,7 @@ PLAIN = {name: TOYS[name] for name in ("labels", "tags")}
 SMALL = {
     "mlp": {"hidden": [3, 2]},
     "bilstm": {"word_dim": 3, "hidden": 2, "layers": 2},
+    "encoder": {"word_dim": 3, "mark_dim": 2, "char_dim": 2, "char_filters": 2, "hidden": 2},
     "seal.labels": {"hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
     "multilabel": {"corpus": "sample"},

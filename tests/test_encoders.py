@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 import torch
+from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 
+from spen_plugins.batch import X
 from spen_plugins.builtin.bilstm import AFFIX_BUCKETS, AffixIndexer, BiLstm
+from spen_plugins.builtin.encoder import CHARACTERS, LONGEST, CharacterIndexer, Encoder
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.builtin.transformer import Transformer
 from spen_plugins.errors import ConfigError
@@ -102,11 +109,136 @@ def test_affixes_tell_unknown_words_apart():
     assert indexer.collate([items[:1], items])["affixes"].shape == (2, 4, 4)
 
 
-@pytest.mark.parametrize("network", [BiLstm, Transformer])
+@pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
 def test_vectors_are_refused(network):
     config = network.Config(model="x") if network is Transformer else network.Config()
     with pytest.raises(ConfigError, match="takes sentences"):
         network(config, ToyLabels())
+
+
+ENCODERS = get_args(Encoder.Config.model_fields["encoder"].annotation)
+TINY = {"word_dim": 6, "mark_dim": 3, "char_dim": 4, "char_filters": 3, "char_widths": [2, 3], "hidden": 8}
+
+
+@pytest.fixture(params=ENCODERS)
+def encoder(request, task):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return ready(task, Encoder, encoder=request.param, **TINY).double()
+
+
+def test_encoders_do_not_see_padding(task, encoder):
+    x = task.collate(sorted(task.part("train")[:40], key=task.length)[::13]).x
+    together = encoder(x)
+    assert together.shape == (*x.mask.shape, encoder.output_dim)
+    assert together[~x.mask].abs().sum() == 0
+    for i, (row, mask) in enumerate(zip(together, x.mask, strict=True)):
+        length = int(mask.sum())
+        alone = encoder(X({n: v[i : i + 1, :length] for n, v in x.inputs.items()}, mask[None, :length], 1))[0]
+        assert torch.allclose(row[:length], alone, atol=1e-10)
+    other = {name: torch.where(x.mask.view(*x.mask.shape, *[1] * (v.dim() - 2)), v, 1) for name, v in x.inputs.items()}
+    assert torch.allclose(encoder(replace(x, inputs=other)), together, atol=1e-10)
+
+
+def test_encoders_take_rows_without_tokens(task, encoder):
+    x = task.collate(task.part("train")[:3]).x
+    full = encoder(x)
+    for empty in ([1], [0, 1, 2]):
+        mask = x.mask.clone()
+        mask[empty] = False
+        kept = [row for row in range(3) if row not in empty]
+        out = encoder(replace(x, mask=mask))
+        assert out[empty].abs().sum() == 0 and torch.allclose(out[kept], full[kept], atol=1e-10)
+
+
+def test_encoders_train_every_parameter(task, encoder):
+    x = task.collate(task.part("train")[:3]).x
+    encoder.train()(x).square().sum().backward()
+    assert [n for n, p in encoder.named_parameters() if p.grad is None or not p.grad.any()] == []
+    assert all(p.grad.isfinite().all() for p in encoder.parameters())
+
+
+def test_encoders_differentiate_twice(task, encoder):
+    x = task.collate(task.part("train")[:2]).x
+    weight = encoder.words.weight
+
+    def gradient():
+        # The fourth power: of a square of something linear, the second derivative says little.
+        return torch.autograd.grad(encoder(x).pow(4).sum(), weight, create_graph=True)[0]
+
+    first = gradient()
+    (second,) = torch.autograd.grad(first.square().sum(), weight)
+    step = 1e-6 * second / second.norm()
+    with torch.no_grad():
+        weight += step
+    slope = gradient().square().sum() - first.square().sum()
+    assert slope.item() == pytest.approx((second * step).sum().item(), rel=1e-3)
+
+
+def test_encoders_drop_only_in_training(task, encoder):
+    x = task.collate(task.part("train")[:3]).x
+    before = torch.get_rng_state()
+    assert torch.equal(encoder(x), encoder(x))
+    encoder.train()
+    with torch.no_grad():
+        assert not torch.equal(encoder(x), encoder(x))
+    encoder.eval()
+    torch.set_rng_state(before)
+    encoder(x)
+    assert torch.equal(torch.get_rng_state(), before)  # evaluating doesn't change what training draws
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODERS if name not in ("feedforward", "pass_through")])
+def test_encoders_see_the_sentence(task, name):
+    network = ready(task, Encoder, encoder=name, **TINY)
+    words = ["Anna", "saw", "Boris", "fall", "."]
+    left, right = network(task.collate([task.parse({"words": words, "predicate": i}) for i in (1, 3)]).x)
+    assert ((left - right).abs().amax(-1) > 1e-6).all()
+
+
+def test_characters_tell_unknown_words_apart(task):
+    sentences = [{"words": [word, "saw", "zqxv"], "predicate": 1} for word in ("vrumpled", "vrumpling")]
+    x = task.collate([task.parse(item) for item in sentences]).x
+    assert x.inputs["words"][0, 0] == x.inputs["words"][1, 0] == 1
+    plain = ready(task, Encoder, encoder="pass_through", **TINY | {"char_dim": 0})
+    assert plain.indexer() is None
+    assert torch.equal(*plain(x)[:, 0])
+    network = ready(task, Encoder, encoder="pass_through", **TINY)
+    x = task.collate([task.parse(item) for item in sentences]).x
+    left, right = network(x)
+    assert not torch.equal(left[0], right[0]) and torch.equal(left[1:], right[1:])
+
+
+def test_characters_equal_the_librarys_encoder(task):
+    """Which takes a mask: with all windows in it, its numbers are ours, in the precision in which it has any."""
+    cnn = ready(task, Encoder, **TINY).cnn._module
+    words = torch.randn(5, 12, 4)
+    assert torch.allclose(cnn(words), CnnEncoder.forward(cnn, words, None)) and cnn(words).shape == (5, 6)
+    words[:, 9:] = 0  # a filter's width of padding: more of it changes nothing
+    assert torch.equal(cnn(words), cnn(torch.cat([words, torch.zeros(5, 4, 4)], 1)))
+
+
+def test_characters_have_rows_below_the_tables_size():
+    indexer = CharacterIndexer()
+    items = indexer.index(["a", "Ab", "語" * 100, "\U0010ffff"])
+    assert [len(item) for item in items] == [3, 4, LONGEST + 2, 3]
+    assert all((item > 0).all() and (item < CHARACTERS).all() for item in items)
+    assert items[0].tolist() == [1, 3 + ord("a"), 2]
+    together = indexer.collate([items[:1], items[1:]])["characters"]
+    assert together.shape == (2, 3, LONGEST + 2)
+    assert together[0, 0, :4].tolist() == [1, 3 + ord("a"), 2, 0] and not together[0, 1:].any()
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"char_widths": [0, 3]}, r"features\.char_widths: found \[0, 3\]"),
+        ({"encoder": "pytorch_transformer", "hidden": 10}, r"features\.hidden: found 10 with 4 heads"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_config_errors(task, fields, says):
+    with pytest.raises(ConfigError, match=says):
+        Encoder(Encoder.Config(**fields), task)
 
 
 def save_model(folder, types: int = 2, positions: int = 40):

@@ -50,9 +50,10 @@ local energies = {
   // An energy's name, or a table {type: …} of any other.
   energy(name):: if std.isObject(name) then name else choose.from(energies, name, 'energy'),
 
-  // `bilstm`, or the name or folder of a Hugging Face model.
+  // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
   features(encoder, small)::
-    if encoder == 'bilstm' then
+    if std.isObject(encoder) then encoder
+    else if encoder == 'bilstm' then
       { type: 'bilstm' } + (if small then { word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 } else { word_dim: 100, hidden: 128, layers: 2, dropout: 0.4 })
     else { type: 'transformer', model: encoder },
 
@@ -84,11 +85,12 @@ local energies = {
 
   // Hyper-parameters of an encoder and a method under a schedule.
   defaults(data, encoder, method, schedule)::
-    local kind = if encoder != 'bilstm' then 'pretrained' else if data == 'sample' then 'small' else 'bilstm';
+    local pretrained = if std.isObject(encoder) then std.get(encoder, 'type') == 'transformer' else encoder != 'bilstm';
+    local kind = if pretrained then 'pretrained' else if data == 'sample' then 'small' else 'bilstm';
     local row = choose.from(rows(kind), method, 'method');
     local steps = methods.schedule(schedule, method, row.steps[0], row.steps[1]);
     if schedule == 'released' && kind != 'pretrained' then
-      error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; a BiLSTM has none"
+      error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
     else
       {
         optimizer: 'adamw',

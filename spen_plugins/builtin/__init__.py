@@ -19,6 +19,7 @@ def spen_feature_network() -> Table:
     return {
         "mlp": "spen_plugins.builtin.mlp:Mlp",
         "bilstm": "spen_plugins.builtin.bilstm:BiLstm",
+        "encoder": "spen_plugins.builtin.encoder:Encoder",
         "transformer": "spen_plugins.builtin.transformer:Transformer",
     }
 
