@@ -121,3 +121,42 @@ def test_what_stands_in_padding_is_not_seen():
     table = SpanTable(TAGS)
     assert table.arguments(tags, np.array([2, 3])) == [[Argument("A0", ((0, 0),))], []]
     assert not table.repeats_core(tags, np.array([2, 3])).any()
+
+
+def test_without_continuations_scores_are_those_of_seqeval():
+    """C-X and V are where CoNLL-2005 counts otherwise; invalid BIO is left out, as seqeval's strict scheme drops it."""
+    from seqeval.metrics import classification_report
+    from seqeval.scheme import IOB2
+
+    source = np.random.default_rng(0)
+    roles = ["A0", "A1", "R-A0", "AM-TMP"]
+
+    def sequence(tokens: int) -> list[str]:
+        tags = ["O"] * tokens
+        at = 0
+        while (at := at + source.integers(0, 3)) < tokens:
+            role, end = roles[source.integers(len(roles))], min(at + source.integers(1, 4), tokens)
+            tags[at:end] = [f"B-{role}", *[f"I-{role}"] * (end - at - 1)]
+            at = end
+        return tags
+
+    gold = [sequence(source.integers(1, 12)) for _ in range(200)]
+    # Half of what is predicted is right from some token on: shared suffixes begin at a span, so that BIO stays valid.
+    predicted = []
+    for tags in gold:
+        other = sequence(len(tags))
+        cuts = [i for i, tag in enumerate(tags) if tag[0] != "I"]
+        cut = cuts[source.integers(len(cuts))]
+        predicted.append(other[:cut] + tags[cut:])
+    ours = score(*((" ".join(p), " ".join(g)) for p, g in zip(predicted, gold, strict=True))).scores()
+    theirs = classification_report(gold, predicted, mode="strict", scheme=IOB2, output_dict=True, zero_division=0)
+    overall = {name: ours[f"span_{name}"] for name in ("precision", "recall", "f1")}
+    assert 0.2 < overall["f1"] < 0.9
+    for name, found in {"micro avg": overall, **ours["roles"]}.items():
+        wanted = theirs[name]
+        assert (found["precision"], found["recall"], found["f1"]) == pytest.approx(
+            (wanted["precision"], wanted["recall"], wanted["f1-score"])
+        )
+    assert {role: figures["gold"] for role, figures in ours["roles"].items()} == {
+        role: theirs[role]["support"] for role in roles
+    }
