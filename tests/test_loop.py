@@ -309,13 +309,29 @@ def test_a_gradient_that_is_not_finite_moves_nothing(model: sp.Model, task: ToyT
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
 
-    for clip in (None, 1.0):
-        stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM, clip=clip),), 1, frozen=("energy",))
-        before = {name: value.clone() for name, value in model.state_dict().items()}
-        loop = make_loop(model, task, [stage], tmp_path / str(clip))
-        with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
-            loop.run()
-        assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM, clip=1.0),), 1, frozen=("energy",))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    loop = make_loop(model, task, [stage], tmp_path / "clipped")
+    with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
+        loop.run()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+    """Without clipping no norm is looked at; the last batch's gradient is NaN and its loss is not."""
+    calls = []
+
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        calls.append(1)
+        root = (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()
+        return {"cross_entropy": cross_entropy(context) + (root if len(calls) == 8 else 0)}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 3, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run", checkpoint_seconds=0.0)
+    with pytest.raises(NonFiniteLoss, match=r"weights of phase 'net' is nan.*epoch 1.*last good checkpoint"):
+        loop.run()
+    for saved in (loop.folder.checkpoint.load()["model"], loop.folder.weights()):
+        assert all(torch.isfinite(value).all() for value in saved.values())
 
 
 def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:

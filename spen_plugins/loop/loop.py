@@ -180,6 +180,7 @@ class Loop:
         seconds = time.perf_counter() - started
         scores, score = self._validate(stage)
         better = score > at.best
+        self._check_weights(stage)
         if better:
             at.best, at.best_epoch = score, at.epoch
             if self.accelerator.is_main_process:
@@ -264,7 +265,7 @@ class Loop:
                 Update(context, stage, player.phase, loss, player.parameters, owned, examples, go_back)
             )
         norm = player.step(self.accelerator)
-        if not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips such a step by itself
+        if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips that step
             raise self._not_finite(stage, player, "gradient norm", norm)
         for name in player.touches:
             self.players.moves[name] += 1
@@ -307,7 +308,16 @@ class Loop:
 
     def _checkpoint_if_due(self) -> None:
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+            self._check_weights(self.stages[self.position.stage])
             self._save()
+
+    def _check_weights(self, stage: Stage) -> None:
+        """No weight that is NaN or infinite is ever saved: a finite loss may have such a gradient, and a player whose
+        gradients are not clipped looks at no norm."""
+        for player in self.active:
+            for parameter in player.parameters:
+                if not torch.isfinite(parameter).all():
+                    raise self._not_finite(stage, player, "weights", math.nan)
 
     def _save(self) -> None:
         if self.accelerator.is_main_process:

@@ -53,9 +53,9 @@ class Player:
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def step(self, accelerator: Accelerator) -> float:
-        """Clip, move, forget the gradients; the gradient's norm before clipping. A norm that is not finite moves
-        nothing (with a scaler, the scaler decides).
+    def step(self, accelerator: Accelerator) -> float | None:
+        """Clip, move, forget the gradients; the gradient's norm before clipping, None where nothing is clipped. A norm
+        that is not finite moves nothing (with a scaler, the scaler decides).
 
         With several processes their gradients are added up first: a wrapper around a module would miss gradients made
         by `autograd.grad`.
@@ -67,17 +67,19 @@ class Player:
                 parameter.grad = accelerator.reduce(parameter.grad, "sum")
         if accelerator.scaler is not None:
             accelerator.unscale_gradients(self._stepper)
-        # Not accelerate's own clipping, which looks for optional packages at every call.
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients)
-        if self.phase.clip is not None:
-            torch.nn.utils.clip_grads_with_norm_(self.parameters, self.phase.clip, norm)
-        size = norm.item()
-        if accelerator.scaler is not None or math.isfinite(size):
+        norm, clip = None, self.phase.clip
+        if clip is not None:
+            # Not accelerate's own clipping, which looks for optional packages at every call.
+            gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+            total = torch.nn.utils.get_total_norm(gradients)
+            norm = total.item()
+            if norm > clip:
+                torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, total)
+        if norm is None or accelerator.scaler is not None or math.isfinite(norm):
             self._stepper.step()
         self._stepper.zero_grad()
         self.updates += 1
-        return size
+        return norm
 
     def epoch_ends(self, score: float) -> None:
         """Tell the schedule the validation score."""
