@@ -1,0 +1,96 @@
+"""What a newcomer does: train `srl_seal` on the sample corpus by its defaults, then predict, evaluate and score."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spen_plugins.batch import Proposal
+from spen_plugins.builtin.srl import SemanticRoles
+
+ROOT = Path(__file__).parent.parent
+
+
+def call(program: str, *arguments: str) -> str:
+    code = f"import sys; from spen_plugins.cli.{program} import main; sys.exit(main())"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    line = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, float]:
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = call("run", "configs/srl_seal.jsonnet", "--out", str(folder))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return folder, said, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def majority() -> dict[str, Any]:
+    """Each word gets the tag it has most often in training, given on which side of the predicate it stands."""
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    counts: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+
+    def cells(name: str) -> Any:
+        batch = task.collate(list(task.part(name)))
+        at = batch.x.inputs["predicate"].argmax(1, keepdim=True)
+        side = torch.sign(torch.arange(batch.x.inputs["words"].shape[1]) - at)
+        return batch, batch.x.inputs["words"], side
+
+    batch, words, side = cells("train")
+    gold = batch.gold[:, 0].argmax(-1)
+    for word, where, tag in zip(words[batch.x.mask], side[batch.x.mask], gold[batch.x.mask], strict=True):
+        counts[int(word), int(where)][int(tag)] += 1
+    outside = task.space.tags.index("O")
+    batch, words, side = cells("test")
+    best = [
+        [
+            counts[int(w), int(s)].most_common(1)[0][0] if counts[int(w), int(s)] else outside
+            for w, s in zip(*row, strict=True)
+        ]
+        for row in zip(words, side, strict=True)
+    ]
+    metric = task.metric()
+    logits = 20 * torch.nn.functional.one_hot(torch.tensor(best), len(task.space.tags)).float().unsqueeze(1)
+    metric.update(Proposal(task.space, logits, batch.x.mask), batch)
+    return metric.compute()
+
+
+def test_it_learns_in_under_two_minutes(run: tuple[Path, str, float]) -> None:
+    folder, said, seconds = run
+    scores = json.loads((folder / "metrics.json").read_text())["test"]
+    assert seconds < 120, "of processor time, whatever else the machine does"
+    assert scores["span_f1"] > majority()["span_f1"] + 0.3
+    assert scores["span_f1"] > 0.9 and scores["ucr"] < 0.1
+    assert "span_f1" in said and "CoNLL-2005" in said, "scores with their definition"
+
+
+def test_a_file_is_annotated_evaluated_and_scored(run: tuple[Path, str, float], tmp_path: Path) -> None:
+    folder = run[0]
+    [first, *_] = [
+        json.loads(line) for line in call("main", "predict", str(folder), "examples/sentences.conll").splitlines()
+    ]
+    found = {(argument["role"], argument["text"]) for argument in first["arguments"]}
+    assert ("ARG0", "Anna") in found and first["predicate"]["word"] == "sent"
+    file = tmp_path / "gold.conll"
+    file.write_text("Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nthe\t-\t(ARG1*\nletter\t-\t*)\n.\t-\t*\n")
+    answer = json.loads(call("main", "evaluate", str(folder), str(file)))
+    assert answer["scores"]["span_f1"] == 1.0 and "1 examples" in answer["protocol"]["split"]
+    [energies] = [json.loads(line) for line in call("main", "score", str(folder), str(file)).splitlines()]
+    wrong = tmp_path / "wrong.conll"
+    wrong.write_text("Anna\t-\t(ARG1*)\nsent\tsend\t(V*)\nthe\t-\t(ARG1*\nletter\t-\t*)\n.\t-\t*\n")
+    [worse] = [json.loads(line) for line in call("main", "score", str(folder), str(wrong)).splitlines()]
+    assert energies["energy"] < worse["energy"], "low is good: two ARG1 are worse than an ARG0 and an ARG1"
