@@ -242,6 +242,8 @@ def print_scores(console: Console, folder: RunFolder) -> None:
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
     for name, text in protocol.items():
+        if text is None:
+            continue
         console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
 
 
