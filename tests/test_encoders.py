@@ -326,6 +326,17 @@ def test_a_word_without_pieces_takes_its_neighbours(task, bert):
     assert pieces.first.tolist() == [1, 1, 2]
 
 
+@pytest.mark.parametrize("weights", [None, "pytorch_model.bin"])
+def test_a_folder_without_safetensors_is_a_config_error(task, tmp_path, weights):
+    """Neither random weights in place of missing ones, nor a pickle."""
+    save_model(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    if weights:
+        torch.save({}, tmp_path / weights)
+    with pytest.raises(ConfigError, match=r"could not be loaded.*model\.safetensors"):
+        Transformer(Transformer.Config(model=str(tmp_path)), task)
+
+
 def test_a_missing_model_is_a_config_error(task, monkeypatch, tmp_path):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ConfigError, match=r"features\.model: found .*nowhere.*expected a folder") as caught:

@@ -20,6 +20,9 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.schema import Config
 from spen_plugins.task import Indexer, Task, WordInputs
 
+_WEIGHTLESS = "WEIGHTS.txt"
+"""Marks a run folder's assets: only there is an encoder without weights meant, and not an incomplete download."""
+
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers must be told that every word follows a space."""
 
@@ -60,6 +63,7 @@ class Transformer(FeatureNetwork):
         target = folder / _slug(self.config.model)
         self.encoder.config.save_pretrained(target)
         self._tokenizer.save_pretrained(target)
+        (target / _WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
@@ -174,10 +178,12 @@ def _load(model: str) -> tuple[nn.Module, Any]:
         settings = AutoConfig.from_pretrained(model)
         spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
         tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **spaced)
-        if (Path(model) / "config.json").exists() and not _has_weights(Path(model)):  # a run folder's assets
+        if (Path(model) / _WEIGHTLESS).exists():
             encoder = AutoModel.from_config(settings, dtype=torch.float32, attn_implementation="eager")
         else:
-            encoder = AutoModel.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
+            # Never the pickled kind of weights.
+            kind = {"use_safetensors": True, "dtype": torch.float32, "attn_implementation": "eager"}
+            encoder = AutoModel.from_pretrained(model, **kind)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
@@ -193,7 +199,3 @@ def _load(model: str) -> tuple[nn.Module, Any]:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # trained by nothing here
     return encoder, tokenizer
-
-
-def _has_weights(folder: Path) -> bool:
-    return any(folder.glob("*.safetensors")) or any(folder.glob("*.bin"))

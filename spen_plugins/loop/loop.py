@@ -173,6 +173,7 @@ class Loop:
             at.batch = number + 1
             self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
             if self._asked_to_stop():
+                self._check_weights(stage)
                 self._save()
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
             if number + 1 < len(order):
