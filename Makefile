@@ -56,12 +56,12 @@ clean:  ## remove .venv and caches; runs stay
 # One call of pip, so that it finds one set of versions for the core and all plugins.
 $(VENV)/installed: $(METADATA) | $(BIN)/python
 	@echo "installing into $(VENV) (once; some minutes)"
-	@$(PIP) $(FROM) -e . $(EDITABLE)
+	@$(PIP) $(FROM) -e '.[research]' $(EDITABLE)
 	@touch $@
 
 $(VENV)/installed-test: $(METADATA) | $(BIN)/python
 	@echo "installing into $(VENV) (once; some minutes)"
-	@$(PIP) $(FROM) -e '.[test]' $(EDITABLE)
+	@$(PIP) $(FROM) -e '.[research,test]' $(EDITABLE)
 	@touch $(VENV)/installed $@
 
 $(BIN)/python:

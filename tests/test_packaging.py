@@ -72,7 +72,7 @@ def test_pins_lie_in_the_ranges(folder: Path) -> None:
     parser, pinned = setup(folder), pins()
     wanted = listed(parser["options"]["install_requires"])
     if folder == ROOT:
-        wanted += listed(parser["options.extras_require"]["test"])
+        wanted += [*listed(parser["options.extras_require"]["test"]), *listed(parser["options.extras_require"]["research"])]
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)
         if not name.startswith("spen-"):
@@ -195,7 +195,7 @@ def test_make_installs_all_in_one_call_and_once(machine: Machine) -> None:
     machine.python("python3", NEW)
     assert machine.make("install").returncode == 0
     [call] = machine.pip_calls
-    assert "--constraint constraints.txt" in call and "-e .[test]" in call
+    assert "--constraint constraints.txt" in call and "-e .[research,test]" in call
     assert all(f"-e ./plugins/{plugin.name}" in call for plugin in PLUGINS)
     assert machine.make("install", "PYTHON=another").returncode == 0
     assert machine.make(".venv/installed").returncode == 0

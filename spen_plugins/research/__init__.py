@@ -1,0 +1,1 @@
+"""What a researcher does with finished runs: compare, sweep, plot, report."""
