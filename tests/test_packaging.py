@@ -72,7 +72,10 @@ def test_pins_lie_in_the_ranges(folder: Path) -> None:
     parser, pinned = setup(folder), pins()
     wanted = listed(parser["options"]["install_requires"])
     if folder == ROOT:
-        wanted += [*listed(parser["options.extras_require"]["test"]), *listed(parser["options.extras_require"]["research"])]
+        wanted += [
+            *listed(parser["options.extras_require"]["test"]),
+            *listed(parser["options.extras_require"]["research"]),
+        ]
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)
         if not name.startswith("spen-"):
