@@ -48,6 +48,10 @@ class Labels(sp.Energy):
     def forward(self, features: Tensor, y: Tensor) -> Tensor:
         return -inner(features, y) - self.measured(y)
 
+    def global_energy(self, y: Tensor) -> Tensor:
+        """The part of E that couples labels and sees no input, −vᵀ softplus(M y + c), `(batch, sample)`."""
+        return -self.measured(y)
+
     def measured(self, y: Tensor) -> Tensor:
         """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product; sparse samples would enter here."""
         rows = F.softplus(self.measure(y.reshape(-1, y.shape[-1])))
