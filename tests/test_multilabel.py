@@ -362,6 +362,24 @@ def test_what_is_decided_is_what_is_predicted():
     assert made.best().sum() == 3  # the base's decision, at 0.5
 
 
+def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):
+    text = "@relation r\n@attribute a numeric\n@attribute c hierarchical 1,1/2\n@data\n1,1\n2,1/2\n"
+    for part in ("train", "validation"):
+        (tmp_path / f"{part}.arff").write_text(text)
+    files = {part: str(tmp_path / f"{part}.arff") for part in ("train", "validation")}
+    task = MultiLabel(MultiLabel.Config(**files, root=True))
+    task.load()
+    assert task.space.labels == ["root", "1", "1/2"]
+    assert [example.gold.tolist() for example in task.part("train")] == [[0, 1], [0, 1, 2]]
+    again = MultiLabel(MultiLabel.Config(**files, root=True))
+    again.restore(task.facts())
+    assert [example.gold.tolist() for example in again.read(files["train"])] == [[0, 1], [0, 1, 2]]
+    flat = tmp_path / "flat.arff"
+    flat.write_text("@relation r\n@attribute a numeric\n@attribute c {0,1}\n@data\n1,1\n2,0\n")
+    with pytest.raises(ConfigError, match=r"task\.root"):
+        MultiLabel(MultiLabel.Config(train=str(flat), validation=str(flat), label_count=1, root=True)).load()
+
+
 def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     text = "@relation r\n@attribute a numeric\n@attribute c hierarchical 1,1/2\n@data\n1,1\n2,1/2\n"
     (tmp_path / "x.arff").write_text(text)

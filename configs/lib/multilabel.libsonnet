@@ -17,13 +17,16 @@ local with_split(name) = {
     // The first attribute is the number of the row.
     genbase: with_split('genbase') { drop: ['protein'] },
     cal500: with_split('cal500'),
+    // Hierarchies of 499 classes; with their root, which every gene has, the 500 labels of the papers.
     spo_fun: {
+      root: true,
       train: folder('spo_FUN/spo_FUN.train.arff'),
       validation: folder('spo_FUN/spo_FUN.valid.arff'),
       test: folder('spo_FUN/spo_FUN.test.arff'),
     },
     // The original training file is lost; this one was joined from its component sets.
     expr_fun: {
+      root: true,
       train: folder('expr_FUN/expr_FUN.train.RECONSTRUCTED.arff'),
       validation: folder('expr_FUN/expr_FUN.valid.arff'),
       test: folder('expr_FUN/expr_FUN.test.arff'),

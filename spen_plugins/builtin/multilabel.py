@@ -67,6 +67,8 @@ class MultiLabel(Task):
         """Mulan's XML list of labels; by default the ARFF file's name with .xml, where there is such a file."""
         label_count: int | None = Field(None, ge=1)
         """Labels are the last so many attributes."""
+        root: bool = False
+        """Count the root of a hierarchy of labels, which every example has, as a label, as SEAL did."""
         drop: list[str] = Field(default_factory=list)
         """Attributes to leave out."""
         threshold: float | Literal["validation"] = 0.5
@@ -112,7 +114,7 @@ class MultiLabel(Task):
         c = self.config
         files = [c.file] if c.file else [p for p in (c.train, c.validation, c.test) if p]
         tables = [self._read(path) for path in files]
-        self._set_columns(Columns.of(tables[0], self._label_names(files[0], tables[0]), c.drop))
+        self._set_columns(Columns.of(tables[0], self._label_names(files[0], tables[0]), c.drop, c.root))
         encoded = [self.columns.encode(table) for table in tables]
         if c.file:
             where = locate(c.split)

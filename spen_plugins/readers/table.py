@@ -24,6 +24,10 @@ def positive(values: Sequence[str]) -> int | None:
     return None if true is None else [value.lower() for value in values].index(true)
 
 
+ROOT = "root"
+"""The label a hierarchy's root has, where it counts as one."""
+
+
 @dataclass(frozen=True)
 class Ragged:
     """Lists of numbers of different lengths: row i is `value[start[i]:start[i + 1]]`."""
@@ -61,8 +65,11 @@ class Columns:
     drop: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Arff, labels: Sequence[str] | int | None, drop: Sequence[str]) -> Columns:
-        """From a header; labels by name, or the last n attributes, or None where an attribute is hierarchical."""
+    def of(cls, table: Arff, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
+        """From a header; labels by name, or the last n attributes, or None where an attribute is hierarchical.
+
+        With `root` the hierarchy's root, which every example has, is a label too.
+        """
         names = [a.name for a in table.attributes]
         for name in drop:
             if name not in names:
@@ -82,7 +89,9 @@ class Columns:
                 )  # fmt: skip
         if not features:
             raise DataError(table.path, None, "no attribute that is not a label", "features")
-        return cls(features, taken, classes, tuple(drop))
+        if root and classes is None:
+            raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
+        return cls(features, (ROOT, *taken) if root else taken, classes, tuple(drop))
 
     @cached_property
     def names(self) -> list[str]:
@@ -153,7 +162,11 @@ class Columns:
                     near = did_you_mean(value, self.labels)
                     raise DataError(table.path, a.line, f"class {value!r}", f"the training file's hierarchy.{near}")
             moved = np.array([place[value] for value in a.values], dtype=np.int32)
-            return [None if row is None else np.sort(moved[row]) for row in class_sets(table)]
+            always = [place[ROOT]] if ROOT in place and ROOT not in a.values else []
+            return [
+                None if row is None else np.sort(np.append(moved[row], always)).astype(np.int32)
+                for row in class_sets(table)
+            ]
         there = [label for label in self.labels if label in where]
         if not there:
             return [None] * len(table)
