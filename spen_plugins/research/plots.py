@@ -1,0 +1,213 @@
+"""Figures of finished runs: pure functions from what a run left behind to a matplotlib figure."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.state import writing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spen_plugins.research.groups import Group
+    from spen_plugins.run_folder import RunFolder
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A")
+"""Okabe & Ito 2008 (yellow, which is not seen on white, is brown): told apart by colour-blind readers too."""
+
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "savefig.dpi": 160,
+    "svg.hashsalt": "spen",  # the same figure, the same bytes
+    "svg.fonttype": "path",
+}
+
+Record = dict[str, Any]
+Curve = Callable[[Record], float | None]
+
+
+def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Run a function that makes a figure under `STYLE`.
+
+    Raises:
+        ConfigError: matplotlib isn't installed.
+    """
+
+    @functools.wraps(make)
+    def run(*args: Any, **kwargs: Any) -> Figure:
+        try:
+            import matplotlib
+        except ImportError as error:
+            raise ConfigError("plots need matplotlib: pip install 'spen-plugins[research]'") from error
+        with matplotlib.rc_context(STYLE):
+            return make(*args, **kwargs)
+
+    return run
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, inches; no window and no global state is involved."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write `stem`.png and `stem`.svg; the folder is made.
+
+    Raises:
+        RunError: the files can't be written.
+    """
+    import matplotlib
+
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    with matplotlib.rc_context(STYLE):
+        for path in paths:
+            with writing(path) as temporary:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                kind = path.suffix[1:]
+                metadata = {"Date": None} if kind == "svg" else {}
+                figure.savefig(temporary, format=kind, metadata=metadata)
+    return paths
+
+
+@styled
+def training_figure(groups: Sequence[Group]) -> Figure:
+    """How runs trained: validation score, the mean loss of each term, the norm of each term's gradient, over epochs.
+
+    A colour is a group. One run is a line with a dot at the epoch whose weights were kept; of several seeds each is a
+    thin line, and their mean a thick one in a band from the lowest to the highest, as far as all of them trained.
+    The epochs of a run with several stages follow one another; a dotted line stands where a stage begins.
+
+    Raises:
+        ConfigError: none of the runs has finished an epoch.
+    """
+    histories = {group.label: [run.history() for run in group.runs] for group in groups}
+    panels = _panels([record for seeds in histories.values() for history in seeds for record in history])
+    if not panels:
+        raise ConfigError("there is nothing to plot: no epoch has been finished in " + ", ".join(histories))
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = new_figure(3.6 * columns, 0.6 + 2.7 * rows)
+    figure.suptitle("Training: " + ", ".join(histories) if len(histories) < 3 else "Training", x=0.01, ha="left")
+    axes = figure.subplots(rows, columns, squeeze=False).flat
+    for axis, (title, unit, curve, logarithmic) in zip(axes, panels, strict=False):
+        for colour, (label, seeds) in zip(_cycle(COLOURS), histories.items(), strict=False):
+            draw_seeds(axis, [_points(history, curve) for history in seeds], label, colour)
+        axis.set(title=title, xlabel="epoch", ylabel=unit)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        _scale(axis, logarithmic)
+        for begin in _stage_begins(histories.values()):
+            axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
+    first = figure.axes[0]
+    for colour, seeds in zip(_cycle(COLOURS), histories.values(), strict=False):
+        if len(seeds) == 1:
+            _mark_best(first, seeds[0], panels[0][2], colour)
+    for axis in list(axes)[len(panels) :]:
+        axis.remove()
+    figure.legend(*first.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    return figure
+
+
+def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str, style: str = "-") -> None:
+    """One group's curve.
+
+    Args:
+        seeds: `(points, 2)` each, x and y.
+    """
+    seeds = [points for points in seeds if len(points)]
+    if not seeds:
+        return
+    if len(seeds) == 1:
+        axis.plot(*seeds[0].T, color=colour, label=label, linestyle=style)
+        return
+    for points in seeds:
+        axis.plot(*points.T, color=colour, alpha=0.3, linewidth=0.7, linestyle=style)
+    shared = functools.reduce(np.intersect1d, [points[:, 0] for points in seeds])
+    values = np.stack([points[np.isin(points[:, 0], shared), 1] for points in seeds])
+    # The range and not a deviation: a band below 0 of what is above it would say nothing on a logarithmic scale.
+    axis.plot(shared, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style)
+    axis.fill_between(shared, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+
+
+def selection(history: Iterable[Record]) -> str | None:
+    """The name of the validation score that chose the epochs, None where none of them did."""
+    names = [k for r in history for k, value in r["validation"].items() if value == r["score"]]
+    return max(names, key=names.count) if names else None
+
+
+def _panels(records: list[Record]) -> list[tuple[str, str, Curve, bool]]:
+    """Title, unit, curve and whether the scale is logarithmic, of all that some record has."""
+
+    def within(table: str, name: str) -> Curve:
+        return lambda record: record.get(table, {}).get(name)
+
+    def names(table: str) -> list[str]:
+        return list(dict.fromkeys(name for record in records for name in record.get(table, {})))
+
+    if not records:
+        return []
+    chosen = selection(records)
+    score = within("validation", chosen) if chosen else lambda record: record["score"]
+    return [
+        (f"validation {chosen or 'score'}", chosen or "score", score, False),
+        *((f"loss {name}", "mean per example", within("losses", name), False) for name in names("losses")),
+        *((f"gradient of {name}", "norm", within("gradient_norms", name), True) for name in names("gradient_norms")),
+    ]
+
+
+def _points(history: Sequence[Record], curve: Curve) -> np.ndarray:
+    """x = epochs done, y; `(points, 2)`, without those that have no such value."""
+    found = [(epoch, value) for epoch, record in enumerate(history, 1) if (value := curve(record)) is not None]
+    return np.array(found, dtype=float).reshape(-1, 2)
+
+
+def _stage_begins(groups: Iterable[Sequence[Sequence[Record]]]) -> set[float]:
+    """Places between two epochs of different stages."""
+    return {
+        epoch + 0.5
+        for seeds in groups
+        for history in seeds
+        for epoch in range(1, len(history))
+        if history[epoch]["stage"] != history[epoch - 1]["stage"]
+    }
+
+
+def _scale(axis: Axes, logarithmic: bool) -> None:
+    """Losses may fall by orders of magnitude in the first epoch, and below 0: then logarithmic away from 0."""
+    values = np.concatenate([line.get_ydata() for line in axis.lines] or [np.zeros(0)])
+    sizes = np.abs(values[values != 0])
+    if not len(sizes):
+        return
+    typical = float(np.median(sizes))
+    if (values > 0).all() and (logarithmic or sizes.max() > 3 * typical):
+        axis.set_yscale("log")
+    elif sizes.max() > 30 * typical:
+        axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(typical)))
+        axis.set_ylabel(f"{axis.get_ylabel()} (symlog)")
+
+
+def _mark_best(axis: Axes, history: Sequence[Record], curve: Curve, colour: str) -> None:
+    kept = [epoch for epoch, record in enumerate(history, 1) if record["best"]]
+    if kept and (value := curve(history[kept[-1] - 1])) is not None:
+        axis.plot(kept[-1], value, "o", color=colour, markersize=5)
+
+
+def _cycle(values: Sequence[str]) -> Iterable[str]:
+    while True:
+        yield from values
