@@ -1,0 +1,107 @@
+"""Run folders as a command line names them: groups of runs that differ in their seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one experiment, one per seed.
+
+    Attributes:
+        label: what tables and plots call it.
+        runs: in the order of their seeds; at least one.
+        notes: what the user should know of it, such as runs that were left out.
+    """
+
+    label: str
+    runs: list[RunFolder]
+    notes: tuple[str, ...] = ()
+
+    def by_seed(self) -> dict[int, RunFolder]:
+        return {seed_of(run): run for run in self.runs}
+
+
+def seed_of(run: RunFolder) -> int:
+    """The seed a run was trained with."""
+    return int(run.config().get("seed", 0))
+
+
+def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
+    """The groups that words of a command line name.
+
+    Args:
+        words: each a run folder or a folder of run folders (one per seed), with or without a label before it:
+            `runs/mine`, `mine=runs/mine`. Without one the folder's name is the label, or its path where two have one
+            name.
+        unfinished: runs that have no scores yet are taken, too; else they are left out with a note.
+
+    Raises:
+        ConfigError: a word names no run, none that is done, or two with one seed; or two words have one label.
+    """
+    named = [_split(word) for word in words]
+    names = [path.resolve().name for label, path in named if label is None]
+    groups = []
+    for label, path in named:
+        if label is None:
+            name = path.resolve().name
+            label = name if names.count(name) == 1 else str(path)
+        groups.append(_group(label, path, unfinished))
+    labels = [group.label for group in groups]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ConfigError(f"two runs are called {label!r}; give them labels: a={words[0]} …")
+    return groups
+
+
+def _split(word: str) -> tuple[str | None, Path]:
+    """The label, if any, and the path; either may hold `=` itself."""
+    if Path(word).exists():
+        return None, Path(word)
+    parts = word.split("=")
+    for i in range(1, len(parts)):
+        label, path = "=".join(parts[:i]), Path("=".join(parts[i:]))
+        if label and parts[i:] != [""] and path.exists():
+            return label, path
+    path = Path(parts[-1])
+    near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+    raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
+
+
+def _group(label: str, path: Path, unfinished: bool) -> Group:
+    if (path / "config.json").exists():
+        found = [RunFolder.open(path)]
+    else:
+        found = [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
+    if not found:
+        raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
+    done = [run for run in found if unfinished or run.metrics() is not None]
+    left_out = [str(run.path) for run in found if run not in done]
+    if not done:
+        raise ConfigError(f"{label}: no run is done: {', '.join(left_out)}. Go on with: spen-run --resume {path}")
+    notes = [f"{label}: left out, not done: {', '.join(left_out)}"] if left_out else []
+    runs: dict[int, RunFolder] = {}
+    for run in done:
+        other = runs.setdefault(seed_of(run), run)
+        if other is not run:
+            raise ConfigError(
+                f"{path} holds two runs with seed {seed_of(run)}, {other.path.name} and {run.path.name}; a group has "
+                "one run a seed. Name runs of different experiments one by one"
+            )
+    if differing := _differing(done):
+        notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")
+    return Group(label, [runs[seed] for seed in sorted(runs)], tuple(notes))
+
+
+def _differing(runs: Sequence[RunFolder]) -> list[str]:
+    """Top-level keys of the configs, the seed aside, that are not the same in all runs."""
+    first, *others = [run.config() for run in runs]
+    return sorted(
+        {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}
+    )
