@@ -11,19 +11,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.label_task import LabelTask
 from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError
 from spen_plugins.readers.arff import Arff, read_arff
 from spen_plugins.readers.items import parse_item
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.readers.split import read_split
 from spen_plugins.readers.table import Columns, read_label_names
 from spen_plugins.readers.text import sha256
-from spen_plugins.schema import Config
-from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID, LabelMetric
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Metric, Task, VectorInputs
+from spen_plugins.task import PARTS, VectorInputs
 
 _COLUMNS = {"labels", "label_count", "drop"}
 FORMS = (
@@ -33,7 +31,6 @@ FORMS = (
 )
 """How a config may name its data: the settings a form needs, and those that go with it."""
 DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
-SHOWN = 10  # labels with their probabilities in a prediction, at least
 
 
 class Example(NamedTuple):
@@ -43,14 +40,12 @@ class Example(NamedTuple):
     gold: np.ndarray | None
 
 
-class MultiLabel(Task):
+class MultiLabel(LabelTask):
     """Multi-label classification; labels are an XML list's, the last n attributes, or a hierarchical class's paths."""
 
-    selection = "example_f1"
-    space: LabelSet
     inputs: VectorInputs
 
-    class Config(Config):
+    class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
         """The embedded synthetic corpus; files otherwise."""
         file: str | None = None
@@ -71,19 +66,6 @@ class MultiLabel(Task):
         """Count the root of a hierarchy of labels, which every example has, as a label, as SEAL did."""
         drop: list[str] = Field(default_factory=list)
         """Attributes to leave out."""
-        threshold: float | Literal["validation"] = 0.5
-        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 there."""
-        average_precision: bool = False
-        """Also score `map`, micro-averaged average precision."""
-
-    def __init__(self, config: Any) -> None:
-        super().__init__(config)
-        self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
-        if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
-        self._parts: dict[str, list[Example]] = {}
-        self._files: dict[str, str] = {}
-        self._split = ""
 
     def load(self) -> None:
         self._check_settings()
@@ -91,7 +73,7 @@ class MultiLabel(Task):
             self._load_sample()
         else:
             self._load_files()
-            self._check_parts()
+            self._check_parts(self._sources())
 
     def _check_settings(self) -> None:
         """Refuse settings that name no data, or some of which would go unused."""
@@ -132,18 +114,11 @@ class MultiLabel(Task):
                 self.scaling.apply(matrix)
         self._parts = {n: [Example(x[i], y[i]) for i in rows] for n, (x, y, rows) in parts.items()}
 
-    def _check_parts(self) -> None:
-        """Something to learn from, and gold wherever scores are computed."""
-        for name, examples in self._parts.items():
-            where = self.config.split or getattr(self.config, name)
-            labelled = sum(example.gold is not None for example in examples)
-            if name != "test" and not labelled:
-                source = "task.split" if self.config.split else f"task.{name}"
-                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
-            if name != "train" and labelled < len(examples):
-                raise DataError(
-                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
-                )
+    def _sources(self) -> dict[str, tuple[object, str]]:
+        """Of each part: its file, and the setting that names it."""
+        if self.config.split:
+            return dict.fromkeys(PARTS, (self.config.split, "task.split"))
+        return {name: (getattr(self.config, name), f"task.{name}") for name in PARTS}
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample
@@ -180,53 +155,13 @@ class MultiLabel(Task):
         self._files[self.config.labels or str(Path(path).with_suffix(".xml"))] = sha256(where)
         return read_label_names(where, table)
 
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts.get(name, [])
-
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> Batch:
-        size = len(examples)
-        if self.inputs.binary:
-            lengths = [len(example.features) for example in examples]
-            indices = np.concatenate([example.features for example in examples]).astype(np.int64)
-            offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
-            inputs = {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
-        else:
-            inputs = {"vector": torch.from_numpy(np.stack([example.features for example in examples]))}
-        labelled = np.array([example.gold is not None for example in examples])
-        gold = None
-        if labelled.any():
-            sets = [np.empty(0, np.int32) if example.gold is None else example.gold for example in examples]
-            dense = np.zeros((size, 1, len(self.space.labels)), dtype=np.float32)
-            dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
-            gold = torch.from_numpy(dense)
-        numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return Batch(X(inputs, None, size), numbers, gold, torch.from_numpy(labelled))
-
-    def metric(self) -> LabelMetric:
-        return LabelMetric(self.threshold, self.config.average_precision)
-
-    def choose_decision(self, metric: Metric) -> None:
-        if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
-            self.threshold = metric.fit_threshold()
-
-    def decide(self, proposal: Proposal) -> Tensor:
-        """The labels whose probability is above the threshold."""
-        return (proposal.y.detach().float() > self.threshold).float()
-
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
-        p = proposal.y[:, 0].detach().float().cpu()
-        decided = self.decide(proposal)[:, 0].sum(1).long().cpu()
-        count = min(max(SHOWN, int(decided.max())), p.shape[1])
-        value, label = p.topk(count, dim=1)
-        names = self.space.labels
-        return [
-            {
-                "labels": [names[i] for i in order[:n]],
-                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
-            }
-            for order, values, n in zip(label.tolist(), value.tolist(), decided.tolist(), strict=True)
-        ]
+    def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        if not self.inputs.binary:
+            return {"vector": torch.from_numpy(np.stack([example.features for example in examples]))}
+        lengths = [len(example.features) for example in examples]
+        indices = np.concatenate([example.features for example in examples]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
+        return {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
 
     def read(self, path: str) -> Sequence[Example]:
         table = read_arff(locate(path))
@@ -266,12 +201,3 @@ class MultiLabel(Task):
         self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"])))
         self.scaling = None if facts["scaling"] is None else Scaling.restore(facts["scaling"], self.columns.real)
         self.threshold, self._split = facts["threshold"], facts["split"]
-
-    def protocol(self) -> dict[str, Any]:
-        fitted = self.config.threshold == "validation"
-        policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
-        more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
-
-    def checksums(self) -> dict[str, str]:
-        return dict(self._files)

@@ -1,0 +1,123 @@
+"""What tasks with sets of labels share, whatever their inputs: gold, scores, threshold, predictions, protocol."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.schema import Config
+from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID, LabelMetric
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import Metric, Task
+
+SHOWN = 10  # labels with their probabilities in a prediction, at least
+
+
+class Labelled(Protocol):
+    """An example of such a task."""
+
+    @property
+    def gold(self) -> np.ndarray | None:
+        """Numbers of its labels, None without gold."""
+
+
+class LabelTask(Task):
+    """Sets of labels as outputs. A subclass reads examples and says what a batch's inputs are."""
+
+    selection = "example_f1"
+    space: LabelSet
+
+    class Config(Config):
+        threshold: float | Literal["validation"] = 0.5
+        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 there."""
+        average_precision: bool = False
+        """Also score `map`, micro-averaged average precision."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
+        self._parts: dict[str, Sequence[Any]] = {}
+        self._files: dict[str, str] = {}
+        self._split = ""
+
+    @abstractmethod
+    def collate_inputs(self, examples: Sequence[Any]) -> dict[str, Tensor]:
+        """`X.inputs` of a batch."""
+
+    def part(self, name: str) -> Sequence[Any]:
+        return self._parts.get(name, [])
+
+    def collate(self, examples: Sequence[Labelled], rows: Sequence[int] | None = None) -> Batch:
+        size = len(examples)
+        labelled = np.array([example.gold is not None for example in examples])
+        gold = None
+        if labelled.any():
+            sets = [np.empty(0, np.int32) if example.gold is None else example.gold for example in examples]
+            dense = np.zeros((size, 1, len(self.space.labels)), dtype=np.float32)
+            dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
+            gold = torch.from_numpy(dense)
+        numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
+
+    def metric(self) -> LabelMetric:
+        return LabelMetric(self.threshold, self.config.average_precision)
+
+    def choose_decision(self, metric: Metric) -> None:
+        if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
+            self.threshold = metric.fit_threshold()
+
+    def decide(self, proposal: Proposal) -> Tensor:
+        """The labels whose probability is above the threshold."""
+        return (proposal.y.detach().float() > self.threshold).float()
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
+        p = proposal.y[:, 0].detach().float().cpu()
+        decided = self.decide(proposal)[:, 0].sum(1).long().cpu()
+        count = min(max(SHOWN, int(decided.max())), p.shape[1])
+        value, label = p.topk(count, dim=1)
+        names = self.space.labels
+        return [
+            {
+                "labels": [names[i] for i in order[:n]],
+                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
+            }
+            for order, values, n in zip(label.tolist(), value.tolist(), decided.tolist(), strict=True)
+        ]
+
+    def protocol(self) -> dict[str, Any]:
+        fitted = self.config.threshold == "validation"
+        policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
+        more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+
+    def checksums(self) -> dict[str, str]:
+        return dict(self._files)
+
+    def _check_parts(self, sources: Mapping[str, tuple[object, str]]) -> None:
+        """Something to learn from, and gold wherever scores are computed.
+
+        Args:
+            sources: of each part, its file and the setting that names it.
+
+        Raises:
+            DataError: a part to learn from has no example with gold, or one to score has an example without.
+        """
+        for name, examples in self._parts.items():
+            where, source = sources[name]
+            labelled = sum(example.gold is not None for example in examples)
+            if name != "test" and not labelled:
+                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
+            if name != "train" and labelled < len(examples):
+                raise DataError(
+                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
+                )
