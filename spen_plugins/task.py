@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
@@ -41,8 +42,19 @@ class WordInputs:
     """Name of each extra column -> how many values it has."""
 
 
+@dataclass(frozen=True)
+class TextInputs:
+    """Inputs that are whole texts, each with one vector to be made of it.
+
+    A batch's `X.inputs` holds what the task's indexers make of the texts' words, and nothing is padded.
+    """
+
+    words: Sequence[str]
+    """Words of the training part; one that isn't among them is unknown."""
+
+
 class Indexer(ABC):
-    """Turns words into the extra tensors one feature network wants (word pieces, characters), once per example."""
+    """Turns words into the tensors one feature network wants (word pieces, characters, n-grams), once per example."""
 
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
@@ -51,6 +63,15 @@ class Indexer(ABC):
     @abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
         """Tensors by name for `X.inputs`, padded to the longest."""
+
+
+class Shown(NamedTuple):
+    """What a person can read of an example."""
+
+    inputs: Sequence[str]
+    """Words where outputs are tags of words; else names of features, or one text."""
+    gold: Sequence[str] | None = None
+    """Tags, one a word, or labels, where a batch's gold can't say all of it."""
 
 
 class Metric(ABC):
@@ -73,7 +94,7 @@ class Task(ABC):
 
     Attributes set by `load` and `restore`:
         space: the output space.
-        inputs: `VectorInputs` or `WordInputs`.
+        inputs: `VectorInputs`, `WordInputs` or `TextInputs`.
         indexers: what feature networks asked for, by name; filled when the model is built.
     """
 
@@ -82,7 +103,7 @@ class Task(ABC):
     """Name of the metric that picks the best epoch; higher is better."""
 
     space: OutputSpace
-    inputs: VectorInputs | WordInputs
+    inputs: VectorInputs | WordInputs | TextInputs
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -132,6 +153,10 @@ class Task(ABC):
     def protocol(self) -> dict[str, Any]:
         """How scores come about: the metric's definition, the split, the threshold policy."""
 
+    def show(self, example: Any) -> Shown:
+        """An example for a reader's eyes; JSON of what there is by default."""
+        return Shown([json.dumps(example, default=_listed, ensure_ascii=False)])
+
     def checksums(self) -> dict[str, str]:
         """sha256 of each data file read, by path."""
         return {}
@@ -142,3 +167,8 @@ class Task(ABC):
 
     def choose_decision(self, metric: Metric) -> None:
         """Fit what a decision needs (a threshold) on the validation part's metric; nothing by default."""
+
+
+def _listed(value: Any) -> Any:
+    """Arrays and tensors as lists, anything else in words; for `json.dumps`."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -19,7 +19,7 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
 from spen_plugins.scores.spans import spans_of
 from spen_plugins.spaces import TagSequence
-from spen_plugins.task import PARTS, Task, WordInputs
+from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 _DIGITS = str.maketrans("123456789", "000000000")
@@ -138,6 +138,9 @@ class SemanticRoles(Task):
             else "sample (synthetic)",
             "threshold": None,
         }
+
+    def show(self, example: Example) -> Shown:
+        return Shown(example.entry.words, example.names)
 
     def checksums(self) -> dict[str, str]:
         return self._checksums
