@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spen_plugins.research.groups import Group
-    from spen_plugins.run_folder import RunFolder
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A")
 """Okabe & Ito 2008 (yellow, which is not seen on white, is brown): told apart by colour-blind readers too."""
