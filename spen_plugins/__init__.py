@@ -29,6 +29,7 @@ _WHERE = {
     "X": "batch",
     "Metric": "task",
     "Task": "task",
+    "TextInputs": "task",
     "VectorInputs": "task",
     "WordInputs": "task",
     "BoundEnergy": "energy",
@@ -74,5 +75,5 @@ if TYPE_CHECKING:
     from spen_plugins.registry import Registry
     from spen_plugins.schema import Config
     from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
-    from spen_plugins.task import Metric, Task, VectorInputs, WordInputs
+    from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
     from spen_plugins.trainer import OptimizerConfig, Phase, PlateauConfig, Stage, Trainer, TrainerConfig

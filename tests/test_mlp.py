@@ -52,6 +52,24 @@ def test_bag_has_second_derivatives_and_forward_mode():
     assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)
 
 
+def test_bags_with_values_equal_dense_linear_in_value_and_derivatives():
+    values = torch.tensor([0.5, -1.0, 2.0, 3.0, 0.25], dtype=torch.float64)
+    dense = torch.tensor([[0.5, 0, 0, -1, 2, 0], [0] * 6, [0, 3, 0, 0.25, 0, 0]], dtype=torch.float64)
+    layer = BagLinear(6, 4).double()
+    weight = layer.weight.detach().clone().requires_grad_()
+    out, wanted = layer(INDICES, OFFSETS, values), F.linear(dense, weight.T, layer.bias)
+    torch.testing.assert_close(out, wanted)
+    out.pow(3).sum().backward()
+    wanted.pow(3).sum().backward()
+    torch.testing.assert_close(layer.weight.grad, weight.grad)
+
+    def value(w):
+        return torch.tanh(_BagSum.apply(w, INDICES, OFFSETS, values))
+
+    assert torch.autograd.gradcheck(value, (weight,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)
+
+
 @pytest.mark.parametrize("binary", [True, False])
 def test_layers(binary):
     config = Mlp.Config(hidden=[5, 7, 3], dropout=0.5)

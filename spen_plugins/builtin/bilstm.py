@@ -51,7 +51,7 @@ class BiLstm(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
             raise ConfigError(
-                "features 'bilstm' takes sentences (task 'srl'), and this task's inputs are vectors; take 'mlp'"
+                "features 'bilstm' takes sentences (task 'srl'); this task's inputs are others; take 'mlp' or 'ngrams'"
             )
         self.words = nn.Embedding(len(task.inputs.words), config.word_dim, padding_idx=0)
         self.marks = nn.ModuleDict({name: nn.Embedding(n, config.mark_dim) for name, n in task.inputs.marks.items()})

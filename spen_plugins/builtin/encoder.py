@@ -86,7 +86,7 @@ class Encoder(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
             raise ConfigError(
-                "features 'encoder' takes sentences (task 'srl'), and this task's inputs are vectors; take 'mlp'"
+                "features 'encoder' takes sentences (task 'srl'); this task's inputs are others; take 'mlp' or 'ngrams'"
             )
         if min(config.char_widths) < 1:
             raise ConfigError(f"features.char_widths: found {config.char_widths}; expected widths of at least 1")

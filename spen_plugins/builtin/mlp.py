@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -20,6 +19,17 @@ from spen_plugins.task import Task, VectorInputs
 _ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
 
 
+class Layers(Config):
+    """Layers of linear, activation, dropout."""
+
+    hidden: list[int] = Field([400, 400], min_length=1)
+    """Width of each layer."""
+    dropout: float | list[float] = 0.0
+    """After each layer's activation: one number per layer, or one for all but the last (which has none)."""
+    activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
+    """After each layer."""
+
+
 class Mlp(FeatureNetwork):
     """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
@@ -27,32 +37,19 @@ class Mlp(FeatureNetwork):
     the weight rows of the non-zero ones, so zeros cost nothing and a dense batch is never formed.
     """
 
-    class Config(Config):
-        hidden: list[int] = Field([400, 400], min_length=1)
-        """Width of each layer."""
-        dropout: float | list[float] = 0.0
-        """After each layer's activation: one number per layer, or one for all but the last (which has none)."""
-        activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
-        """After each layer."""
+    Config = Layers
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, VectorInputs):
             raise ConfigError(
-                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are sentences; "
-                "take 'bilstm' or 'transformer'"
+                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are sentences or texts; "
+                "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
-        if min(config.hidden) < 1:
-            raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
-        dropout = _per_layer(config.dropout, len(config.hidden))
-        widths = [task.inputs.size, *config.hidden]
-        layers: list[nn.Module] = []
-        for i, (before, after) in enumerate(pairwise(widths)):
-            layers.append(BagLinear(before, after) if i == 0 and task.inputs.binary else _linear(before, after))
-            layers.append(_ACTIVATIONS[config.activation]())
-            if dropout[i] > 0:
-                layers.append(nn.Dropout(dropout[i]))
-        self.first, self.rest = layers[0], nn.Sequential(*layers[1:])
+        check_layers(config)
+        size, width = task.inputs.size, config.hidden[0]
+        self.first = BagLinear(size, width) if task.inputs.binary else _linear(size, width)
+        self.rest = after_first(config)
         self.output_dim = config.hidden[-1]
 
     def forward(self, x: X) -> Tensor:
@@ -62,7 +59,7 @@ class Mlp(FeatureNetwork):
 
 
 class BagLinear(nn.Module):
-    """A linear layer on vectors of zeros and ones, given as the numbers of the ones.
+    """A linear layer on sparse vectors, given as the numbers of what isn't zero, and its values where they aren't 1.
 
     `weight` is `(before, after)`, a row per input, the transpose of `nn.Linear`'s.
     """
@@ -73,13 +70,13 @@ class BagLinear(nn.Module):
         self.weight = nn.Parameter(torch.empty(before, after).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(after))
 
-    def forward(self, indices: Tensor, offsets: Tensor) -> Tensor:
-        """indices `(total,)`, offsets `(batch,)`: where each row's numbers start -> `(batch, after)`."""
-        return _BagSum.apply(self.weight, indices, offsets) + self.bias
+    def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
+        """indices and values `(total,)`, offsets `(batch,)`: where each row's begin -> `(batch, after)`."""
+        return _BagSum.apply(self.weight, indices, offsets, values) + self.bias
 
 
 class _BagSum(torch.autograd.Function):
-    """S W for the 0/1 matrix S `(batch, before)` the bags stand for; linear in W.
+    """S W for the sparse matrix S `(batch, before)` the bags stand for; linear in W, and S is a constant.
 
     torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
     through another player's update need. The gradient, Sᵀ G, is a sum over bags too, those of the transposed lists; so
@@ -88,27 +85,51 @@ class _BagSum(torch.autograd.Function):
 
     # `forward` takes the context itself: a separate `setup_context` makes torch inspect the signature at every call.
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, indices: Tensor, offsets: Tensor) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
         ctx.rows = weight.shape[0]
-        ctx.save_for_backward(indices, offsets)
-        ctx.save_for_forward(indices, offsets)
-        return F.embedding_bag(indices, weight, offsets, mode="sum")
+        ctx.save_for_backward(indices, offsets, values)
+        ctx.save_for_forward(indices, offsets, values)
+        return F.embedding_bag(indices, weight, offsets, mode="sum", per_sample_weights=values)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _BagSum.apply(grad, *_transposed(*ctx.saved_tensors, ctx.rows)), None, None
+        return _BagSum.apply(grad, *_transposed(*ctx.saved_tensors, ctx.rows)), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         return _BagSum.apply(tangent, *ctx.saved_tensors)
 
 
-def _transposed(indices: Tensor, offsets: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Of each of `size` numbers, which bags hold it: indices and offsets of the transposed matrix."""
+def _transposed(
+    indices: Tensor, offsets: Tensor, values: Tensor | None, size: int
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Of each of `size` numbers, which bags hold it: indices, offsets and values of the transposed matrix."""
     total = indices.shape[0]
     bag = torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
     start = torch.bincount(indices, minlength=size).cumsum(0)[:-1]
-    return bag[indices.argsort(stable=True)], F.pad(start, (1, 0))
+    order = indices.argsort(stable=True)
+    return bag[order], F.pad(start, (1, 0)), None if values is None else values[order]
+
+
+def check_layers(config: Layers) -> None:
+    """`ConfigError` unless every layer has a width and a dropout."""
+    if min(config.hidden) < 1:
+        raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
+    _per_layer(config.dropout, len(config.hidden))
+
+
+def after_first(config: Layers) -> nn.Sequential:
+    """All that comes after the first linear layer."""
+    layers: list[nn.Module] = []
+    for i, (width, dropout) in enumerate(
+        zip(config.hidden, _per_layer(config.dropout, len(config.hidden)), strict=True)
+    ):
+        if i:
+            layers.append(_linear(config.hidden[i - 1], width))
+        layers.append(_ACTIVATIONS[config.activation]())
+        if dropout > 0:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers)
 
 
 def _linear(before: int, after: int) -> nn.Linear:

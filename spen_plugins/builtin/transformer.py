@@ -44,7 +44,7 @@ class Transformer(FeatureNetwork):
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
-            raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are vectors")
+            raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are others")
         self.encoder, self._tokenizer = _load(config.model)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
