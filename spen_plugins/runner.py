@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ def run(
     quiet: bool = False,
     checkpoint_seconds: float = 60.0,
     registry: Registry | None = None,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> Path:
     """Train, evaluate and write a run folder.
 
@@ -46,6 +48,8 @@ def run(
         quiet: no progress, no table.
         checkpoint_seconds: at least so much time between two checkpoints.
         registry: where types are looked up.
+        test: whether the test part is scored; not where scores choose hyperparameters.
+        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
 
     Returns:
         The run folder's path.
@@ -65,7 +69,7 @@ def run(
         folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
         _describe(folder, experiment, built, accelerator, registry, source)
     accelerator.wait_for_everyone()
-    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=False)
+    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
 
 
 def resume(
@@ -189,6 +193,8 @@ def _train(
     quiet: bool,
     checkpoint_seconds: float,
     resume: bool,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> Path:
     model, task = built.model.to(accelerator.device), built.task
     if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
@@ -210,6 +216,7 @@ def _train(
             reporter,
             checkpoint_seconds,
             stop.is_set,
+            after_epoch,
         )
         try:
             loop.run(resume)
@@ -219,7 +226,7 @@ def _train(
     validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device)
     task.choose_decision(validation)
     scores: dict[str, Any] = {"validation": validation.compute()}
-    if len(task.part("test")):
+    if test and len(task.part("test")):
         scores["test"] = evaluate(model, task, task.part("test"), batch_size, accelerator.device).compute()
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())

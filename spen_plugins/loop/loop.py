@@ -17,6 +17,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
+from spen_plugins.gbi import Gbi, gbi_score
 from spen_plugins.loop import ledger
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.evaluation import evaluate
@@ -73,6 +74,7 @@ class Loop:
         reporter: progress.
         checkpoint_seconds: at least so much training time between two checkpoints (one ends every stage).
         stop: polled after every batch; true saves and raises `Interrupted`.
+        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
     """
 
     def __init__(
@@ -87,10 +89,11 @@ class Loop:
         reporter: Reporter,
         checkpoint_seconds: float = 60.0,
         stop: Callable[[], bool] = lambda: False,
+        after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
     ) -> None:
         self.model, self.task, self.stages, self.config = model, task, stages, config
         self.folder, self.seed, self.accelerator, self.reporter = folder, seed, accelerator, reporter
-        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
+        self.checkpoint_seconds, self.stop, self.after_epoch = checkpoint_seconds, stop, after_epoch
         self.train, self.validation = task.part("train"), task.part("validation")
         self.lengths = np.array([task.length(example) for example in self.train])
         self.position = Position()
@@ -197,6 +200,7 @@ class Loop:
             "gradient_norms": ledger.means(at.sums, "gradient_norm"),
             "gradient_share": ledger.means(at.sums, "gradient_share"),
             "validation": scores,
+            **self._probe(),
             "score": score,
             "best": better,
         }
@@ -204,6 +208,7 @@ class Loop:
         if self.accelerator.is_main_process:
             self.folder.append_history(record, seconds)
         self.reporter.epoch_done(record, seconds, at.best)
+        self.after_epoch(record)
 
     def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
         contexts = [LiveContext(self.players, batch) for batch in self._micro_batches(rows)]
@@ -297,12 +302,28 @@ class Loop:
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:
-            size, device = self.config.batch_size, self.accelerator.device
-            parts = [self.validation[i : i + size] for i in range(0, len(self.validation), size)]
             with torch.no_grad():
-                score = float(stage.select(self.model, [self.task.collate(part).to(device) for part in parts]))
+                score = float(stage.select(self.model, self._validation_batches()))
         self.players.modes.clear()
         return scores, score
+
+    def _probe(self) -> dict[str, Any]:
+        """What gradient-based inference on the validation part makes of the energy as it is, where it is asked for."""
+        probe, net = self.config.probe, self.model.inference_net
+        if probe is None or self.model.energy is None or self.position.epoch % probe.every:
+            return {}
+        batches = self._validation_batches()
+        fields = probe.model_dump(exclude={"every"})
+        scores = {"net": gbi_free_score(self.model, self.task, batches)}
+        for name, start in (("net_gbi", "net"), ("random_gbi", "random")):
+            config = Gbi.Config(**fields, starts=[start])
+            scores[name] = gbi_score(self.model, self.task, batches, config)
+        return {"probe": scores}
+
+    def _validation_batches(self) -> list[Batch]:
+        size, device = self.config.batch_size, self.accelerator.device
+        parts = [self.validation[i : i + size] for i in range(0, len(self.validation), size)]
+        return [self.task.collate(part).to(device) for part in parts]
 
     def _patience_is_over(self, stage: Stage) -> bool:
         return stage.patience is not None and self.position.epoch - self.position.best_epoch > stage.patience
