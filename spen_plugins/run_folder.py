@@ -144,9 +144,11 @@ class RunFolder:
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
-        if not self._history.exists():
-            return []
-        return [json.loads(line) for line in self._history.read_text(encoding="utf-8").splitlines()]
+        return _records(self._history)
+
+    def times(self) -> list[dict[str, Any]]:
+        """`stage`, `epoch` and `seconds` of each finished epoch."""
+        return _records(self._times)
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -159,6 +161,11 @@ class RunFolder:
         if not isinstance(value, dict):
             raise RunError(f"{path} is damaged: found a {type(value).__name__}; expected a table")
         return value
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a .jsonl file; none where there is no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
