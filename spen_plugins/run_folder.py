@@ -4,6 +4,8 @@ config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the data
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  the nets of the best epoch
+examples.safetensors numerator and denominator of the selection score, of each example of the part that its metadata
+                     names: test, or validation where there is no test part
 metrics.json         scores with their protocol, once the run is done
 history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
 assets/              what feature networks need besides weights (a tokeniser), if anything
@@ -21,7 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -120,6 +122,26 @@ class RunFolder:
             return load_file(path)
         except FileNotFoundError as error:
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
+        except SafetensorError as error:
+            raise RunError(f"{path} is damaged and can't be read: {error}") from error
+
+    def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
+        """`numerator` and `denominator` of the selection score of each example of a part, in file order."""
+        save_tensors(ratios, self.path / "examples.safetensors", {"part": part})
+
+    def ratios(self, part: str) -> dict[str, Tensor] | None:
+        """What `save_ratios` wrote of this part; None where it wrote none.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        path = self.path / "examples.safetensors"
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, "pt") as file:
+                kept = {name: file.get_tensor(name) for name in ("numerator", "denominator")}
+                return kept if (file.metadata() or {}).get("part") == part else None
         except SafetensorError as error:
             raise RunError(f"{path} is damaged and can't be read: {error}") from error
 

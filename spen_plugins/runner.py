@@ -19,6 +19,7 @@ from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.experiment import Built, Experiment, build, check
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
+from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import check_device, seed_everything
 from spen_plugins.registry import Registry
@@ -226,10 +227,15 @@ def _train(
     validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device)
     task.choose_decision(validation)
     scores: dict[str, Any] = {"validation": validation.compute()}
+    ratios = example_ratios(validation, task, task.part("validation"))
     if test and len(task.part("test")):
-        scores["test"] = evaluate(model, task, task.part("test"), batch_size, accelerator.device).compute()
+        metric = evaluate(model, task, task.part("test"), batch_size, accelerator.device)
+        scores["test"] = metric.compute()
+        ratios = example_ratios(metric, task, task.part("test"))
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
+        if ratios:
+            folder.save_ratios(ratios, next(reversed(scores)))
         folder.write("metrics.json", {**scores, "protocol": task.protocol()})
         print_scores(console, folder)
     return folder.path

@@ -85,6 +85,15 @@ class Metric(ABC):
     def compute(self) -> dict[str, Any]:
         """Scores by the field's names, as fractions; a nested table where a score has parts (`"roles"`)."""
 
+    def ratios(self) -> tuple[Tensor, Tensor] | None:
+        """What each example adds to the selection score, for tests over examples; None where it is no such sum.
+
+        Returns:
+            Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without
+            gold. The score is the sum of the numerators over the sum of the denominators.
+        """
+        return None
+
 
 class Task(ABC):
     """A data format, its output space and its score.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.errors import DataError
@@ -77,9 +78,12 @@ class SrlMetric(Metric):
         self._table = SpanTable(tags)
         self._spans = SpanCounts()
         self._sums: Counter[str] = Counter()
+        self._ratios: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
         rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
+        ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
+        self._ratios.append(ratios)
         if batch.gold is None or not len(rows):
             return
         assert batch.x.mask is not None
@@ -93,8 +97,11 @@ class SrlMetric(Metric):
             examples = [batch.examples[i] for i in rows]
             answers = [example.arguments for example in examples]
             gold[inside] = np.concatenate([example.tags for example in examples])
+        pairs = []
         for predicted, answer in zip(self._table.arguments(best, lengths), answers, strict=True):
-            self._spans.add(predicted, answer)
+            right = self._spans.add(predicted, answer)
+            pairs.append((2 * right, len(predicted) + len(answer)))
+        ratios[rows] = torch.tensor(pairs, dtype=torch.double)
         counts = {
             "predicates": len(rows),
             "tokens": int(lengths.sum()),
@@ -104,6 +111,11 @@ class SrlMetric(Metric):
             "broken": int(self._table.breaks_bio(likely, lengths).sum()),
         }
         self._sums.update(counts)
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """Twice the right arguments, and predicted plus gold ones, of each predicate: span F1 is their ratio."""
+        numerator, denominator = torch.cat(self._ratios).unbind(1)
+        return numerator, denominator
 
     def compute(self) -> dict[str, Any]:
         if not self._sums["predicates"]:

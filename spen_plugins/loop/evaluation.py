@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.errors import PluginError
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.task import Metric, Task
@@ -34,3 +37,23 @@ def evaluate(model: Model, task: Task, examples: Sequence[Any], batch_size: int,
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
     return metric
+
+
+def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
+    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty where it has none.
+
+    Args:
+        metric: of `evaluate` over the same examples.
+        task, examples: as there.
+    """
+    ratios = metric.ratios()
+    if ratios is None:
+        return {}
+    [order] = evaluation_batches([task.length(example) for example in examples], len(examples))
+    if any(len(values) != len(order) for values in ratios):
+        raise PluginError(
+            f"{type(metric).__name__}.ratios gave {len(ratios[0])} numerators and {len(ratios[1])} denominators for "
+            f"{len(order)} examples; expected one of each an example, 0 and 0 where it has no gold"
+        )
+    back = torch.from_numpy(np.argsort(order))
+    return {name: values[back] for name, values in zip(("numerator", "denominator"), ratios, strict=True)}

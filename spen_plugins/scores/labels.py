@@ -61,8 +61,11 @@ class LabelMetric(Metric):
         self.threshold, self.average_precision = threshold, average_precision
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
+        self._labelled: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
+        labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
+        self._labelled.append(labelled.cpu())
         if batch.gold is None:
             return
         p, gold = proposal.y[:, 0].detach().float(), batch.gold[:, 0] > 0.5
@@ -89,6 +92,14 @@ class LabelMetric(Metric):
 
             result["map"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
         return result
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """F1 and 1 of each example: example F1 is their mean."""
+        p, gold = self.collected()
+        labelled = torch.cat(self._labelled)
+        numerator = torch.zeros(len(labelled), dtype=torch.double)
+        numerator[labelled] = example_f1(p > self.threshold, gold)
+        return numerator, labelled.double()
 
     def fit_threshold(self) -> float:
         """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals."""

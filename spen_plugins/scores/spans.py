@@ -127,11 +127,13 @@ class SpanCounts:
         self.predicted: Counter[str] = Counter()
         self.gold: Counter[str] = Counter()
 
-    def add(self, predicted: Sequence[Argument], gold: Sequence[Argument]) -> None:
-        """Take in one predicate."""
+    def add(self, predicted: Sequence[Argument], gold: Sequence[Argument]) -> int:
+        """Take in one predicate; how many of its arguments are right."""
         self.predicted.update(a.role for a in predicted)
         self.gold.update(a.role for a in gold)
-        self.right.update(a.role for a in set(predicted) & set(gold))
+        right = set(predicted) & set(gold)
+        self.right.update(a.role for a in right)
+        return len(right)
 
     def scores(self) -> dict[str, Any]:
         """`span_precision`, `span_recall`, `span_f1` over all roles, and the same of each in `roles`, with counts."""
