@@ -11,6 +11,7 @@ def spen_task() -> Table:
     return {
         "multilabel": "spen_plugins.builtin.multilabel:MultiLabel",
         "srl": "spen_plugins.builtin.srl:SemanticRoles",
+        "text": "spen_plugins.builtin.text:TextLabels",
     }
 
 
@@ -20,6 +21,7 @@ def spen_feature_network() -> Table:
         "mlp": "spen_plugins.builtin.mlp:Mlp",
         "bilstm": "spen_plugins.builtin.bilstm:BiLstm",
         "encoder": "spen_plugins.builtin.encoder:Encoder",
+        "ngrams": "spen_plugins.builtin.ngrams:Ngrams",
         "transformer": "spen_plugins.builtin.transformer:Transformer",
     }
 

@@ -1,0 +1,96 @@
+"""Texts with labels, a line each, columns divided by tabs; and lists of label names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from spen_plugins.errors import DataError, did_you_mean
+from spen_plugins.readers.text import read_lines, shorten
+
+
+class Row(NamedTuple):
+    """One line: its text, its labels as they stand there (None where it has no such column), its number from 1."""
+
+    text: str
+    labels: tuple[str, ...] | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is what.
+
+    Args:
+        text, labels: numbers counted from 1, or names in a header.
+        separator: between the labels of a line.
+        header: whether the first line names the columns.
+    """
+
+    text: int | str = 1
+    labels: int | str = 2
+    separator: str = ","
+    header: bool = False
+
+
+def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
+    """Rows of a UTF-8 file without quoting: whatever stands between two tabs is a column's value.
+
+    Args:
+        path: the file.
+        layout: its columns.
+        gold: whether every line must have labels; where it needn't, a line may end before their column.
+
+    Raises:
+        DataError: a line is blank or lacks a column, or the header lacks a name.
+    """
+    lines = read_lines(path)
+    names = lines[0].split("\t") if layout.header else None
+    text = _column(path, layout.text, names, "text")
+    labels = _column(path, layout.labels, names, "label") if gold or _known(layout.labels, names) else None
+    needed = max(text, labels) if gold and labels is not None else text
+    rows = []
+    for number, line in enumerate(lines[layout.header :], 1 + layout.header):
+        fields = line.split("\t")
+        if len(fields) <= needed or not line.strip():
+            found = f"{len(fields)} columns in {shorten(line)}" if line.strip() else "a blank line"
+            raise DataError(path, number, found, f"at least {needed + 1} columns divided by tabs")
+        found = None if labels is None or len(fields) <= labels else fields[labels]
+        rows.append(Row(fields[text], None if found is None else _split(found, layout.separator), number))
+    return rows
+
+
+def read_names(path: str | Path) -> list[str]:
+    """Label names, one a line, in the order of their numbers.
+
+    Raises:
+        DataError: a line is blank, or a name stands there twice.
+    """
+    names = [line.strip() for line in read_lines(path)]
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name or name in seen:
+            found = f"label {name!r} again, as in line {seen[name]}" if name else "a blank line"
+            raise DataError(path, number, found, "one label name a line, each once")
+        seen[name] = number
+    return names
+
+
+def _column(path: str | Path, column: int | str, names: list[str] | None, what: str) -> int:
+    """A column's place, counted from 0."""
+    if isinstance(column, int):
+        return column - 1
+    if names is None or column not in names:
+        near = did_you_mean(column, names or ())
+        found = "no header" if names is None else f"columns {', '.join(names)}"
+        raise DataError(path, 1, found, f"a {what} column named {column!r}.{near}")
+    return names.index(column)
+
+
+def _known(column: int | str, names: list[str] | None) -> bool:
+    return isinstance(column, int) or column in (names or ())
+
+
+def _split(field: str, separator: str) -> tuple[str, ...]:
+    return tuple(label.strip() for label in field.split(separator)) if field.strip() else ()
