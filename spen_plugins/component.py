@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import nn
@@ -23,6 +24,9 @@ class Component(nn.Module):
     Config: ClassVar[type[Config]] = Config
     uses_features: ClassVar[bool] = False
     """Whether the builder makes a feature network (from the config's `features`) for each instance."""
+    parts: ClassVar[Mapping[str, str]] = {}
+    """Keys of its table that hold tables of other components, and their kinds: `{"net": "inference_net"}`. The builder
+    makes those a config gives and passes them to the constructor by name."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__()

@@ -94,7 +94,7 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
         spec = getattr(experiment, net)
         if spec is not None:
             tables[net] = _complete(registry, net, spec, net, source)
-            _check_features(registry, experiment, net, source, tables[net])
+            _check_features(registry, experiment, net, net, source, tables[net])
     _check_parts(registry, experiment, source)
     return experiment.model_copy(update=tables)
 
@@ -122,7 +122,10 @@ def build(experiment: Experiment, registry: Registry, task: Task | None = None, 
         task = make_task(experiment, registry)
         task.load()
     torch.manual_seed(experiment.seed)
-    nets = {net: _net(experiment, registry, net, task, assets) for net in NETS}
+    nets = {
+        net: None if spec is None else make_net(experiment, registry, net, spec, net, task, assets)
+        for net, spec in ((net, getattr(experiment, net)) for net in NETS)
+    }
     cls, config = registry.parse("trainer", experiment.trainer, "trainer", "config")
     return Built(task, Model(**nets), cls(config))
 
@@ -139,20 +142,32 @@ def _complete(registry: Registry, kind: str, spec: Mapping[str, Any], where: str
     complete = {"type": spec["type"], **config.model_dump(mode="json")}
     if kind in NETS and spec.get("features") is not None:
         complete["features"] = _complete(registry, "features", spec["features"], f"{where}.features", source)
+    for part, of in _parts(registry, kind, spec):
+        complete[part] = _complete(registry, of, spec[part], f"{where}.{part}", source)
     return complete
 
 
+def _parts(registry: Registry, kind: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The components a component's table holds: key, kind."""
+    parts = getattr(registry.resolve(kind, spec["type"]), "parts", {})
+    return [(part, of) for part, of in parts.items() if spec.get(part) is not None]
+
+
 def _check_features(
-    registry: Registry, experiment: Experiment, net: str, source: object, spec: Mapping[str, Any]
+    registry: Registry, experiment: Experiment, kind: str, where: str, source: object, spec: Mapping[str, Any]
 ) -> None:
-    wants = registry.resolve(net, spec["type"]).uses_features
+    wants = registry.resolve(kind, spec["type"]).uses_features
     if wants and experiment.features is None and "features" not in spec:
         raise ConfigError(
-            f"{source}: {net} {spec['type']!r} needs a feature network; give a table 'features' or '{net}.features'. "
-            f"`spen describe features` lists what is installed."
+            f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
+            f"'{where}.features'. `spen describe features` lists what is installed."
         )
     if not wants and "features" in spec:
-        raise ConfigError(f"{source}: {net}.features: {net} {spec['type']!r} takes no feature network; leave it out.")
+        raise ConfigError(
+            f"{source}: {where}.features: {kind} {spec['type']!r} takes no feature network; leave it out."
+        )
+    for part, of in _parts(registry, kind, spec):
+        _check_features(registry, experiment, of, f"{where}.{part}", source, spec[part])
 
 
 def _check_parts(registry: Registry, experiment: Experiment, source: object) -> None:
@@ -174,17 +189,26 @@ def _check_parts(registry: Registry, experiment: Experiment, source: object) -> 
             raise ConfigError(f"{source}: init.energy is given, but the config has no 'energy'.")
 
 
-def _net(experiment: Experiment, registry: Registry, kind: str, task: Task, assets: Path | None) -> Component | None:
-    spec = getattr(experiment, kind)
-    if spec is None:
-        return None
-    cls, config = registry.parse(kind, spec, kind, "config")
+def make_net(
+    experiment: Experiment,
+    registry: Registry,
+    kind: str,
+    spec: Mapping[str, Any],
+    where: str,
+    task: Task,
+    assets: Path | None = None,
+    **parts: Component,
+) -> Component:
+    """One component of an experiment and what its table holds; `parts` are those that are there already."""
+    cls, config = registry.parse(kind, spec, where, "config")
     features = None
     if cls.uses_features:
         own = spec.get("features")
-        where = "features" if own is None else f"{kind}.features"
-        features = _features(registry, experiment.features if own is None else own, where, task, assets)
-    return cls(config, task, features)
+        place = "features" if own is None else f"{where}.features"
+        features = _features(registry, experiment.features if own is None else own, place, task, assets)
+    for part, of in _parts(registry, kind, spec):
+        parts[part] = make_net(experiment, registry, of, spec[part], f"{where}.{part}", task, assets)
+    return cls(config, task, features, **parts)
 
 
 def _features(registry: Registry, spec: Any, where: str, task: Task, assets: Path | None) -> FeatureNetwork:

@@ -19,6 +19,10 @@ class InferenceNet(Component):
         """The net's q(y | x)."""
         raise NotImplementedError
 
+    def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        """What losses see while something trains: the net's q(y | x), unless an optimiser stands on another net."""
+        return self(x, energy)
+
 
 class CostNet(Component):
     """F_Φ, the cost-augmented net: sees gold, so a type of its own and never a test-time net.

@@ -78,7 +78,7 @@ class Registry:
 
         Args:
             kind: a key of `KINDS`.
-            spec: `{"type": ..., ...}`; a component's own `"features"` is left to the caller.
+            spec: `{"type": ..., ...}`; a component's own `"features"` and other parts are left to the caller.
             where: the table's path, `energy`.
             source: the config's file, for messages.
         """
@@ -98,6 +98,8 @@ class Registry:
             cls = self.resolve(kind, type_name)
         except (ConfigError, PluginError) as error:
             raise type(error)(f"{source}: {where}.type: {error}") from error
+        for part in getattr(cls, "parts", ()):
+            values.pop(part, None)
         return cls, validate(cls.Config, values, where, source)
 
     def plugin(self, type_name: str) -> Plugin:

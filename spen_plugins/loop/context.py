@@ -52,8 +52,9 @@ class LiveContext(Context):
     def proposal(self) -> Proposal:
         net = self.model.inference_net
         if net.uses_energy:
-            return self._keep("proposal", ("inference_net", "energy"), lambda: net(self.batch.x, self.energy))
-        return self._keep("proposal", ("inference_net",), lambda: net(self.batch.x))
+            make = lambda: net.training_proposal(self.batch.x, self.energy)  # noqa: E731
+            return self._keep("proposal", ("inference_net", "energy"), make)
+        return self._keep("proposal", ("inference_net",), lambda: net.training_proposal(self.batch.x))
 
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
         state = tuple((self.players.moves[name], self.players.modes.get(name)) for name in nets)

@@ -29,6 +29,10 @@ class OutputSpace(ABC):
         """Logits -> relaxed y, differentiable."""
 
     @abstractmethod
+    def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """Logits that relax to `y`, finite: y is taken to be at least 1e-4 away from 0 (and, for labels, from 1)."""
+
+    @abstractmethod
     def sample(self, logits: Tensor, n: int, mask: Tensor | None) -> Tensor:
         """`n` discrete outputs drawn independently: `(batch, n, *variables)` of zeros and ones, no gradient."""
 

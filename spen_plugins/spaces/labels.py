@@ -28,6 +28,9 @@ class LabelSet(OutputSpace):
     def relax(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
         return torch.sigmoid(logits)
 
+    def logits(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return torch.logit(y, eps=1e-4)
+
     def sample(self, logits: Tensor, n: int, mask: Tensor | None = None) -> Tensor:
         p = torch.sigmoid(logits.detach())
         noise = torch.rand(p.shape[0], n, p.shape[-1], device=p.device, dtype=p.dtype)

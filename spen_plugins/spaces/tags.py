@@ -33,6 +33,9 @@ class TagSequence(OutputSpace):
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         return _masked(torch.softmax(logits, -1), mask)
 
+    def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        return _masked(torch.log(y.clamp(min=1e-4)), mask)
+
     def sample(self, logits: Tensor, n: int, mask: Tensor | None) -> Tensor:
         b, _, t, k = logits.shape
         p = torch.softmax(logits.detach(), -1).reshape(b * t, k)
