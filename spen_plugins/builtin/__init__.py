@@ -31,6 +31,7 @@ def spen_inference_net() -> Table:
     return {
         "independent": "spen_plugins.builtin.independent:Independent",
         "crf": "spen_plugins.builtin.crf:Crf",
+        "gbi": "spen_plugins.gbi:Gbi",
     }
 
 
@@ -43,5 +44,16 @@ def spen_energy() -> Table:
 
 
 @hookimpl
+def spen_energy_loss() -> Table:
+    return {
+        "ssvm": "spen_plugins.builtin.ssvm:Ssvm",
+        "dvn": "spen_plugins.builtin.dvn:Dvn",
+    }
+
+
+@hookimpl
 def spen_trainer() -> Table:
-    return {"cross_entropy": "spen_plugins.builtin.cross_entropy:CrossEntropy"}
+    return {
+        "cross_entropy": "spen_plugins.builtin.cross_entropy:CrossEntropy",
+        "energy": "spen_plugins.builtin.energy_alone:EnergyAlone",
+    }

@@ -28,4 +28,7 @@ def spen_energy_loss() -> Table:
 
 @hookimpl
 def spen_trainer() -> Table:
-    return {"dynamic": "spen_seal.dynamic:Dynamic"}
+    return {
+        "dynamic": "spen_seal.dynamic:Dynamic",
+        "static": "spen_seal.static:Static",
+    }

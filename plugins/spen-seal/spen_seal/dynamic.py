@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_plugins.trainer import Context, Terms, cross_entropy
+from spen_seal.net import SealConfig, energy_loss, net_phase
 
 
 class Dynamic(sp.Trainer):
@@ -21,17 +20,7 @@ class Dynamic(sp.Trainer):
 
     needs = ("energy", "energy_loss")
 
-    class Config(sp.TrainerConfig):
-        energy_weight: float = Field(1.0, ge=0)
-        """λ1, weight of the energy loss's term for the net; its scale depends on the loss (E, or σ of it)."""
-        cross_entropy_weight: float = Field(1.0, ge=0)
-        """λ2, weight of the net's cross entropy."""
-        per_variable: bool = False
-        """Cross entropy as the mean over an example's variables instead of their sum."""
-        energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
-        """The energy's optimiser."""
-        net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
-        """The net's optimiser; it also moves an energy loss's own nets."""
+    class Config(SealConfig):
         energy_steps: int = Field(1, ge=1)
         """Updates of the energy in a row."""
         net_steps: int = Field(1, ge=1)
@@ -43,21 +32,12 @@ class Dynamic(sp.Trainer):
         """How often both take turns on one batch."""
         first: Literal["energy", "net"] = "energy"
         """Who begins."""
-        net_clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm of the net; null for no clipping."""
-        energy_clip: float | None = Field(None, gt=0)
-        """Largest gradient norm of the energy; null for no clipping."""
-        net_plateau: sp.PlateauConfig | None = sp.PlateauConfig()
-        """Schedule of the net's learning rate; null keeps it."""
         sampling_dropout: bool = True
         """The net drops out while it makes outputs for the energy to learn from, as released.
 
         One proposal (one dropout mask, one P_N) serves all `energy_steps` of a round; released code makes a new one at
         each step. New samples are drawn from it at each step all the same, unless the loss says `redraw: round`.
         """
-        energy_dropout: bool = False
-        """The energy drops out while it teaches the net, as released; off by default because the energy is then the
-        same function of y for net and loss."""
 
         @model_validator(mode="after")
         def _something_to_learn(self) -> Dynamic.Config:
@@ -83,22 +63,14 @@ class Dynamic(sp.Trainer):
         energy = sp.Phase(
             name="energy",
             trains=("energy",),
-            loss=self._energy_loss,
+            loss=energy_loss,
             optimizer=config.energy_optimizer,
             steps=config.energy_steps,
             clip=config.energy_clip,
             frozen_dropout=config.sampling_dropout,
         )
-        net = sp.Phase(
-            name="inference_net",
-            trains=("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",),
-            loss=partial(self._net_loss, energy_weight=energy_weight),
-            optimizer=config.net_optimizer,
-            steps=config.net_steps,
-            clip=config.net_clip,
-            plateau=config.net_plateau,
-            frozen_dropout=config.energy_dropout,
-        )
+        trains = ("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",)
+        net = net_phase(config, energy_weight, trains, config.net_steps)
         return sp.Stage(
             name,
             (energy, net) if config.first == "energy" else (net, energy),
@@ -107,18 +79,3 @@ class Dynamic(sp.Trainer):
             frozen=("energy_loss",) if loss_learns and not loss_used else (),
             patience=patience,
         )
-
-    @staticmethod
-    def _energy_loss(context: Context) -> Terms:
-        """Eq. 4."""
-        return {"energy_loss": context.model.energy_loss(context.energy, context.batch, context.proposal)}
-
-    def _net_loss(self, context: Context, energy_weight: float) -> Terms:
-        """Eq. 5; a term without weight isn't computed."""
-        config, terms = self.config, {}
-        if energy_weight > 0:
-            asked = context.model.energy_loss.net_term(context.energy, context.batch, context.proposal)
-            terms["energy"] = energy_weight * asked
-        if config.cross_entropy_weight > 0:
-            terms["cross_entropy"] = config.cross_entropy_weight * cross_entropy(context, config.per_variable)
-        return terms

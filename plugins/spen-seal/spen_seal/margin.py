@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
+from spen_plugins.builtin.ssvm import Cost, distance
 from spen_seal.samples import nothing
-
-Cost = Literal["mean_l1", "l1"]
 
 
 class Margin(sp.EnergyLoss):
@@ -23,7 +20,8 @@ class Margin(sp.EnergyLoss):
 
     class Config(sp.Config):
         cost: Cost = "mean_l1"
-        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; or its sum."""
+        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
+        or 1 − the soft score."""
 
     config: Config
 
@@ -32,7 +30,8 @@ class Margin(sp.EnergyLoss):
             return nothing(energy, proposal)
         y, gold = proposal.y, batch.gold
         wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
-        return F.relu(distance(self.space, y, gold, batch.x.mask, self.config.cost) - wrong + right) * batch.labelled
+        cost = distance(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
+        return F.relu(cost - wrong + right) * batch.labelled
 
 
 class StackedCostNet(sp.CostNet):
@@ -64,7 +63,8 @@ class CompoundMargin(sp.EnergyLoss):
 
     class Config(sp.Config):
         cost: Cost = "mean_l1"
-        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; or its sum."""
+        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
+        or 1 − the soft score."""
         perceptron_weight: float = Field(1.0, ge=0)
         """w; the released configs have 0.001 to 0.01."""
 
@@ -78,7 +78,7 @@ class CompoundMargin(sp.EnergyLoss):
         if batch.gold is None:
             return nothing(energy, proposal)
         augmented, gold = self.cost_net(batch, proposal).y, batch.gold
-        cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)
+        cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)[:, 0]
         violating, right, predicted = energy(torch.cat([augmented, gold, proposal.y], 1)).unbind(1)
         hinge = F.relu(cost - violating + right)
         return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
@@ -88,12 +88,6 @@ class CompoundMargin(sp.EnergyLoss):
         if batch.gold is None:
             return weight * energy(proposal.y)[:, 0]
         augmented = self.cost_net(batch, proposal).y
-        cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)
+        cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
         violating, predicted = energy(torch.cat([augmented, proposal.y], 1)).unbind(1)
         return (violating - cost) * batch.labelled + weight * predicted
-
-
-def distance(space: sp.OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None, cost: Cost) -> Tensor:
-    """Δ of single outputs, `(batch,)`; "mean_l1" divides by the number of variables that exist."""
-    summed = space.cost(y, gold, mask)
-    return (summed / space.size(y, mask) if cost == "mean_l1" else summed)[:, 0]

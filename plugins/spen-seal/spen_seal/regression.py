@@ -7,13 +7,13 @@ from typing import Literal
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn import functional as F
 
 import spen_plugins as sp
+from spen_plugins.builtin.dvn import Dvn
 from spen_seal.samples import draw, nothing
 
 
-class Regression(sp.EnergyLoss):
+class Regression(Dvn):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (SEAL, Eq. 7 with its misprint put right):
 
         −s ln σ(−E) − (1 − s) ln(1 − σ(−E))
@@ -21,21 +21,16 @@ class Regression(sp.EnergyLoss):
     The net is asked for −σ(−E), which is bounded: λ1's scale is not that of the losses that ask for E.
     """
 
+    Config = sp.Config
+
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return nothing(energy, proposal)
-        return self._value_loss(energy, batch, self._outputs(proposal)) * batch.labelled
+        return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).sum(1) * batch.labelled
 
-    def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        return -torch.sigmoid(-energy(proposal.y)[:, 0])
-
-    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+    def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """Whose scores are to be guessed, `(batch, sample, *variables)`."""
         return proposal.y
-
-    def _value_loss(self, energy: sp.BoundEnergy, batch: sp.Batch, y: Tensor) -> Tensor:
-        score = self.space.score(y, batch.gold, batch.x.mask)
-        return F.binary_cross_entropy_with_logits(-energy(y), score, reduction="none").sum(1)
 
 
 class SampledRegression(Regression):
@@ -51,7 +46,7 @@ class SampledRegression(Regression):
 
     config: Config
 
-    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+    def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         c = self.config
         if c.samples == 1:
             return proposal.y

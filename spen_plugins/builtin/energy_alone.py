@@ -1,0 +1,112 @@
+"""Trainer `energy`: the energy learns without a net to teach, and predicts by gradient-based inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from pydantic import Field
+
+from spen_plugins.batch import Batch
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+from spen_plugins.trainer import (
+    Context,
+    OptimizerConfig,
+    Phase,
+    PlateauConfig,
+    Stage,
+    Terms,
+    Trainer,
+    TrainerConfig,
+    cross_entropy,
+)
+
+
+class EnergyAlone(Trainer):
+    """SPEN, DVN or NCE as their papers have it, by the energy loss: `ssvm`, `dvn`, `seal.nce` with inference net `gbi`.
+
+    Where the inference net has weights (the net that `gbi` stands on, whose samples NCE contrasts with gold), it learns
+    first, by cross entropy, and is fixed from then on.
+    """
+
+    needs = ("energy", "energy_loss")
+
+    class Config(TrainerConfig):
+        optimizer: OptimizerConfig = OptimizerConfig()
+        """The energy's optimiser."""
+        clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm of the energy; null for no clipping."""
+        plateau: PlateauConfig | None = None
+        """Schedule of the energy's learning rate; null keeps it."""
+        steps: int = Field(1, ge=1)
+        """Updates in a row on one batch."""
+        net_epochs: int = Field(30, ge=0)
+        """Epochs at most in which the net learns before the energy; 0 where it comes from `init.inference_net`."""
+        net_optimizer: OptimizerConfig = OptimizerConfig()
+        """The net's optimiser."""
+        net_clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm of the net; null for no clipping."""
+        net_plateau: PlateauConfig | None = PlateauConfig()
+        """Schedule of the net's learning rate; null keeps it."""
+
+    config: Config
+
+    def stages(self, model: Model, task: Task) -> list[Stage]:
+        config = self.config
+        roots = {name.split(".")[0] for name, _ in model.named_parameters()}
+        energy = Phase(
+            name="energy",
+            trains=("energy",),
+            loss=self._loss,
+            optimizer=config.optimizer,
+            steps=config.steps,
+            clip=config.clip,
+            plateau=config.plateau,
+        )
+        alone = Stage("energy", (energy,), config.epochs, frozen=tuple(roots - {"energy"}), patience=config.patience)
+        if not config.net_epochs or "inference_net" not in roots:
+            return [alone]
+        return [net_stage("net", model, task, config.net_epochs, config), alone]
+
+    @staticmethod
+    def _loss(context: Context) -> Terms:
+        return {"energy_loss": context.model.energy_loss(context.energy, context.batch, context.proposal)}
+
+
+def net_stage(
+    name: str, model: Model, task: Task, epochs: int, config: TrainerConfig, per_variable: bool = False
+) -> Stage:
+    """A stage in which the inference net learns by cross entropy alone and everything else is frozen.
+
+    Its validation score is that of the net itself, not of an optimiser that stands on it.
+
+    Args:
+        name: of the stage.
+        model, task: whose net, and what scores it.
+        epochs: at most.
+        config: one that has `net_optimizer`, `net_clip` and `net_plateau`.
+        per_variable: cross entropy as the mean over an example's variables.
+    """
+
+    def loss(context: Context) -> Terms:
+        return {"cross_entropy": cross_entropy(context, per_variable)}
+
+    phase = Phase(
+        name="inference_net",
+        trains=("inference_net",),
+        loss=loss,
+        optimizer=config.net_optimizer,
+        clip=config.net_clip,
+        plateau=config.net_plateau,
+    )
+    others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
+    select = partial(_net_score, task) if model.inference_net.uses_energy else None
+    return Stage(name, (phase,), epochs, frozen=tuple(sorted(others)), select=select, patience=config.patience)
+
+
+def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
+    metric = task.metric()
+    for batch in batches:
+        metric.update(model.inference_net.training_proposal(batch.x, model.energy.at(batch.x)), batch)
+    return float(metric.compute()[task.selection])
