@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.descent import Descent
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.model import Model
 from spen_plugins.schema import Config
@@ -42,6 +43,15 @@ class PlateauConfig(Config):
     """Epochs without a better score before that happens."""
 
 
+class ProbeConfig(Descent):
+    """Validation scores of gradient-based inference from the net's output and from random starts."""
+
+    every: int = Field(1, ge=1)
+    """At every n-th epoch."""
+    random: int = Field(3, ge=1)
+    """Random starts of an example."""
+
+
 class TrainerConfig(Config):
     """What every trainer takes."""
 
@@ -55,6 +65,8 @@ class TrainerConfig(Config):
     """Split each batch into so many parts and add up their gradients (less memory, the same update)."""
     gradient_norms_every: int = Field(100, ge=0)
     """Log the gradient norm of each term of a loss at every n-th update of its phase; 0 never."""
+    probe: ProbeConfig | None = None
+    """Also log what gradient-based inference makes of the energy while it trains; `spen plot gbi` draws it."""
 
 
 class Context:

@@ -200,7 +200,7 @@ class Loop:
             "gradient_norms": ledger.means(at.sums, "gradient_norm"),
             "gradient_share": ledger.means(at.sums, "gradient_share"),
             "validation": scores,
-            **self._probe(),
+            **self._probe(scores),
             "score": score,
             "best": better,
         }
@@ -307,18 +307,17 @@ class Loop:
         self.players.modes.clear()
         return scores, score
 
-    def _probe(self) -> dict[str, Any]:
+    def _probe(self, scores: dict[str, Any]) -> dict[str, Any]:
         """What gradient-based inference on the validation part makes of the energy as it is, where it is asked for."""
-        probe, net = self.config.probe, self.model.inference_net
+        probe = self.config.probe
         if probe is None or self.model.energy is None or self.position.epoch % probe.every:
             return {}
         batches = self._validation_batches()
         fields = probe.model_dump(exclude={"every"})
-        scores = {"net": gbi_free_score(self.model, self.task, batches)}
+        found = {"net": float(scores[self.task.selection])}
         for name, start in (("net_gbi", "net"), ("random_gbi", "random")):
-            config = Gbi.Config(**fields, starts=[start])
-            scores[name] = gbi_score(self.model, self.task, batches, config)
-        return {"probe": scores}
+            found[name] = gbi_score(self.model, self.task, batches, Gbi.Config(**fields, starts=[start]))
+        return {"probe": found}
 
     def _validation_batches(self) -> list[Batch]:
         size, device = self.config.batch_size, self.accelerator.device
