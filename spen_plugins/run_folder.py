@@ -250,6 +250,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON values of a file with one a line; none where there is no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
 def _weights(model: Model) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
     seen: set[int] = set()
