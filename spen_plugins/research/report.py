@@ -1,0 +1,191 @@
+"""One HTML page about finished runs, which needs nothing but a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from spen_plugins import __version__
+from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.loop.state import writing
+from spen_plugins.research import report_data as data
+from spen_plugins.research.groups import Group
+from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
+from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.spaces import LabelSet, TagSequence
+
+OPEN = 15  # labels shown before the others are folded away
+LONG = 700  # characters of an input
+
+
+@dataclass
+class Errors:
+    """The section on one group's first run; `problem` says why there is none."""
+
+    label: str
+    run: str = ""
+    problem: str = ""
+    score: str = ""
+    energies: str = ""
+    labels: data.Table | None = None
+    more_labels: data.Table | None = None
+    pairs: data.Table | None = None
+    confusion: Confusion | None = None
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write_report(
+    groups: Sequence[Group], out: Path, examples: int = 10, part: str | None = None, device: str = "cpu"
+) -> None:
+    """Write the page.
+
+    Args:
+        groups: runs, one group per experiment.
+        out: the .html file; one that is there is replaced.
+        examples: how many of the worst to show.
+        part: "test" or "validation", whose errors are shown; test by default where there is one.
+        device: where the models run.
+
+    Raises:
+        ConfigError: no run was scored on `part`, or jinja2 or matplotlib is missing.
+        RunError: the file can't be written.
+    """
+    part = data.check_part(part, groups)
+    template = _template()
+    errors = [_errors(group, part, examples, device) for group in groups]
+    text = template.render(**_page(groups, part), errors=errors)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out}: its folder can't be made: {error.strerror}") from error
+    with writing(out) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def default_path(groups: Sequence[Group]) -> Path:
+    """Beside the run; beside the seeds' folders of one group; `runs/report.html` for several groups."""
+    if len(groups) > 1:
+        return Path("runs/report.html")
+    runs = groups[0].runs
+    return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ConfigError("reports need jinja2: pip install 'spen-plugins[research]'") from error
+    source = resources.files("spen_plugins.research").joinpath("report.html.j2").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(source)
+
+
+def _page(groups: Sequence[Group], part: str) -> dict[str, Any]:
+    """All but the errors."""
+    runs = [run for group in groups for run in group.runs]
+    labels = [group.label for group in groups]
+    parts = data.parts_of(groups)
+    nested = {f"{name}, {p}": table for p in parts for name, table in data.nested_tables(groups, p).items()}
+    differences = data.differences(groups)
+    contents = ["scores", *(["differences"] if differences else []), "protocol", "training", "config", "environment"]
+    counted = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
+    return {
+        "title": " · ".join(labels) if len(groups) <= 3 else f"{len(groups)} experiments",
+        "summary": counted + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
+        "contents": [(name, name.capitalize()) for name in [*contents, "errors"]],
+        "notes": [note for group in groups for note in group.notes],
+        "several": any(len(group.runs) > 1 for group in groups),
+        "several_runs": len(runs) > 1,
+        "several_groups": len(groups) > 1,
+        "scores": {p: data.score_table(groups, p) for p in parts},
+        "nested": nested,
+        "differences": differences,
+        "protocol": data.protocol(groups),
+        "figure": data.training_svg(groups),
+        "config": data.config_differences(groups),
+        "configs": data.configs(groups),
+        "environment": data.environment(groups),
+        "part": part,
+        "version": __version__,
+    }
+
+
+def _errors(group: Group, part: str, count: int, device: str) -> Errors:
+    """Worst examples and confusions, or why there are none: the page is made all the same."""
+    run = group.runs[0]
+    found = Errors(group.label, run=str(run.path))
+    try:
+        outputs = read_outputs(run, part, device)
+    except SpenError as error:
+        return Errors(group.label, problem=_problem(run, part, error))
+    if not outputs.examples:
+        return Errors(group.label, problem=f"The {part} part has no examples with gold.")
+    found.score = outputs.score
+    found.energies = _verdicts(outputs)
+    if isinstance(outputs.space, LabelSet):
+        _put_labels(found, outputs)
+    elif isinstance(outputs.space, TagSequence):
+        found.confusion = tag_errors(outputs)
+    tags = isinstance(outputs.space, TagSequence)
+    found.examples = [_example(output, tags) for output in outputs.worst(count)]
+    return found
+
+
+def _problem(run: RunFolder, part: str, error: SpenError) -> str:
+    folder = run.environment().get("working_folder")
+    where = f" The run was trained in {folder}; paths of its config are relative to that folder." if folder else ""
+    return (
+        f"Worst examples and confusions need the run's weights and its {part} data: {error}.{where} "
+        "Write the report again when they are there."
+    )
+
+
+def _put_labels(found: Errors, outputs: Outputs) -> None:
+    rows, pairs = label_errors(outputs)
+    head = ["", "gold", "predicted", "wrong", "missed", "F1"]
+    cells = [[row.label, *map(str, row[1:5]), f"{100 * row.f1:.1f}"] for row in rows]
+    found.labels = data.Table(head, cells[:OPEN])
+    found.more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
+    shown = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
+    found.pairs = data.Table(["predicted", "instead of", "examples"], shown)
+
+
+def _verdicts(outputs: Outputs) -> str:
+    """How often the energy prefers gold."""
+    both = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
+    if not both:
+        return ""
+    lower = sum(gold < predicted for predicted, gold in both)
+    higher = sum(gold > predicted for predicted, gold in both)
+    return (
+        f"Of {len(both)} examples, gold has a lower energy than the prediction in {lower}, a higher one in {higher}, "
+        f"the same in {len(both) - lower - higher}."
+    )
+
+
+def _example(output: Output, tags: bool) -> dict[str, Any]:
+    energies = (output.energy, output.gold_energy)
+    return {
+        "row": output.row,
+        "score": f"{100 * output.score:.1f}",
+        "inputs": "" if tags else _shortened(", ".join(output.shown.inputs)),
+        "gold": pieces(output, True, tags),
+        "predicted": pieces(output, False, tags),
+        "energy": None if None in energies else f"{output.energy:.3f}",
+        "gold_energy": None if None in energies else f"{output.gold_energy:.3f}",
+        "verdict": _verdict(*energies),
+    }
+
+
+def _verdict(energy: float | None, gold: float | None) -> str:
+    if energy is None or gold is None or energy == gold:
+        return "the same"
+    return "prefers gold" if gold < energy else "prefers the prediction"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONG else text[:LONG].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,215 @@
+"""What a report says of finished runs without their data: scores, protocol, config, environment, curves."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.research.groups import Group, seed_of
+from spen_plugins.run_folder import RunFolder
+
+NONE = "–"
+"""What stands where there is no value."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of texts; the first cell of a row is its heading."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Said(NamedTuple):
+    """One value, and the groups that have it; none of them named where all do."""
+
+    groups: str
+    value: str
+
+
+def percent(values: Iterable[float | None]) -> str:
+    """Fractions, one a seed -> `41.13 ± 0.25`, the mean and its standard error in percent; no error for one seed."""
+    found = [100 * value for value in values if value is not None]
+    if not found:
+        return NONE
+    mean = f"{statistics.fmean(found):.2f}"
+    return mean if len(found) < 2 else f"{mean} ± {statistics.stdev(found) / math.sqrt(len(found)):.2f}"
+
+
+def parts_of(groups: Sequence[Group]) -> list[str]:
+    """The parts some run was scored on."""
+    found = {name for group in groups for run in group.runs for name in run.metrics() or {}}
+    return [name for name in ("validation", "test") if name in found]
+
+
+def score_table(groups: Sequence[Group], part: str) -> Table:
+    """Groups by scores, mean ± standard error over seeds."""
+    scores = {group.label: [_part(run, part) for run in group.runs] for group in groups}
+    names = _keys(table for seeds in scores.values() for table in seeds)
+    names = [n for n in names if not any(isinstance(t.get(n), dict) for seeds in scores.values() for t in seeds)]
+    rows = [
+        [label, str(len(seeds)), *(percent(table.get(name) for table in seeds) for name in names)]
+        for label, seeds in scores.items()
+    ]
+    return Table(["", "seeds", *names], rows)
+
+
+def nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:
+    """Scores that have parts, such as each role's, by `group: score`; means over seeds, counts as they are."""
+    tables = {}
+    for group in groups:
+        seeds = [_part(run, part) for run in group.runs]
+        for name in _keys(seeds):
+            if all(isinstance(table.get(name), dict) for table in seeds):
+                tables[f"{group.label}: {name}"] = _nested([table[name] for table in seeds])
+    return tables
+
+
+def _nested(seeds: Sequence[Mapping[str, Mapping[str, Any]]]) -> Table:
+    columns = _keys(row for table in seeds for row in table.values())
+    rows = []
+    for name in sorted(_keys(seeds)):
+        cells = [[table[name][column] for table in seeds if column in table.get(name, {})] for column in columns]
+        rows.append([name, *map(_fractions_or_counts, cells)])
+    return Table(["", *columns], rows)
+
+
+def _fractions_or_counts(values: Sequence[float]) -> str:
+    if values and all(isinstance(value, int) for value in values):
+        return f"{statistics.fmean(values):.10g}"
+    return percent(values)
+
+
+def differences(groups: Sequence[Group]) -> None:
+    return None
+
+
+def protocol(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
+    """How the scores came about, each sentence once."""
+    return merged({g.label: [(r.metrics() or {}).get("protocol", {}) for r in g.runs] for g in groups})
+
+
+def config_differences(groups: Sequence[Group]) -> Table:
+    """Keys of the evaluated configs, the seed aside, that are not the same in all groups."""
+    flat = {group.label: _text_of([dict(_flatten(run.config())) for run in group.runs]) for group in groups}
+    keys = [k for k in _keys(flat.values()) if k != "seed" and len({t.get(k) for t in flat.values()}) > 1]
+    return Table(["", *flat], [[key, *(table.get(key, NONE) for table in flat.values())] for key in keys])
+
+
+def configs(groups: Sequence[Group]) -> dict[str, str]:
+    """The evaluated config of each group's first run, as JSON."""
+    return {group.label: json.dumps(group.runs[0].config(), indent=2, ensure_ascii=False) for group in groups}
+
+
+def environment(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
+    """What the results depend on besides their configs, and what they cost."""
+    return merged({group.label: [_environment(run) for run in group.runs] for group in groups})
+
+
+def _environment(run: RunFolder) -> dict[str, Any]:
+    found = run.environment()
+    packages, plugins = found.get("packages", {}), found.get("plugins", {})
+    seconds = [record["seconds"] for record in run.times()]
+    cost = {"epochs": len(seconds), "seconds of training": f"{sum(seconds):.0f}"} if seconds else {}
+    return {
+        "run": str(run.path),
+        "config": found.get("source"),
+        "seed": seed_of(run),
+        "device": found.get("device"),
+        **cost,
+        "git commit": found.get("git_commit"),
+        "Python": found.get("python"),
+        "platform": found.get("platform"),
+        "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
+        "plugins": ", ".join(f"{name} {version}" for name, version in plugins.items()),
+        **{f"sha256 of {path}": digest for path, digest in found.get("data_sha256", {}).items()},
+    }
+
+
+def merged(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, list[Said]]]:
+    """Tables of each group's runs -> key, and its values with the groups that have them; empty values are left out."""
+    texts = {label: _text_of(seeds) for label, seeds in groups.items()}
+    found = []
+    for key in _keys(texts.values()):
+        who: dict[str, list[str]] = {}
+        for label, table in texts.items():
+            if key in table:
+                who.setdefault(table[key], []).append(label)
+        alike = len(who) == 1 and len(next(iter(who.values()))) == len(groups)
+        found.append((key, [Said("" if alike else ", ".join(labels), text) for text, labels in who.items()]))
+    return found
+
+
+def _text_of(seeds: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Each key's value in words; where the seeds' values differ, all of them."""
+    table = {}
+    for key in _keys(seeds):
+        values = dict.fromkeys(_words(seed[key]) for seed in seeds if seed.get(key) is not None)
+        if text := ", ".join(value for value in values if value):
+            table[key] = text
+    return table
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {item}" for key, item in value.items() if item is not None)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def training_svg(groups: Sequence[Group]) -> str:
+    """Training curves as inline SVG; empty where no run has a history.
+
+    Raises:
+        ConfigError: matplotlib isn't installed.
+    """
+    if not any(run.history() for group in groups for run in group.runs):
+        return ""
+    from spen_plugins.research.plots import STYLE, training_figure
+
+    figure = training_figure(groups)
+    import matplotlib
+
+    file = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        nothing = dict.fromkeys(("Date", "Creator", "Type", "Format"))  # else each figure names web addresses
+        figure.savefig(file, format="svg", metadata=nothing)
+    text = file.getvalue()
+    return text[text.index("<svg") :]
+
+
+def check_part(part: str | None, groups: Sequence[Group]) -> str:
+    """The part whose examples are shown: the one asked for, else test where there is one.
+
+    Raises:
+        ConfigError: no run was scored on it.
+    """
+    known = parts_of(groups)
+    if part is None:
+        return known[-1] if known else "validation"
+    if part not in known:
+        raise ConfigError(f"--part {part}: no run was scored on it; expected {' or '.join(known)}")
+    return part
+
+
+def _part(run: RunFolder, part: str) -> Mapping[str, Any]:
+    return (run.metrics() or {}).get(part, {})
+
+
+def _keys(tables: Iterable[Mapping[str, Any]]) -> list[str]:
+    """All keys, in the order they first come in."""
+    return list(dict.fromkeys(key for table in tables for key in table))
+
+
+def _flatten(value: Any, name: str = "") -> Iterable[tuple[str, Any]]:
+    """A config's leaves by dotted name; lists are leaves."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _flatten(item, f"{name}.{key}" if name else key)
+    else:
+        yield name, value

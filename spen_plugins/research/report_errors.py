@@ -1,0 +1,148 @@
+"""Gold and prediction side by side, and what is taken for what: pure functions of words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from spen_plugins.research.report_outputs import Output, Outputs
+from spen_plugins.scores.spans import spans_of
+from spen_plugins.spaces import LabelSet, TagSequence
+
+ROLES = 14  # in a confusion matrix; the rarer ones stand together
+MISSED, SPURIOUS, OTHERS = "nothing", "nothing", "others"
+LARGE = 2000  # labels between which pairs are counted, those with the most errors
+
+
+class Piece(NamedTuple):
+    """A label, or a stretch of words; `kind` is plain, right, missed (gold alone) or extra (predicted alone)."""
+
+    text: str
+    role: str
+    kind: str
+
+
+class LabelErrors(NamedTuple):
+    """One label's decisions."""
+
+    label: str
+    gold: int
+    predicted: int
+    false_positives: int
+    false_negatives: int
+    f1: float
+
+
+class Pair(NamedTuple):
+    """`count` examples have `predicted` where gold has `gold` instead, of `missed` that lack `gold`."""
+
+    predicted: str
+    gold: str
+    count: int
+    missed: int
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often gold (row) is predicted as (column); the last row is spurious spans, the last column missed ones."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    counts: Sequence[Sequence[int]]
+    unit: str
+
+    def share(self, row: int, column: int) -> float:
+        """Of the row's gold, as a fraction."""
+        return self.counts[row][column] / max(1, sum(self.counts[row]))
+
+
+def pieces(output: Output, gold: bool, tags: bool) -> list[Piece]:
+    """Gold or the prediction, piece by piece, marked where the other says something else."""
+    ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
+    wrong = "missed" if gold else "extra"
+    if not tags:
+        other = set(theirs)
+        return [Piece(label, "", "right" if label in other else wrong) for label in ours]
+    return _spans(output.shown.inputs, ours, theirs, wrong)
+
+
+def _spans(words: Sequence[str], ours: Sequence[str], theirs: Sequence[str], wrong: str) -> list[Piece]:
+    found, other, at = [], set(_spans_or_tags(theirs)), 0
+    for span in _spans_or_tags(ours):
+        role, first, last = span
+        if first > at:
+            found.append(Piece(" ".join(words[at:first]), "", "plain"))
+        found.append(Piece(" ".join(words[first : last + 1]), role, "right" if span in other else wrong))
+        at = last + 1
+    return [*found, Piece(" ".join(words[at:]), "", "plain")] if at < len(words) else found
+
+
+def _spans_or_tags(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Spans of BIO tags; of other tags, one a word."""
+    if all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags):
+        return spans_of(tags)
+    return [(tag, i, i) for i, tag in enumerate(tags)]
+
+
+def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
+    """Each label's errors, the most first; and the pairs most often taken for one another."""
+    assert isinstance(outputs.space, LabelSet)
+    names = outputs.space.labels
+    number = {name: i for i, name in enumerate(names)}
+    gold, predicted = (np.zeros((len(outputs.examples), len(names)), dtype=bool) for _ in range(2))
+    for i, output in enumerate(outputs.examples):
+        gold[i, [number[name] for name in output.gold]] = True
+        predicted[i, [number[name] for name in output.predicted]] = True
+    extra, missed = predicted & ~gold, gold & ~predicted
+    counts = np.stack([gold.sum(0), predicted.sum(0), extra.sum(0), missed.sum(0)], 1)
+    order = np.argsort(-(counts[:, 2] + counts[:, 3]), kind="stable")
+    rows = [LabelErrors(names[i], *counts[i].tolist(), _f1(*counts[i].tolist())) for i in order.tolist()]
+    return rows, _pairs(names, extra, missed, order[:LARGE])
+
+
+def _f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
+    return 2 * (predicted - false_positives) / (gold + predicted) if gold + predicted else 0.0
+
+
+def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray, count: int = 20) -> list:
+    """The `count` most frequent of `(predicted i, gold k)` in one example, i wrong and k missing."""
+    together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
+    top = np.argsort(-together, axis=None, kind="stable")[:count]
+    total = missed.sum(0)
+    found = []
+    for i, k in zip(*np.unravel_index(top, together.shape), strict=True):
+        if together[i, k] > 0:
+            found.append(Pair(names[labels[i]], names[labels[k]], int(together[i, k]), int(total[labels[k]])))
+    return found
+
+
+def tag_errors(outputs: Outputs) -> Confusion:
+    """Roles of spans that stand at the same words, missed and spurious ones; of tags that are no spans, tags."""
+    assert isinstance(outputs.space, TagSequence)
+    counts: Counter[tuple[str, str]] = Counter()
+    for output in outputs.examples:
+        gold, predicted = _by_place(output.gold), _by_place(output.predicted)
+        for place in gold.keys() | predicted.keys():
+            counts[gold.get(place, ""), predicted.get(place, "")] += 1
+    sizes: Counter[str] = Counter()
+    for (gold, predicted), count in counts.items():
+        sizes.update({gold: count, predicted: count})
+    sizes.pop("", None)
+    common = [role for role, _ in sizes.most_common(ROLES)]
+    spans = "" in {name for pair in counts for name in pair}
+    names = [*sorted(common), *([OTHERS] if len(sizes) > ROLES else []), *([""] if spans else [])]
+    place = {name: i for i, name in enumerate(names)}
+    table = np.zeros((len(names), len(names)), dtype=int)
+    for (gold, predicted), count in counts.items():
+        table[tuple(place.get(role, place.get(OTHERS, -1)) for role in (gold, predicted))] += count
+    unit = "spans at the same words" if spans else "words"
+    return Confusion([n or SPURIOUS for n in names], [n or MISSED for n in names], table.tolist(), unit)
+
+
+def _by_place(tags: Sequence[str]) -> dict[tuple[int, int], str]:
+    spans = ((role, first, last) for role, first, last in _spans_or_tags(tags) if role.removeprefix("C-") != "V")
+    return {(first, last): role for role, first, last in spans}

@@ -1,0 +1,141 @@
+"""What a run predicts for a part of its data, beside gold: needs the run's weights and its data files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.errors import DataError
+from spen_plugins.experiment import check, make_task
+from spen_plugins.loop.evaluation import proposals
+from spen_plugins.predictor import Predictor
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+from spen_plugins.task import Shown, Task
+
+
+@dataclass
+class Output:
+    """One example: gold and prediction in words, `labels` or one tag a word."""
+
+    row: int
+    shown: Shown
+    gold: Sequence[str]
+    predicted: Sequence[str]
+    score: float
+    wrong: float
+    """How many decisions are wrong, the space's cost."""
+    gold_energy: float | None
+    energy: float | None
+
+
+@dataclass
+class Outputs:
+    """A part's examples that have gold, in the file's order."""
+
+    space: OutputSpace
+    score: str
+    """The name of the score, the task's selection score."""
+    examples: list[Output] = field(default_factory=list)
+
+    def worst(self, count: int) -> list[Output]:
+        """Those with the lowest scores, among equals those with the most wrong decisions first."""
+        return sorted(self.examples, key=lambda output: (output.score, -output.wrong, output.row))[:count]
+
+
+def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
+    """What a run predicts for a part.
+
+    Raises:
+        SpenError: its data can't be found or have changed, its weights or a plugin are missing.
+    """
+    registry = Registry()
+    predictor = Predictor(run, device, registry)
+    # Read anew for each run: examples keep what a run's own indexers made of them.
+    examples = _load(run, registry).part(part)
+    found = Outputs(predictor.task.space, predictor.task.selection)
+    for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
+        if batch.gold is not None:
+            found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
+    found.examples.sort(key=lambda output: output.row)
+    return found
+
+
+def _load(run: RunFolder, registry: Registry) -> Task:
+    """The run's task with its data, which must be those it was trained on."""
+    experiment = check(run.config(), str(run.path / "config.json"), registry)
+    task = make_task(experiment, registry)
+    task.load()
+    now = task.checksums()
+    for path, digest in run.environment().get("data_sha256", {}).items():
+        if now.get(path) != digest:
+            raise DataError(path, None, "other contents than the run was trained on", f"sha256 {digest}")
+    facts, theirs = json.loads(json.dumps(task.facts())), run.facts()
+    changed = [n for n in facts.keys() & theirs.keys() if n not in ("threshold", "split") and facts[n] != theirs[n]]
+    if changed:
+        raise DataError(run.path, None, f"other {', '.join(sorted(changed))} than its data give now", "the same")
+    return task
+
+
+def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequence[tuple[int, Any]]) -> list[Output]:
+    """The examples of one batch that have gold."""
+    task, space, mask = predictor.task, predictor.task.space, batch.x.mask
+    assert batch.gold is not None
+    decided = task.decide(proposal)
+    predicted = _words(space, decided, mask)
+    if predicted is None:
+        answers = task.predictions(proposal, batch, [example for _, example in rows])
+        predicted = [[json.dumps(answer, ensure_ascii=False)] for answer in answers]
+    gold = _words(space, batch.gold, mask) or [[]] * len(rows)
+    scores = _scores(task, proposal, batch)
+    costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
+    energies, gold_energies = _energies(predictor, batch.x, decided), _energies(predictor, batch.x, batch.gold)
+    found = []
+    for i in batch.labelled.nonzero().squeeze(1).tolist():
+        row, example = rows[i]
+        shown = task.show(example)
+        truth = gold[i] if shown.gold is None else shown.gold
+        found.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
+    return found
+
+
+def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
+    """The selection score of each example alone, 1 where there is nothing to predict and nothing was predicted; the
+    space's score where the metric is no ratio of sums."""
+    metric = task.metric()
+    metric.update(proposal, batch)
+    ratios = metric.ratios()
+    if ratios is None:
+        return task.space.score(task.decide(proposal), batch.gold, batch.x.mask)[:, 0].tolist()
+    numerator, denominator = ratios
+    return torch.where(denominator > 0, numerator / denominator, 1.0).tolist()
+
+
+def _energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
+    """E(x, y) of each example; None without an energy."""
+    energy = predictor.model.energy
+    if energy is None:
+        return [None] * len(y)
+    with torch.no_grad():
+        return energy.at(x)(y)[:, 0].tolist()
+
+
+def _words(space: OutputSpace, y: Tensor, mask: Tensor | None) -> list[list[str]] | None:
+    """Discrete y `(batch, 1, *variables)` -> labels or tags of each example; None for spaces without names."""
+    if isinstance(space, LabelSet):
+        rows = (y[:, 0] > 0.5).cpu().numpy()
+        names = np.array(space.labels, dtype=object)
+        return [names[row].tolist() for row in rows]
+    if isinstance(space, TagSequence):
+        lengths = [y.shape[2]] * len(y) if mask is None else mask.sum(1).tolist()
+        tags = y[:, 0].argmax(-1).tolist()
+        return [[space.tags[i] for i in row[:length]] for row, length in zip(tags, lengths, strict=True)]
+    return None
