@@ -21,7 +21,7 @@ from spen_plugins.readers.split import read_split
 from spen_plugins.readers.table import Columns, read_label_names
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, VectorInputs
+from spen_plugins.task import PARTS, Shown, VectorInputs
 
 _COLUMNS = {"labels", "label_count", "drop"}
 FORMS = (
@@ -31,6 +31,7 @@ FORMS = (
 )
 """How a config may name its data: the settings a form needs, and those that go with it."""
 DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
+SHOWN_FEATURES = 12  # real ones of an example; reals are hardly ever 0
 
 
 class Example(NamedTuple):
@@ -162,6 +163,14 @@ class MultiLabel(LabelTask):
         indices = np.concatenate([example.features for example in examples]).astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
         return {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
+
+    def show(self, example: Example) -> Shown:
+        """Names of the features that are 1; of real ones the strongest, as scaled, with their values."""
+        names, features = self.columns.names, example.features
+        if self.inputs.binary:
+            return Shown([names[i] for i in features.tolist()])
+        order = np.argsort(-np.abs(features), kind="stable")[:SHOWN_FEATURES]
+        return Shown([f"{names[i]} {features[i]:.3g}" for i in order.tolist() if features[i]])
 
     def read(self, path: str) -> Sequence[Example]:
         table = read_arff(locate(path))

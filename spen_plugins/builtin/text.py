@@ -20,7 +20,7 @@ from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shar
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.tsv import Layout, Row, read_names, read_tsv
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, TextInputs
+from spen_plugins.task import PARTS, Shown, TextInputs
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
@@ -136,6 +136,9 @@ class TextLabels(LabelTask):
         for name, indexer in self.indexers.items():
             inputs.update(indexer.collate([example.items[name] for example in examples]))
         return inputs
+
+    def show(self, example: Example) -> Shown:
+        return Shown([example.text])
 
     def read(self, path: str) -> list[Example]:
         """A TSV file as the config's are, with or without labels; a .txt file, a text a line; Reuters' .sgm or folder.
