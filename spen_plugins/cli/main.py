@@ -9,6 +9,9 @@ import typer
 from spen_plugins.cli import data, plugins, runs
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import show_version
+from spen_plugins.cli.compare import compare
+from spen_plugins.cli.report import report
+from spen_plugins.cli.sweep import sweep
 
 app = make_app("Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.")
 
@@ -25,6 +28,9 @@ app.command()(runs.evaluate)
 app.command()(runs.score)
 app.command("plugins")(plugins.list_plugins)
 app.command()(plugins.describe)
+app.command()(compare)
+app.command()(sweep)
+app.command()(report)
 app.add_typer(data.app, name="data")
 
 

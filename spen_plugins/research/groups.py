@@ -52,11 +52,11 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
         if label is None:
             name = path.resolve().name
             label = name if names.count(name) == 1 else str(path)
-        groups.append(_group(label, path, unfinished))
+        groups.append(read_group(label, path, unfinished))
     labels = [group.label for group in groups]
     for label in labels:
         if labels.count(label) > 1:
-            raise ConfigError(f"two runs are called {label!r}; give them labels: a={words[0]} …")
+            raise ConfigError(f"two runs are called {label!r}; give each a label of its own: label=folder")
     return groups
 
 
@@ -74,7 +74,8 @@ def _split(word: str) -> tuple[str | None, Path]:
     raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
 
 
-def _group(label: str, path: Path, unfinished: bool) -> Group:
+def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
+    """The runs in a folder, which is a run folder or holds some; as `read_groups` says."""
     if (path / "config.json").exists():
         found = [RunFolder.open(path)]
     else:

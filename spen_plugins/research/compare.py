@@ -1,0 +1,267 @@
+"""Groups of runs side by side: scores over seeds, and differences paired by seed and by test example."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.registry import Registry
+from spen_plugins.research.bootstrap import RESAMPLES, Estimate, Interval, estimate, interval, resampled_scores
+from spen_plugins.research.groups import Group
+from spen_plugins.run_folder import RunFolder
+
+ENERGY = "inference_net.energy"
+"""The energy's term in a record's `gradient_share`."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A group's selection score less a baseline's.
+
+    Attributes:
+        seeds: over the seeds both have, paired.
+        examples: over test examples, paired; None where runs kept none or their examples are not the same.
+    """
+
+    seeds: Estimate
+    examples: Interval | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One group.
+
+    Attributes:
+        scores: by name; None where its runs have no such score.
+        differences: by the baseline's label; None for the baseline itself or where no seed is shared.
+        epochs: run, the mean over seeds.
+        seconds: an epoch, the median of each run, the mean over seeds.
+        share: the energy's in the gradient norms at the net, the mean over epochs and seeds.
+    """
+
+    label: str
+    seeds: int
+    scores: Mapping[str, Estimate | None]
+    differences: Mapping[str, Difference | None]
+    epochs: float
+    seconds: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of groups, scores as fractions.
+
+    Attributes:
+        part: whose scores.
+        selection: the score whose differences are shown.
+        against: labels of the baselines.
+        notes: what a reader must know before believing the table.
+    """
+
+    part: str
+    selection: str
+    scores: tuple[str, ...]
+    against: tuple[str, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def compare(
+    groups: Sequence[Group],
+    part: str = "test",
+    scores: Sequence[str] = (),
+    against: Sequence[str] = (),
+    registry: Registry | None = None,
+) -> Comparison:
+    """Compare groups.
+
+    Args:
+        groups: at least one.
+        part: `test` or `validation`.
+        scores: which, by name; all without.
+        against: labels of the baselines; the first group without.
+        registry: where tasks are looked up.
+
+    Raises:
+        ConfigError: groups of different tasks, or an unknown part, score or baseline.
+    """
+    read = [_Read(group, part) for group in groups]
+    selection = _selection(read, registry or Registry())
+    names = _names(read, scores, selection)
+    labels = [group.label for group in groups]
+    for label in against:
+        if label not in labels:
+            raise ConfigError(f"no group is called {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
+    baselines = tuple(against) or (tuple(labels[:1]) if len(labels) > 1 else ())
+    unlike = [note for other in read[1:] for note in _unlike(read[0], other)]
+    resampled = _Resampled(read, selection) if baselines else None
+    rows = []
+    for one in read:
+        differences = {
+            label: None if label == one.label or resampled is None else resampled.difference(one.label, label)
+            for label in baselines
+        }
+        rows.append(one.row(names, differences))
+    notes = [note for group in groups for note in group.notes] + unlike + (resampled.notes if resampled else [])
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)))
+
+
+class _Read:
+    """A group's files."""
+
+    def __init__(self, group: Group, part: str) -> None:
+        self.label, self.part = group.label, part
+        self.runs = group.by_seed()
+        self.metrics = {seed: run.metrics() or {} for seed, run in self.runs.items()}
+        for seed, metrics in self.metrics.items():
+            if part not in metrics:
+                known = ", ".join(name for name in metrics if name != "protocol")
+                raise ConfigError(f"{self.runs[seed].path} has no scores on {part}; it has: {known or 'none'}")
+
+    @cached_property
+    def ratios(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Numerators and denominators, `(example,)` each, of the runs that kept them."""
+        found = {seed: run.ratios(self.part) for seed, run in self.runs.items()}
+        return {s: (kept["numerator"].numpy(), kept["denominator"].numpy()) for s, kept in found.items() if kept}
+
+    @cached_property
+    def data(self) -> frozenset[tuple[str, ...]]:
+        """Checksums of the data files of each run; one element where all read the same."""
+        return frozenset(tuple(sorted(run.environment().get("data_sha256", {}).values())) for run in self.runs.values())
+
+    def values(self, name: str) -> dict[int, float]:
+        """A score by seed, of the runs that have it."""
+        found = {seed: metrics[self.part].get(name) for seed, metrics in self.metrics.items()}
+        return {seed: float(value) for seed, value in found.items() if isinstance(value, (int, float))}
+
+    def row(self, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
+        values = {name: list(self.values(name).values()) for name in names}
+        costs = [_cost(run) for run in self.runs.values()]
+        return Row(
+            self.label,
+            len(self.runs),
+            {name: estimate(found) if found else None for name, found in values.items()},
+            differences,
+            statistics.mean(epochs for epochs, _, _ in costs),
+            _mean([seconds for _, seconds, _ in costs]),
+            _mean([share for _, _, share in costs]),
+        )
+
+
+class _Resampled:
+    """Differences between groups; runs over the same examples are resampled together, once."""
+
+    def __init__(self, groups: Sequence[_Read], selection: str) -> None:
+        self.groups, self.selection = {group.label: group for group in groups}, selection
+        self._notes: list[str] = []
+        self._without: dict[str, None] = {}
+        self._scores: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
+        pools: dict[Any, list[tuple[str, int]]] = {}
+        for group in groups:
+            for seed, (numerator, _) in group.ratios.items():
+                pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
+        for pool, members in pools.items():
+            tables = [self.groups[label].ratios[seed] for label, seed in members]
+            above, below = (np.stack(arrays) for arrays in zip(*tables, strict=True))
+            for member, column in zip(members, resampled_scores(above, below, RESAMPLES).T, strict=True):
+                self._scores[member] = (pool, column)
+
+    @property
+    def notes(self) -> list[str]:
+        """What `difference` had to leave out."""
+        if not self._without:
+            return self._notes
+        labels = "; ".join(self._without)
+        return [*self._notes, f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}"]
+
+    def difference(self, label: str, baseline: str) -> Difference | None:
+        ours, theirs = (self.groups[name].values(self.selection) for name in (label, baseline))
+        shared = sorted(ours.keys() & theirs.keys())
+        if not shared:
+            self._notes.append(f"{label} and {baseline} share no seed: no difference")
+            return None
+        if ours.keys() != theirs.keys():
+            seeds = ", ".join(map(str, shared))
+            self._notes.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+        seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
+        return Difference(seeds, self._interval(label, baseline, shared))
+
+    def _interval(self, label: str, baseline: str, shared: Sequence[int]) -> Interval | None:
+        """Differences of the means over the shared seeds."""
+        without = [name for name in (label, baseline) if any((name, seed) not in self._scores for seed in shared)]
+        if without:
+            self._without.update(dict.fromkeys(without))
+            return None
+        pairs = [(self._scores[label, seed], self._scores[baseline, seed]) for seed in shared]
+        if len({pool for pair in pairs for pool, _ in pair}) > 1:
+            self._notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
+            return None
+        return interval(np.mean([ours - theirs for (_, ours), (_, theirs) in pairs], axis=0))
+
+
+def _selection(groups: Sequence[_Read], registry: Registry) -> str:
+    """The score that picks the best epoch, by the task's own word."""
+    types = {run.config()["task"]["type"]: group.label for group in groups for run in group.runs.values()}
+    found = {registry.resolve("task", name).selection: label for name, label in types.items()}
+    if len(found) > 1:
+        both = " and ".join(f"{name} ({label})" for name, label in found.items())
+        raise ConfigError(f"these runs can't stand in one table: they are selected by {both}")
+    return next(iter(found))
+
+
+def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
+    """The scores to show; by default all numbers, the selection score first."""
+    parts = [metrics[group.part] for group in groups for metrics in group.metrics.values()]
+    known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
+    for name in wanted:
+        if name not in known:
+            raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
+    return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
+
+
+def _unlike(first: _Read, other: _Read) -> list[str]:
+    """Why scores of two groups may not be comparable."""
+    notes = []
+    if first.data != other.data:
+        notes.append(f"WARNING: {other.label} and {first.label} did not read the same data files (environment.json)")
+    counts = [{len(numerator) for numerator, _ in group.ratios.values()} for group in (first, other)]
+    if all(counts) and counts[0] != counts[1]:
+        sizes = " and ".join("/".join(map(str, sorted(count))) for count in counts[::-1])
+        notes.append(f"WARNING: {other.label} and {first.label} were scored on {sizes} examples")
+    for key in sorted(_policies(first).keys() & _policies(other).keys()):
+        theirs, ours = _policies(other)[key], _policies(first)[key]
+        if theirs != ours:
+            said = f"{'; '.join(sorted(theirs))} against {'; '.join(sorted(ours))}"
+            notes.append(f"WARNING: {other.label} and {first.label} differ in protocol, {key}: {said}")
+    return notes
+
+
+def _policies(group: _Read) -> dict[str, frozenset[str]]:
+    """A group's protocols; of a threshold that validation picks, how it was picked, as each run has its own."""
+    found: dict[str, set[str]] = {}
+    for metrics in group.metrics.values():
+        for key, value in metrics.get("protocol", {}).items():
+            text = str(value)
+            if key == "threshold" and ", picked" in text:
+                text = text[text.index("picked") :]
+            found.setdefault(key, set()).add(text)
+    return {key: frozenset(texts) for key, texts in found.items()}
+
+
+def _cost(run: RunFolder) -> tuple[int, float | None, float | None]:
+    """Epochs run, median seconds an epoch, mean share of the energy's term."""
+    history, times = run.history(), [record["seconds"] for record in run.times()]
+    shares = [record.get("gradient_share", {}).get(ENERGY) for record in history]
+    return len(history), statistics.median(times) if times else None, _mean(shares)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
+    return statistics.mean(found) if found else None

@@ -1,0 +1,138 @@
+"""A comparison as text: markdown, CSV, LaTeX, or a table for a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from rich.markup import escape
+from rich.table import Table
+
+from spen_plugins.research.bootstrap import Estimate
+from spen_plugins.research.compare import Comparison, Difference
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
+
+
+def heads(comparison: Comparison) -> list[str]:
+    """Column titles, the label's first."""
+    gains = [f"{comparison.selection} − {label}" for label in comparison.against]
+    return ["", *comparison.scores, *gains, "seeds", "epochs", "s / epoch", "energy's share"]
+
+
+def cells(comparison: Comparison) -> list[list[str]]:
+    """Rows of text under `heads`, scores in per cent."""
+    return [
+        [
+            row.label,
+            *(_percent(row.scores[name]) for name in comparison.scores),
+            *(_gain(row.differences[label]) for label in comparison.against),
+            str(row.seeds),
+            f"{row.epochs:.0f}",
+            "" if row.seconds is None else f"{row.seconds:.2f}",
+            "" if row.share is None else f"{row.share:.2f}",
+        ]
+        for row in comparison.rows
+    ]
+
+
+def caption(comparison: Comparison) -> str:
+    """What the figures are."""
+    text = f"Scores on {comparison.part} in per cent; ± is the standard error over seeds."
+    differences = [found for row in comparison.rows for found in row.differences.values() if found]
+    if differences:
+        text += " Differences are paired by seed"
+        text += (
+            "; [95 % percentile interval] and p: paired bootstrap over examples, 10,000 resamples."
+            if any(found.examples for found in differences)
+            else "."
+        )
+    return text
+
+
+def markdown(comparison: Comparison) -> str:
+    """A table, its caption and the notes."""
+    titles = [_bar(title) for title in heads(comparison)]
+    lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]
+    lines += ["| " + " | ".join(map(_bar, row)) + " |" for row in cells(comparison)]
+    lines += ["", caption(comparison)]
+    if comparison.notes:
+        lines += ["", *(f"- {note}" for note in comparison.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def latex(comparison: Comparison) -> str:
+    """A `tabular` for the package booktabs, with caption and notes as comments before it."""
+    titles = heads(comparison)
+    rows = [" & ".join(map(_tex, row)) + r" \\" for row in [titles, *cells(comparison)]]
+    comments = [f"% {text}" for text in (caption(comparison), *comparison.notes)]
+    start = rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}"
+    body = [start, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*comments, *body]) + "\n"
+
+
+def comma_separated(comparison: Comparison) -> str:
+    """Every number in full, scores as fractions; an empty cell where there is none."""
+    titles = ["label", "part", "seeds"]
+    for name in comparison.scores:
+        titles += [name, f"{name} standard error"]
+    for label in comparison.against:
+        gain = f"{comparison.selection} - {label}"
+        titles += [gain, *(f"{gain} {what}" for what in ("standard error", "seeds", "low", "high", "p"))]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*titles, "epochs", "seconds per epoch", "energy's share"])
+    for row in comparison.rows:
+        line: list[object] = [row.label, comparison.part, row.seeds]
+        for name in comparison.scores:
+            score = row.scores[name]
+            line += [score.mean, score.error] if score else [None, None]
+        for label in comparison.against:
+            line += _numbers(row.differences[label])
+        writer.writerow([*line, row.epochs, row.seconds, row.share])
+    return file.getvalue()
+
+
+def terminal(comparison: Comparison) -> Table:
+    """For rich's console."""
+    table = Table(caption=escape(caption(comparison)), caption_justify="left")
+    for i, title in enumerate(heads(comparison)):
+        table.add_column(escape(title), justify="right" if i else "left", overflow="fold")
+    for row in cells(comparison):
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _percent(value: Estimate | None) -> str:
+    if value is None:
+        return ""
+    error = "" if value.error is None else f" ± {100 * value.error:.2f}"
+    return f"{100 * value.mean:.2f}{error}"
+
+
+def _gain(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    text = _percent(difference.seeds)
+    if found := difference.examples:
+        p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
+        text += f" [{100 * found.low:.2f}, {100 * found.high:.2f}] {p}"
+    return text
+
+
+def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
+    if difference is None:
+        return [None] * 6
+    seeds, found = difference.seeds, difference.examples
+    interval = [found.low, found.high, found.p] if found else [None] * 3
+    return [seeds.mean, seeds.error, seeds.count, *interval]
+
+
+def _bar(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)
