@@ -14,10 +14,13 @@ function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or an ARFF file of your own
   split=null,  // JSON file with the row numbers of train, validation and test
   threshold=0.5,  // a number, or "validation": chosen on the validation part
-  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s
+  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin,
+  // static_regression; energies alone: spen, dvn, nce_alone; without energy: cross_entropy, ranking_direct
+  method='nce',  // nce, cross_entropy, static_nce, dvn, … as listed above
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
-  samples=null,  // K of nce, ranking and regression_s
+  samples=null,  // K of nce, ranking, regression_s and their kin
   redraw=null,  // nce, ranking: new samples at each "step" of the energy, or once a "round"
+  sample=null,  // regression_s: "continuous" samples, or "discrete" ones
   std=null,  // deviation of regression_s's noise
   energy_weight=null,  // λ1; 0 is the control without energy
   cross_entropy_weight=null,  // λ2
@@ -27,6 +30,10 @@ function(
   sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
   warmup_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
   energy_dropout=null,  // whether the energy drops out while it teaches the net
+  gbi_lr=null,  // gradient-based inference: step size and steps
+  gbi_steps=null,
+  net_epochs=null,  // epochs at most in which the net that an energy alone or a static one builds on learns first
+  energy_epochs=null,  // epochs at most in which a static energy learns
   hidden=null,  // layers of the feature network, [400, 400]
   dropout=null,  // after each layer but the last
   global_hidden=null,  // width of the energy's global part
@@ -43,7 +50,12 @@ function(
   local arguments = {
     samples: samples,
     redraw: redraw,
+    sample: sample,
     std: std,
+    gbi_lr: gbi_lr,
+    gbi_steps: gbi_steps,
+    net_epochs: net_epochs,
+    energy_epochs: energy_epochs,
     energy_weight: energy_weight,
     cross_entropy_weight: cross_entropy_weight,
     energy_steps: energy_steps,

@@ -71,4 +71,4 @@ function(
     task: task,
     features: srl.features(encoder, data == 'sample') + choose.given({ hidden: hidden, dropout: dropout }),
     inference_net: { type: 'independent' },
-  } + methods.method(method, h { energy: srl.energy(h.energy) }, arguments)
+  } + methods.method(method, h { energy: srl.energy(h.energy) }, arguments, without=methods.of_gbi)

@@ -1,8 +1,8 @@
 // What a method is made of, whatever the task: the energy loss, the trainer, and the order in which players move.
 //
 // `h` holds the hyper-parameters: net_lr, energy_lr, weight_decay, energy_weight (λ1), cross_entropy_weight (λ2),
-// samples, redraw, std, perceptron_weight, energy_steps, net_steps, rounds, warmup_epochs, sampling_dropout, epochs, batch_size,
-// patience, net_clip, plateau.
+// samples, redraw, sample, std, perceptron_weight, energy_steps, net_steps, rounds, warmup_epochs, sampling_dropout, epochs,
+// batch_size, patience, net_clip, plateau; and where gradient-based inference takes part gbi_lr, gbi_steps, net_epochs, energy_epochs.
 local choose = import 'choose.libsonnet';
 
 local optimizer(lr, h) = { type: h.optimizer, lr: lr, weight_decay: h.weight_decay };
@@ -40,18 +40,90 @@ local seal(energy_loss, first='energy') = function(h) {
   } + choose.some(h, ['warmup_epochs', 'sampling_dropout', 'energy_dropout']) + shared(h),
 };
 
-// Arguments a config may have that not every method takes.
-local of_seal = ['energy', 'global_hidden', 'energy_weight', 'cross_entropy_weight', 'energy_lr', 'energy_steps', 'warmup_epochs', 'sampling_dropout', 'energy_dropout'];
-local of_losses = {
-  nce: ['samples', 'redraw'],
-  ranking: ['samples', 'redraw'],
-  margin: [],
-  margin_compound: [],
-  regression: [],
-  regression_s: ['samples', 'std'],
+// How energies alone are trained and looked into: SPEN by loss-augmented inference from the net's output, DVN by inference
+// from zeros, NCE by the samples of a net that learned first. All three are released so.
+local descent(h) = { steps: h.gbi_steps, lr: h.gbi_lr };
+local alone = {
+  spen: { loss(h):: { type: 'ssvm', cost: 'score', starts: ['net'], descent: descent(h) }, gbi: { starts: ['net'] }, net: true },
+  dvn: { loss(h):: { type: 'dvn', descent: descent(h), adversary: descent(h) { pick: 'last' } }, gbi: { starts: ['zeros'] }, net: false },
+  nce: { loss(h):: { type: 'seal.nce', samples: h.samples }, gbi: { starts: ['random'], random: 3 }, net: true },
 };
-local takes(name) = if std.objectHas(of_losses, name) then of_seal + of_losses[name] else [];
-local particular = std.set(of_seal + std.flattenArrays(std.objectValues(of_losses)));
+
+local energy_alone(kind) = function(h) {
+  energy: h.energy,
+  energy_loss: kind.loss(h),
+  inference_net: { type: 'gbi' } + descent(h) + kind.gbi + (if kind.net then { net: { type: 'independent' } } else {}),
+  trainer: {
+    type: 'energy',
+    optimizer: optimizer(h.energy_lr, h),
+    steps: h.energy_steps,
+    net_epochs: if kind.net then h.net_epochs else 0,
+    net_optimizer: optimizer(h.net_lr, h),
+    net_plateau: h.plateau,
+    net_clip: h.net_clip,
+  } + shared(h),
+};
+
+local static(kind, select='gbi') = function(h) {
+  energy: h.energy,
+  energy_loss: kind.loss(h),
+  trainer: {
+    type: 'seal.static',
+    energy_weight: h.energy_weight,
+    cross_entropy_weight: h.cross_entropy_weight,
+    per_variable: h.per_variable,
+    net_epochs: if kind.net then h.net_epochs else 0,
+    energy_epochs: h.energy_epochs,
+    energy_optimizer: optimizer(h.energy_lr, h),
+    energy_steps: h.energy_steps,
+    energy_clip: 10,
+    net_optimizer: optimizer(h.net_lr, h),
+    net_steps: h.net_steps,
+    net_clip: h.net_clip,
+    net_plateau: h.plateau,
+    select: select,
+    gbi: descent(h) + kind.gbi,
+  } + choose.some(h, ['energy_dropout']) + shared(h),
+};
+
+local direct(h) = {
+  trainer: {
+    type: 'seal.direct',
+    samples: h.samples,
+    ranking_weight: h.energy_weight,
+    cross_entropy_weight: h.cross_entropy_weight,
+    optimizer: optimizer(h.net_lr, h),
+    clip: h.net_clip,
+    plateau: h.plateau,
+  } + shared(h),
+};
+
+// Arguments a config may have that not every method takes, and which do.
+local of_energy = ['energy', 'global_hidden', 'energy_lr', 'energy_steps'];
+local of_net = ['energy_weight', 'cross_entropy_weight'];
+local of_turns = ['net_steps', 'rounds'];
+local of_dynamic = of_energy + of_net + of_turns + ['warmup_epochs', 'sampling_dropout', 'energy_dropout'];
+local of_gbi = of_energy + ['gbi_lr', 'gbi_steps'];
+local of_static = of_gbi + of_net + ['net_steps', 'energy_epochs', 'energy_dropout'];
+local arguments_of = {
+  cross_entropy: of_turns,
+  crf: of_turns,
+  nce: of_dynamic + ['samples', 'redraw'],
+  ranking: of_dynamic + ['samples', 'redraw'],
+  margin: of_dynamic,
+  margin_compound: of_dynamic,
+  regression: of_dynamic,
+  regression_s: of_dynamic + ['samples', 'sample', 'std'],
+  static_margin: of_static + ['net_epochs'],
+  static_regression: of_static,
+  static_nce: of_static + ['net_epochs', 'samples'],
+  spen: of_gbi + ['net_epochs'],
+  dvn: of_gbi,
+  nce_alone: of_gbi + ['net_epochs', 'samples'],
+  ranking_direct: of_net + ['samples'],
+};
+local takes(name) = std.get(arguments_of, name, []);
+local particular = std.set(std.flattenArrays(std.objectValues(arguments_of)));
 
 local methods = {
   // The baselines.
@@ -63,11 +135,24 @@ local methods = {
   margin: seal(function(h) { type: 'seal.margin' }, 'net'),
   margin_compound: seal(function(h) { type: 'seal.margin_compound', perceptron_weight: h.perceptron_weight }, 'net'),
   regression: seal(function(h) { type: 'seal.regression' }),
-  regression_s: seal(function(h) { type: 'seal.regression_s', samples: h.samples, std: h.std }),
+  regression_s: seal(function(h) { type: 'seal.regression_s', samples: h.samples, std: h.std } + choose.some(h, ['sample'])),
+  // SEAL-static.
+  static_margin: static(alone.spen),
+  static_regression: static(alone.dvn),
+  static_nce: static(alone.nce, 'loss'),
+  // Energies alone, predicted by gradient-based inference.
+  spen: energy_alone(alone.spen),
+  dvn: energy_alone(alone.dvn),
+  nce_alone: energy_alone(alone.nce),
+  // The ranking loss on the net itself, without an energy.
+  ranking_direct: direct,
 };
 
 {
   names:: std.objectFields(methods),
+
+  // Those in which gradient-based inference takes part, and the direct ranking loss: released for label sets alone.
+  of_gbi:: ['static_margin', 'static_regression', 'static_nce', 'spen', 'dvn', 'nce_alone', 'ranking_direct'],
 
   // The part of an experiment a method decides. `without` names methods the task has no use for, `arguments` holds what
   // the user gave: one that the method has no use for is an error.

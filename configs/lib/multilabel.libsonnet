@@ -54,6 +54,8 @@ local with_split(name) = {
       plateau: { factor: 0.5, patience: 5 },
       patience: 20,
       batch_size: 32,
+      net_epochs: if data == 'sample' then 20 else 60,
+      energy_epochs: if data == 'sample' then 20 else 60,
       epochs: if data == 'sample' then 40 else if schedule == 'released' then 300 else 100,
     }
     + row

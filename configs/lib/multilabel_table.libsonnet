@@ -12,14 +12,28 @@ local regression(energy_weight, energy_lr, net_lr, weight_decay, steps) =
   { energy_weight: energy_weight, energy_lr: energy_lr, net_lr: net_lr, weight_decay: weight_decay, steps: steps };
 local margin(cross_entropy_weight, perceptron_weight, energy_lr, net_lr, steps) =
   { energy_weight: 1, cross_entropy_weight: cross_entropy_weight, perceptron_weight: perceptron_weight, energy_lr: energy_lr, net_lr: net_lr, steps: steps };
-local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
+// Energies alone: dvn's and nce's and spen's; `net_lr` is that of the net they build on.
+local dvn(energy_lr, weight_decay, gbi_lr) = { energy_lr: energy_lr, weight_decay: weight_decay, gbi_lr: gbi_lr, gbi_steps: 30 };
+local nce_alone(samples, energy_lr) = { samples: samples, energy_lr: energy_lr, gbi_lr: 0.1, gbi_steps: 20 };
+local spen(energy_lr, gbi_lr) = { energy_lr: energy_lr, gbi_lr: gbi_lr, gbi_steps: 20 };
+local static(energy_weight, net_lr) = { energy_weight: energy_weight, net_lr: net_lr };
+// `statics` are those of margin, regression and nce; each stands on the energy alone of its loss.
+local rows(cross_entropy, nce, ranking, regression, regression_s, margin, spen, dvn, nce_alone, statics) = {
+  local alone(row) = row { steps: [1, 1], net_lr: cross_entropy.net_lr },
   cross_entropy: cross_entropy,
   nce: nce,
   ranking: ranking,
+  ranking_direct: cross_entropy { energy_weight: 1, samples: ranking.samples },
   regression: regression,
   regression_s: regression_s,
   margin: margin,
   margin_compound: margin,
+  spen: alone(spen),
+  dvn: alone(dvn),
+  nce_alone: alone(nce_alone),
+  static_margin: alone(spen) + statics[0],
+  static_regression: alone(dvn) + statics[1],
+  static_nce: alone(nce_alone) + statics[2],
 };
 
 {
@@ -30,6 +44,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
     net([400, 400], 0.5, 200) + regression(3.24, 0.00563, 0.00309, 3.37e-06, [9, 1]),
     net([200, 200], 0.5, 200) + nce(9.94, 10, 0.0066, 0.00105, [5, 5]) + { std: 1.12 },
     net([400, 400], 0.5, 200) + margin(3.89, 0.00152, 6.88e-05, 0.00159, [1, 6]),
+    net([400, 400], 0.5, 200) + spen(1.7e-05, 0.00677),
+    net([400, 400], 0.5, 200) + dvn(0.000219, 5.79e-05, 0.348),
+    net([400, 400], 0.5, 200) + nce_alone(80, 0.000919),
+    [static(0.00107, 0.00353), static(0.0436, 0.00265), static(0.00678, 0.00152)],
   ),
   delicious: rows(
     net([400, 400], 0.1, 200) + ce(0.00292),
@@ -38,6 +56,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
     net([400, 400], 0.5, 200) + regression(9.27, 0.000114, 0.00176, 1e-05, [3, 5]),
     net([400, 400], 0.5, 200) + nce(9.85, 5, 0.000129, 0.00331, [6, 1]) + { std: 0.603 },
     net([400, 400], 0.2, 200) + margin(5.6, 0.00118, 0.0027, 0.00497, [1, 1]),
+    net([400, 400], 0.1, 200) + spen(0.00295, 0.00678),
+    net([500, 500], 0, 200) + dvn(0.00115, 0.00391, 0.135),
+    net([400, 400], 0.1, 200) + nce_alone(80, 0.00205),
+    [static(0.00137, 0.00556), static(2.51, 0.00112), static(0.00292, 0.00063)],
   ),
   genbase: rows(
     net([400], 0, 200) + ce(0.00198),
@@ -46,6 +68,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
     net([400], 0, 200) + regression(0.00243, 0.000366, 0.00136, 1e-05, [6, 10]),
     net([400], 0, 200) + nce(0.0276, 20, 0.000464, 0.000997, [3, 10]) + { std: 4 },
     net([400], 0, 400) + margin(7.53, 0.0101, 0.00027, 0.000742, [1, 10]),
+    net([400], 0, 200) + spen(0.000423, 0.0106),
+    net([400], 0, 200) + dvn(0.000846, 0.0236, 0.109),
+    net([400], 0, 200) + nce_alone(80, 0.000322),
+    [static(0.0336, 0.00226), static(0.454, 0.00101), static(0.00408, 0.000795)],
   ),
   cal500:
     local dropout = 0.2;
@@ -57,6 +83,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
       net(hidden, dropout, 400) + regression(1.38, 0.00599, 0.00691, 1e-05, [3, 10]),
       net(hidden, dropout, 400) + nce(8.89, 30, 0.00866, 0.00623, [9, 5]) + { std: 2.85 },
       net(hidden, dropout, 400) + margin(3.99, 0.0049, 0.00051, 0.00827, [1, 10]),
+      net(hidden, dropout, 200) + spen(1.08e-05, 0.0169),
+      net(hidden, 0.3, 200) + dvn(6.52e-05, 8.23e-06, 0.107),
+      net(hidden, dropout, 400) + nce_alone(100, 0.00354),
+      [static(0.0415, 0.00714), static(0.117, 0.0102), static(0.108, 0.0056)],
     ),
   spo_fun:
     local dropout = 0.1;
@@ -68,6 +98,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
       net(hidden, dropout, 300) + regression(9.05, 0.00139, 0.000155, 1e-05, [12, 5]),
       net([500, 500, 500, 500, 500], 0.2, 400) + nce(0.0194, 10, 0.000212, 0.000935, [9, 10]) + { std: 0.091 },
       net(hidden, 0.2, 300) + margin(0.63, 0.00521, 7.93e-05, 0.00224, [1, 10]),
+      net(hidden, dropout, 200) + spen(1.04e-05, 0.00815),
+      net(hidden, 0.3, 200) + dvn(0.000203, 0.000754, 0.346),
+      net(hidden, dropout, 300) + nce_alone(100, 0.000261),
+      [static(0.00508, 0.01), static(0.111, 0.00165), static(0.0023, 0.00569)],
     ),
   expr_fun:
     local dropout = 0.2;
@@ -79,6 +113,10 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
       net(hidden, dropout, 400) + regression(0.138, 0.000327, 0.00059, 1e-05, [9, 5]),
       net(hidden, dropout, 400) + nce(0.0212, 5, 3.16e-05, 0.000878, [9, 5]) + { std: 0.217 },
       net(hidden, dropout, 400) + margin(4.04, 0.00112, 0.000103, 0.00122, [1, 5]),
+      net(hidden, dropout, 200) + spen(1.02e-05, 0.00718),
+      net(hidden, dropout, 400) + dvn(0.000284, 0.000102, 0.573),
+      net(hidden, dropout, 400) + nce_alone(100, 0.000237),
+      [static(0.00113, 0.00209), static(0.0265, 0.00166), static(0.00137, 0.00131)],
     ),
   // Not released: starting points of our own, for the embedded corpus and for a user's files.
   sample: $.files,
@@ -89,5 +127,9 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin) = {
     net([200, 200], 0.2, 100) + regression(1, 0.0005, 0.001, 1e-05, [1, 1]),
     net([200, 200], 0.2, 100) + nce(1, 10, 0.0005, 0.001, [1, 1]) + { std: 0.5 },
     net([200, 200], 0.2, 100) + margin(4, 0.002, 0.0005, 0.001, [1, 1]),
+    net([200, 200], 0.2, 100) + spen(0.0005, 0.01),
+    net([200, 200], 0.2, 100) + dvn(0.0005, 1e-05, 0.1),
+    net([200, 200], 0.2, 100) + nce_alone(20, 0.0005),
+    [static(0.01, 0.002), static(1, 0.001), static(0.1, 0.001)],
   ),
 }

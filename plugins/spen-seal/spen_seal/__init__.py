@@ -31,4 +31,5 @@ def spen_trainer() -> Table:
     return {
         "dynamic": "spen_seal.dynamic:Dynamic",
         "static": "spen_seal.static:Static",
+        "direct": "spen_seal.direct:Direct",
     }

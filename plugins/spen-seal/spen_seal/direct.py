@@ -1,0 +1,50 @@
+"""The ranking loss straight on the net, without any energy: the control for what the energy adds."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+import spen_plugins as sp
+from spen_plugins.trainer import Context, Terms, cross_entropy
+from spen_seal.contrast import gold_surprise
+from spen_seal.samples import candidates
+
+
+class Direct(sp.Trainer):
+    """−ln of gold's share in Σ q(y | x) over gold and K samples of the net, beside cross entropy.
+
+    The net's log-probability stands where −E does in `seal.ranking` (Lee et al. 2021, Sec. 5, "applying ranking loss
+    directly").
+    """
+
+    class Config(sp.TrainerConfig):
+        samples: int = Field(20, ge=1)
+        """K, outputs drawn from the net for each example, anew at each update."""
+        ranking_weight: float = Field(1.0, gt=0)
+        """Weight of the ranking loss."""
+        cross_entropy_weight: float = Field(1.0, ge=0)
+        """Weight of the cross entropy."""
+        optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
+        """The net's optimiser."""
+        clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm; null for no clipping."""
+        plateau: sp.PlateauConfig | None = sp.PlateauConfig()
+        """Schedule of the learning rate; null keeps it."""
+
+    config: Config
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        c = self.config
+        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.optimizer, clip=c.clip, plateau=c.plateau)
+        others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
+        return [sp.Stage("direct", (phase,), c.epochs, frozen=tuple(sorted(others)), patience=c.patience)]
+
+    def _loss(self, context: Context) -> Terms:
+        c, batch, proposal = self.config, context.batch, context.proposal
+        terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
+        if batch.gold is not None:
+            y = candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
+            terms["ranking"] = c.ranking_weight * gold_surprise(proposal.log_prob(y)) * batch.labelled
+        if c.cross_entropy_weight > 0:
+            terms["cross_entropy"] = c.cross_entropy_weight * cross_entropy(context)
+        return terms
