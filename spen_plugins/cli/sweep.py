@@ -1,0 +1,82 @@
+"""`spen sweep`: search for hyperparameters."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli.common import guarded
+
+
+class Pruner(StrEnum):
+    """What ends hopeless trials."""
+
+    median = "median"
+    hyperband = "hyperband"
+    none = "none"
+
+
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", show_default=False, help="As spen-run takes it.")]
+Space = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SPACE",
+        show_default=False,
+        help="A .yaml file: argument or dotted key -> {low, high, log, step, int} or a list of choices.",
+    ),
+]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NAME=VALUE]...", show_default=False, help="As spen-run takes them, for all trials."),
+]
+Trials = Annotated[int, typer.Option(min=1, show_default=False, help="How many in all, with those of earlier calls.")]
+Storage = Annotated[
+    str | None,
+    typer.Option(help="sqlite:///FILE, a journal (FILE.log), any optuna URL; an SQLite file in the folder by default."),
+]
+Name = Annotated[
+    str | None, typer.Option(metavar="STUDY", help="The study's, in its storage; the folder's by default.")
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Of the trials' run folders; runs/sweep-CONFIG-SPACE by default.")
+]
+Prune = Annotated[Pruner, typer.Option(help="What ends trials whose validation scores lag behind.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the search; a trial's own is the config's argument.")]
+Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="No trial begins later.", show_default=False)]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is by default.")]
+
+
+@guarded
+def sweep(
+    config: Config,
+    space: Space,
+    arguments: Arguments = None,
+    *,
+    trials: Trials,
+    storage: Storage = None,
+    name: Name = None,
+    out: Out = None,
+    pruner: Prune = Pruner.median,
+    seed: Seed = 0,
+    timeout: Timeout = math.inf,
+    device: Device = None,
+) -> None:
+    """Search for hyperparameters by the validation score.
+
+    The same command goes on where it was stopped or killed; several at once share the work.
+    """
+    from spen_plugins.config import parse_arguments
+
+    fixed = parse_arguments(arguments or [])
+    folder = out or Path("runs") / f"sweep-{config.stem}-{space.stem}"
+    from spen_plugins.research.sweep import Sweep
+    from spen_plugins.research.sweep import sweep as run
+
+    run(
+        Sweep(config, space, fixed, trials, folder, storage, name, pruner.value, seed, timeout, device),
+        typer.echo,
+    )

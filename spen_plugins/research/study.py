@@ -1,0 +1,169 @@
+"""optuna's part of a sweep: where trials are kept, how they are drawn and pruned, and what killed processes left."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from spen_plugins.errors import ConfigError
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.pruners import BasePruner
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial
+
+Pruner = Literal["median", "hyperband", "none"]
+
+WORKER, RETRY_OF, UNCOUNTED = "worker", "retry_of", "uncounted"
+"""A trial's attributes: the process that runs it, the killed trial it repeats, why it is none of those asked for."""
+
+
+def open_study(
+    folder: Path, storage: str | None, name: str, pruner: Pruner, epochs: int, facts: Mapping[str, dict[str, Any]]
+) -> Study:
+    """The study of that name, made if it isn't there.
+
+    Args:
+        folder: the sweep's.
+        storage: `sqlite:///x.db` or another URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an
+            SQLite file in `folder`, which no killed process leaves locked or half written.
+        name: the study's.
+        pruner: what ends hopeless trials.
+        epochs: the most a trial trains.
+        facts: what trials of one study have in common; a study with others is another experiment.
+
+    Raises:
+        ConfigError: the storage can't be opened, or the study is of another experiment.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise ConfigError("a sweep needs optuna: pip install 'spen-plugins[research]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    with locked(folder / "opening.lock"):  # two processes that make one SQLite file's tables at once fail
+        study = optuna.create_study(
+            storage=_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
+            study_name=name,
+            direction="maximize",
+            pruner=_pruner(pruner, epochs),
+            load_if_exists=True,
+        )
+        for key, value in facts.items():
+            before = study.user_attrs.get(key, value)
+            if others := sorted(k for k in before.keys() | value.keys() if before.get(k) != value.get(k)):
+                raise ConfigError(
+                    f"the study {name!r} was begun with another {key}: {', '.join(others)} differ. Its trials can't be "
+                    "compared with new ones; take another --out (or --name, where --storage is shared)"
+                )
+            study.set_user_attr(key, value)
+    return study
+
+
+def ask(study: Study, seed: int, worker: str) -> Trial:
+    """The next trial; what it draws depends on the seed, its number and the trials before it, not on the process."""
+    import numpy as np
+    from optuna.samplers import TPESampler
+
+    trial = study.ask()
+    trial.set_user_attr(WORKER, worker)
+    own = int(np.random.SeedSequence([seed, trial.number]).generate_state(1)[0])
+    study.sampler = TPESampler(seed=own, constant_liar=True)  # the liar keeps processes from trying the same twice
+    return trial
+
+
+def counted(study: Study) -> list[FrozenTrial]:
+    """Trials that have ended or are running, without those that are repeated or don't count."""
+    from optuna.trial import TrialState
+
+    trials = study.get_trials(deepcopy=False)
+    repeated = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+    return [
+        trial
+        for trial in trials
+        if trial.state != TrialState.WAITING and trial.number not in repeated and UNCOUNTED not in trial.user_attrs
+    ]
+
+
+def repeat(study: Study, number: int) -> None:
+    """End a trial that was killed or stopped, and put its parameters in the queue."""
+    from optuna.trial import TrialState
+
+    trials = study.get_trials(deepcopy=False)
+    # The queue first: should this process be killed too, the next one finds the trial still running.
+    if not any(trial.user_attrs.get(RETRY_OF) == number for trial in trials):
+        study.enqueue_trial(trials[number].params, user_attrs={RETRY_OF: number})
+    study.tell(number, state=TrialState.FAIL)
+
+
+def reclaim(study: Study, workers: Path) -> list[int]:
+    """Repeat the trials of killed processes; their numbers.
+
+    A process holds a lock on its file below `workers`, which ends with it however it ends; where that file is on
+    another machine's disk, nobody here can know, and its trials are left alone.
+    """
+    given: list[int] = []
+    for path in sorted(workers.glob("*.lock")):
+        with path.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                continue  # alive, or another process is just doing this
+            for number in _running(study, path.stem):
+                repeat(study, number)
+                given.append(number)
+            path.unlink(missing_ok=True)
+    return given
+
+
+@contextmanager
+def worker(workers: Path) -> Iterator[str]:
+    """This process's name, which is known to be alive meanwhile."""
+    workers.mkdir(parents=True, exist_ok=True)
+    name = uuid.uuid4().hex
+    with locked(workers / f"{name}.lock"):
+        yield name
+        (workers / f"{name}.lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time; the system ends the lock of one that dies."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _running(study: Study, worker: str) -> list[int]:
+    from optuna.trial import TrialState
+
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return [trial.number for trial in running if trial.user_attrs.get(WORKER) == worker]
+
+
+def _storage(place: str) -> BaseStorage:
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    try:
+        if place.endswith((".log", ".journal")):
+            return JournalStorage(JournalFileBackend(place))
+        waiting = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
+        return RDBStorage(place, engine_kwargs=waiting)
+    except Exception as error:
+        raise ConfigError(
+            f"--storage {place}: {str(error).splitlines()[0]}. Expected sqlite:///file.db, a journal file (file.log), "
+            "or a database's URL"
+        ) from error
+
+
+def _pruner(name: Pruner, epochs: int) -> BasePruner:
+    from optuna import pruners
+
+    if name == "median":
+        return pruners.MedianPruner(n_warmup_steps=epochs // 10)
+    return pruners.HyperbandPruner(max_resource=epochs) if name == "hyperband" else pruners.NopPruner()

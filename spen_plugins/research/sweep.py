@@ -1,0 +1,262 @@
+"""Search for hyperparameters: a thin layer on optuna around `runner.run`, which never looks at the test part."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shlex
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins import runner
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
+from spen_plugins.experiment import check
+from spen_plugins.loop.state import save_json, writing
+from spen_plugins.registry import Registry
+from spen_plugins.research import study as studies
+from spen_plugins.research.space import Space, read
+from spen_plugins.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
+
+Say = Callable[[str], None]
+
+
+class Pruned(RunError):
+    """The pruner gave a trial up; not an error, but it ends the run the way one does."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A search, as the command line describes it.
+
+    Attributes:
+        config: the config file.
+        space: the search space's file.
+        arguments: of the config, the same in all trials.
+        trials: how many in all, those of earlier calls and other processes included.
+        folder: trials are run folders `trial-<number>` below it.
+        storage: see `study.open_study`.
+        name: the study's name in its storage; the folder's name by default.
+        pruner: what ends hopeless trials.
+        seed: of the search; a trial's own seed is the config's.
+        timeout: no trial begins later, seconds.
+        device: as `runner.run` takes it.
+    """
+
+    config: Path
+    space: Path
+    arguments: Mapping[str, str]
+    trials: int
+    folder: Path
+    storage: str | None = None
+    name: str | None = None
+    pruner: studies.Pruner = "median"
+    seed: int = 0
+    timeout: float = math.inf
+    device: str | None = None
+
+    def evaluate(self, drawn: Mapping[str, str]) -> dict[str, Any]:
+        """The config with what a trial drew."""
+        return evaluate(self.config, {**self.arguments, **drawn})
+
+    def command(self, drawn: Mapping[str, str]) -> str:
+        """The command that trains with what a trial drew."""
+        words = [f"{name}={value}" for name, value in {**self.arguments, **drawn}.items()]
+        return shlex.join(["spen-run", str(self.config), *words])
+
+
+def sweep(what: Sweep, say: Say = print) -> Path:
+    """Run trials until there are as many as asked for, then write `best.json` and `trials.csv`.
+
+    Returns:
+        `best.json`: the best trial's config, for `spen-run`.
+
+    Raises:
+        ConfigError, DataError, PluginError: config, space, data or storage are wrong; said before anything starts, or
+            by the first trial.
+        RunError: no trial has come to a score.
+    """
+    space = read(what.space)
+    epochs = check_space(what, space)
+    what.folder.mkdir(parents=True, exist_ok=True)
+    facts = {"config": what.evaluate(first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
+    name = what.name or what.folder.resolve().name
+    study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
+    with studies.worker(what.folder / "workers") as worker:
+        _run_trials(study, what, space, worker, say)
+    return _conclude(study, what, say)
+
+
+def first(space: Space) -> dict[str, str]:
+    """A point of the space."""
+    return {name: dimension.ends()[0] for name, dimension in space.items()}
+
+
+def check_space(what: Sweep, space: Space) -> int:
+    """Whether the config takes both ends of every range and every choice, one at a time.
+
+    Returns:
+        The most epochs a trial may train.
+
+    Raises:
+        ConfigError, PluginError: it doesn't.
+    """
+    if both := sorted(space.keys() & what.arguments.keys()):
+        raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
+    registry, start, epochs = Registry(), first(space), 1
+    points = [start, *({**start, name: end} for name, d in space.items() for end in d.ends()[1:])]
+    for point in points:
+        trainer = check(what.evaluate(point), what.config, registry).trainer
+        epochs = max(epochs, int(trainer.get("epochs", 1)))
+    return epochs
+
+
+def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) -> None:
+    from optuna.trial import TrialState
+
+    began = time.monotonic()
+    while time.monotonic() - began < what.timeout:
+        for number in studies.reclaim(study, what.folder / "workers"):
+            say(f"trial {number} was killed; its parameters are tried again")
+        if len(studies.counted(study)) >= what.trials:
+            return
+        trial = studies.ask(study, what.seed, worker)
+        if sum(other.number < trial.number for other in studies.counted(study)) >= what.trials:
+            trial.set_user_attr(studies.UNCOUNTED, "another process asked for the last one at the same time")
+            study.tell(trial, state=TrialState.FAIL)
+            return
+        _run_trial(study, trial, what, space)
+        say(_line(study, trial.number))
+
+
+def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
+    """Train one trial and tell the study how it went."""
+    from optuna.trial import TrialState
+
+    drawn = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
+    folder = what.folder / f"trial-{trial.number}"
+    trial.set_user_attr("arguments", drawn)
+    trial.set_user_attr("folder", str(folder))
+    try:
+        runner.run(
+            what.evaluate(drawn),
+            str(what.config),
+            folder,
+            what.device,
+            quiet=True,
+            test=False,
+            after_epoch=_Listener(trial),
+        )
+        study.tell(trial, best_score(folder))
+    except Pruned:
+        study.tell(trial, state=TrialState.PRUNED)
+    except Interrupted as error:
+        studies.repeat(study, trial.number)
+        raise Interrupted("stopped by the user; the same command goes on with the trials that are left") from error
+    except (ConfigError, DataError, RunError) as error:
+        trial.set_user_attr("error", str(error))
+        hopeless = not isinstance(error, RunError) and not _scored(study)
+        if hopeless:
+            trial.set_user_attr(studies.UNCOUNTED, "the config or its data are wrong")
+        study.tell(trial, state=TrialState.FAIL)
+        if hopeless:
+            raise
+    finally:
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are begun again, not resumed
+
+
+class _Listener:
+    """Hands each epoch's validation score to the pruner.
+
+    A stage that chooses by something else, as one that trains the energy alone may, has no score to compare.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial, self.epochs = trial, 0
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        self.epochs += 1
+        if record["score"] in record["validation"].values():
+            self.trial.report(record["score"], self.epochs)
+            if self.trial.should_prune():
+                raise Pruned(f"pruned after epoch {self.epochs}")
+
+
+def best_score(folder: Path) -> float:
+    """The validation score of the weights a run kept.
+
+    Raises:
+        RunError: there is none.
+    """
+    kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
+    if not kept:
+        raise RunError(f"{folder} has no validation score: no epoch was better than none")
+    return kept[-1]
+
+
+def _scored(study: Study) -> list[FrozenTrial]:
+    """Trials that ran to their end, the best first."""
+    from optuna.trial import TrialState
+
+    done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
+
+
+def _line(study: Study, number: int) -> str:
+    """What became of a trial, the best one so far, and the parameters."""
+    trial, scored = study.get_trials(deepcopy=False)[number], _scored(study)
+    best = f"best {scored[0].value:.4f} (trial {scored[0].number})" if scored else "none best yet"
+    drawn = "  ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
+    return f"trial {number:3d}  {_outcome(trial)}  {best}  {drawn}  {_seconds(trial):.1f} s"
+
+
+def _outcome(trial: FrozenTrial) -> str:
+    if trial.value is not None:
+        pruned = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
+        return f"{trial.value:.4f}{pruned}"
+    return "failed: " + str(trial.user_attrs.get("error", "killed")).splitlines()[0]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _seconds(trial: FrozenTrial) -> float:
+    return trial.duration.total_seconds() if trial.duration else math.nan
+
+
+def _conclude(study: Study, what: Sweep, say: Say) -> Path:
+    _write_table(study, what.folder / "trials.csv")
+    scored = _scored(study)
+    if not scored:
+        errors = {trial.user_attrs.get("error") for trial in studies.counted(study)} - {None}
+        raise RunError("no trial has come to a score. " + "; ".join(sorted(errors)))
+    best = scored[0]
+    drawn = best.user_attrs["arguments"]
+    path = what.folder / "best.json"
+    save_json(what.evaluate(drawn), path)
+    say(f"best: trial {best.number}, {best.value:.4f} on the validation part, in {best.user_attrs['folder']}")
+    say(f"its config is {path}; with the test part:\n{what.command(drawn)}")
+    return path
+
+
+def _write_table(study: Study, path: Path) -> None:
+    """All trials, killed ones too, as CSV."""
+    trials = study.get_trials(deepcopy=False)
+    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+    with writing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"])
+        for trial in trials:
+            attrs, params = trial.user_attrs, [trial.params.get(name, "") for name in names]
+            facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
+            row = [trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")]
+            table.writerow(["" if cell is None else cell for cell in row])
