@@ -201,7 +201,7 @@ def _train(
     if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
         seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
     console = Console(quiet=quiet)
-    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, _interrupts() as stop:
+    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
@@ -261,7 +261,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
 
 
 @contextmanager
-def _interrupts() -> Iterator[threading.Event]:
+def interrupts() -> Iterator[threading.Event]:
     """The first Ctrl-C (or SIGTERM) asks the loop to save and stop; a second one stops at once."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():

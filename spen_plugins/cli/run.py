@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,18 +22,22 @@ Arguments = Annotated[
     typer.Argument(
         metavar="[NAME=VALUE]...",
         show_default=False,
-        help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). "
+        help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
+        "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again. "
         "A value that is JSON is taken as such, any other as a string.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run folder; new or empty. A dated one below runs/ by default.")]
-Resume = Annotated[Path | None, typer.Option(help="Go on with the run in this folder, without a config.")]
+Resume = Annotated[
+    Path | None, typer.Option(help="Go on with the run, or the seeds, in this folder, without a config.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is by default.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print the run folder only.")]
 Every = Annotated[
     float,
     typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="At least so long between two checkpoints."),
 ]
+Jobs = Annotated[int, typer.Option(min=1, help="How many of seeds=0..4 run side by side, one thread each.")]
 Listing = Annotated[
     bool, typer.Option("--arguments", help="List the config's arguments with their defaults, and stop.")
 ]
@@ -49,6 +54,7 @@ def run(
     device: Device = None,
     quiet: Quiet = False,
     checkpoint_every: Every = 60.0,
+    jobs: Jobs = 1,
     listing: Listing = False,
     version: Version = False,
 ) -> None:
@@ -61,24 +67,71 @@ def run(
             raise ConfigError(
                 f"--resume {resume} takes its config and its folder from the run; leave CONFIG and --out out"
             )
-        from spen_plugins import runner
-
-        folder = runner.resume(resume, device, quiet, checkpoint_every)
+        folder = _resume(resume, device, quiet, checkpoint_every, jobs)
     elif config is None:
         raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; spen-run --help says more")
     elif listing:
         _list_arguments(config)
         return
     else:
-        from spen_plugins.config import evaluate, parse_arguments
-
-        evaluated = evaluate(config, parse_arguments(arguments or []))
-        # Imported now: a mistake in the config is said before torch is loaded.
-        from spen_plugins import runner
-
-        folder = runner.run(evaluated, str(config), out, device, quiet, checkpoint_every)
+        folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
     if quiet:
         typer.echo(str(folder))
+
+
+def _run(
+    config: Path, words: list[str], out: Path | None, device: str | None, quiet: bool, every: float, jobs: int
+) -> Path:
+    """One run, or with `seeds=…` several. torch is loaded after the config was evaluated: mistakes come at once."""
+    from spen_plugins.config import evaluate, parameters, parse_arguments
+
+    arguments = parse_arguments(words)
+    if "seeds" in arguments and "seeds" not in [parameter.name for parameter in parameters(config)]:
+        if "seed" in arguments:
+            raise ConfigError("seed and seeds are both given; leave one out")
+        seeds = parse_seeds(arguments.pop("seeds"))
+
+        def of_seed(seed: int) -> dict[str, Any]:
+            return evaluate(config, {**arguments, "seed": str(seed)})
+
+        of_seed(seeds[0])
+        from spen_plugins.research.seeds import run_seeds
+
+        return run_seeds(of_seed, seeds, str(config), out, device, quiet, every, jobs)
+    if jobs > 1:
+        raise ConfigError(f"--jobs {jobs} runs several seeds side by side; give them, as in seeds=0..4")
+    evaluated = evaluate(config, arguments)
+    from spen_plugins import runner
+
+    return runner.run(evaluated, str(config), out, device, quiet, every)
+
+
+def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
+    """Go on with a run, or with the seeds of a folder."""
+    if (path / "seeds.json").exists():
+        from spen_plugins.research.seeds import resume_seeds
+
+        return resume_seeds(path, device, quiet, every, jobs)
+    from spen_plugins import runner
+
+    return runner.resume(path, device, quiet, every)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """`0..4` (both ends), `0,3,7` or `[0,3,7]` -> the seeds.
+
+    Raises:
+        ConfigError: it is none of these, or a seed stands there twice.
+    """
+    if found := re.fullmatch(r"(\d+)\.\.(\d+)", text.strip()):
+        seeds = list(range(int(found[1]), int(found[2]) + 1))
+    elif re.fullmatch(r"\[?\s*\d+(\s*,\s*\d+)*\s*\]?", text.strip()):
+        seeds = [int(number) for number in re.findall(r"\d+", text)]
+    else:
+        seeds = []
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds={text}: expected different whole numbers, as in seeds=0..4 or seeds=0,3,7")
+    return seeds
 
 
 def _list_arguments(config: Path) -> None:

@@ -1,0 +1,241 @@
+"""One experiment with several seeds: a folder of run folders, `seed-0`, `seed-1`, … beside `seeds.json`.
+
+`seeds.json` holds the evaluated config of every seed that was asked for, so that the folder alone says what is still to
+do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from spen_plugins import runner
+from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
+from spen_plugins.loop.state import save_json
+from spen_plugins.research.bootstrap import Estimate, estimate
+from spen_plugins.run_folder import RunFolder
+
+PLAN = "seeds.json"
+POLL = 0.2
+"""Seconds between looks at runs side by side."""
+
+
+def run_seeds(
+    configs: Callable[[int], Mapping[str, Any]],
+    seeds: Sequence[int],
+    source: str,
+    out: Path | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    jobs: int = 1,
+) -> Path:
+    """Train and evaluate a config with several seeds; those done are skipped, those cut short resumed.
+
+    Args:
+        configs: the evaluated config of a seed.
+        seeds: which; more of them may stand in the folder already.
+        source: the file the config came from.
+        out: the folder: new, empty, or one of this config. A dated one below `runs/` by default.
+        device, quiet, checkpoint_seconds: as `runner.run` takes them.
+        jobs: how many run side by side, each a process with one thread.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigError, DataError, PluginError: before anything is trained.
+        RunError: a seed failed; the others were gone on with.
+    """
+    out = out or runner.default_folder(source)
+    plan = _plan(out)
+    for seed, config in plan.items():
+        if dict(configs(seed)) != config:
+            raise ConfigError(
+                f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Take another --out"
+            )
+    plan |= {seed: dict(configs(seed)) for seed in seeds}
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        _save_plan(out, source, plan)
+    except (OSError, RunError) as error:
+        raise ConfigError(f"the folder {out} can't be written: {error}") from error
+    try:
+        _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
+    finally:
+        if not any(out.glob("seed-*/config.json")):  # nothing began: a corrected config may use the folder
+            (out / PLAN).unlink(missing_ok=True)
+            with suppress(OSError):
+                out.rmdir()
+    return out
+
+
+def resume_seeds(
+    out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
+) -> Path:
+    """Go on with all seeds of a folder that are not done; as `run_seeds`."""
+    _run_all(out, list(_plan(out)), device, quiet, checkpoint_seconds, jobs)
+    return out
+
+
+def is_parent(path: Path) -> bool:
+    """Whether a folder is one of seeds."""
+    return (path / PLAN).exists()
+
+
+def _plan(out: Path) -> dict[int, dict[str, Any]]:
+    """The configs by seed in a folder; none where it is new."""
+    if not is_parent(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise ConfigError(f"the folder {out} is not empty and holds no seeds; nothing was overwritten")
+        return {}
+    return {int(seed): config for seed, config in _read(out)["configs"].items()}
+
+
+def _read(out: Path) -> dict[str, Any]:
+    try:
+        return json.loads((out / PLAN).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{out / PLAN} is damaged: {error}") from error
+
+
+def _save_plan(out: Path, source: str, plan: Mapping[int, Mapping[str, Any]]) -> None:
+    save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
+
+
+def _run_all(
+    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+) -> None:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
+    console = Console(quiet=quiet)
+    waiting = [seed for seed in dict.fromkeys(seeds) if RunFolder(_folder(out, seed)).metrics() is None]
+    done = [str(seed) for seed in seeds if seed not in waiting]
+    if done:
+        console.print(f"done already: seed {', '.join(done)}", highlight=False)
+    start = _in_turn if jobs == 1 else _side_by_side
+    failures = start(out, waiting, device, quiet, checkpoint_seconds, jobs)
+    console.print(summary(out))
+    if failures:
+        texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
+        raise RunError(f"{len(failures)} of {len(waiting)} runs failed; the others went on.\n{texts}")
+
+
+def _in_turn(
+    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+) -> dict[int, str]:
+    """Run seeds one after another in this process; the messages of those that failed."""
+    failures = {}
+    for seed in seeds:
+        try:
+            _run_one(out, seed, device, quiet, checkpoint_seconds)
+        except Interrupted as error:
+            raise _interrupted(out) from error
+        except RunError as error:
+            failures[seed] = str(error)
+    return failures
+
+
+def _side_by_side(
+    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+) -> dict[int, str]:
+    """As `_in_turn`, `jobs` processes at once.
+
+    Raises:
+        ConfigError: a seed couldn't begin; no other is begun then.
+    """
+    console, waiting, failures = Console(quiet=quiet), list(seeds), {}
+    running: dict[int, tuple[subprocess.Popen[bytes], Any]] = {}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    refused = ""
+    with runner.interrupts() as stop:
+        while running or (waiting and not (stop.is_set() or refused)):
+            while waiting and len(running) < jobs and not (stop.is_set() or refused):
+                seed = waiting.pop(0)
+                log = tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
+                line = [sys.executable, "-m", __name__, str(out), str(seed), device or "", str(checkpoint_seconds)]
+                running[seed] = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=log), log
+            for seed in [seed for seed, (process, _) in running.items() if process.poll() is not None]:
+                process, log = running.pop(seed)
+                log.seek(0)
+                text = log.read().decode(errors="replace").strip()
+                log.close()
+                if process.returncode == ConfigError.exit_status:
+                    refused = text
+                elif process.returncode == 0:
+                    console.print(f"seed {seed} done", highlight=False)
+                else:
+                    failures[seed] = text or f"its process ended with status {process.returncode}"
+            if stop.is_set():
+                for process, _ in running.values():
+                    process.terminate()  # each saves its state
+            time.sleep(POLL)
+    if stop.is_set():
+        raise _interrupted(out)
+    if refused:
+        raise ConfigError(refused)
+    return failures
+
+
+def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_seconds: float) -> None:
+    folder = _folder(out, seed)
+    if (folder / "config.json").exists():
+        runner.resume(folder, device, quiet, checkpoint_seconds)
+    else:
+        plan = _read(out)
+        runner.run(plan["configs"][str(seed)], plan["source"], folder, device, quiet, checkpoint_seconds)
+
+
+def summary(out: Path) -> Table:
+    """Mean and standard error of every score over the seeds that are done."""
+    found = [RunFolder(_folder(out, seed)).metrics() for seed in _plan(out)]
+    metrics = [one for one in found if one is not None]
+    parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
+    count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
+    table = Table(title=escape(f"{out}: mean ± standard error over {count}"), title_justify="left")
+    table.add_column("score")
+    for part in parts:
+        table.add_column(part, justify="right")
+    for name, value in (metrics[0][parts[0]] if parts else {}).items():
+        if isinstance(value, (int, float)):
+            table.add_row(name, *(_cell([one[part][name] for one in metrics]) for part in parts))
+    return table
+
+
+def _cell(values: Sequence[float]) -> str:
+    found: Estimate = estimate(values)
+    return f"{found.mean:.4f}" + ("" if found.error is None else f" ± {found.error:.4f}")
+
+
+def _folder(out: Path, seed: int) -> Path:
+    return out / f"seed-{seed}"
+
+
+def _interrupted(out: Path) -> Interrupted:
+    return Interrupted(f"stopped; what was trained is saved. Go on with: spen-run --resume {out}")
+
+
+def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
+    """One seed in a process of its own; the exit status."""
+    try:
+        _run_one(Path(out), int(seed), device or None, True, float(checkpoint_seconds))
+    except SpenError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_worker(*sys.argv[1:]))

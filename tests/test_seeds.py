@@ -1,0 +1,145 @@
+"""`spen-run CONFIG seeds=0..4`: a run for each seed, skipped where done, resumed where cut short."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins import runner
+from spen_plugins.cli.run import app, parse_seeds
+from spen_plugins.errors import ConfigError, RunError
+
+CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
+SMALL = ["method=cross_entropy", "epochs=2", "hidden=[8]"]
+
+
+def spen_run(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "120"})
+
+
+def run(out: Path, *words: str, config: str = CONFIG):
+    return spen_run(config, *SMALL, *words, "--out", out, "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Seeds 0 and 1, and what was said."""
+    out = tmp_path_factory.mktemp("seeds") / "x"
+    done = run(out, "seeds=0..1")
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+@pytest.fixture
+def copied(two, tmp_path) -> Path:
+    return Path(shutil.copytree(two[0], tmp_path / "x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("0..4", [0, 1, 2, 3, 4]), ("3..3", [3]), ("0,3,7", [0, 3, 7]), ("[0, 3,7]", [0, 3, 7])]
+)
+def test_seeds_are_a_range_or_a_list(text, seeds):
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["4..0", "", "a", "1,1", "1..", "-1..3", "0.5"])
+def test_other_seeds_are_refused(text):
+    with pytest.raises(ConfigError, match=r"seeds=0\.\.4"):
+        parse_seeds(text)
+
+
+def test_a_run_a_seed_and_their_mean(two, tmp_path):
+    out, said = two
+    assert sorted(path.name for path in out.iterdir()) == ["seed-0", "seed-1", "seeds.json"]
+    alone = tmp_path / "alone"
+    assert run(alone, "seed=1").exit_code == 0
+    for name in ("config.json", "metrics.json", "history.jsonl", "examples.safetensors"):
+        assert (out / "seed-1" / name).read_bytes() == (alone / name).read_bytes()
+    found = [json.loads((out / f"seed-{i}" / "metrics.json").read_text())["test"]["example_f1"] for i in (0, 1)]
+    assert f"{mean(found):.4f} ± {stdev(found) / 2**0.5:.4f}" in said
+
+
+def test_what_is_done_is_skipped_and_what_was_cut_short_resumed(copied, two, monkeypatch):
+    (copied / "seed-1" / "metrics.json").unlink()
+    calls = []
+    for name in ("run", "resume"):
+        real = getattr(runner, name)
+        monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
+    done = run(copied, "seeds=0,1,2")
+    assert done.exit_code == 0
+    assert calls == ["resume", "run"]
+    assert "done already: seed 0" in done.stdout and "3 seeds" in done.stdout
+    metrics = "seed-1/metrics.json"
+    assert (copied / metrics).read_bytes() == (two[0] / metrics).read_bytes()
+
+
+def test_resume_goes_on_with_seeds_that_had_not_begun(copied, two):
+    shutil.rmtree(copied / "seed-1")
+    assert spen_run("--resume", copied, "--device", "cpu", "--quiet").exit_code == 0
+    assert (copied / "seed-1/metrics.json").read_bytes() == (two[0] / "seed-1/metrics.json").read_bytes()
+
+
+def test_another_config_is_an_error(copied):
+    refused = run(copied, "seeds=0..4", "dropout=0.3")
+    assert refused.exit_code == 2
+    assert "holds seeds of another config" in refused.stderr
+    assert not (copied / "seed-2").exists()
+
+
+def test_a_folder_of_other_things_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    refused = run(tmp_path, "seeds=0..1")
+    assert refused.exit_code == 2 and "not empty" in refused.stderr
+
+
+def test_a_wrong_config_leaves_no_folder(tmp_path):
+    for words in (["seeds=0..1", "hiden=3"], ["seeds=0..1", "trainer.optimizer.lr=x"], ["seeds=0..1", "task.train=no"]):
+        assert run(tmp_path / "x", *words).exit_code == 2
+        assert not (tmp_path / "x").exists()
+
+
+def test_seed_and_seeds_exclude_each_other_and_jobs_need_seeds(tmp_path):
+    both = run(tmp_path / "x", "seed=1", "seeds=0..1")
+    assert both.exit_code == 2 and "seed and seeds are both given" in both.stderr
+    jobs = run(tmp_path / "x", "--jobs", "2")
+    assert jobs.exit_code == 2 and "seeds=0..4" in jobs.stderr
+
+
+def test_a_config_may_have_seeds_of_its_own(tmp_path, monkeypatch):
+    config = tmp_path / "own.jsonnet"
+    config.write_text("function(seeds=2) { seed: seeds }")
+    given = []
+    monkeypatch.setattr(runner, "run", lambda config, *_: given.append(config) or tmp_path)
+    assert spen_run(config, "seeds=7").exit_code == 0
+    assert given == [{"seed": 7}]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_seed_that_fails_does_not_stop_the_others(copied, two, jobs):
+    plan = json.loads((copied / "seeds.json").read_text())
+    plan["configs"]["0"]["trainer"]["optimizer"]["lr"] = 1e30  # not finite soon
+    (copied / "seeds.json").write_text(json.dumps(plan))
+    for seed in (0, 1):
+        shutil.rmtree(copied / f"seed-{seed}")
+    failed = spen_run("--resume", copied, "--device", "cpu", "--jobs", jobs)
+    assert failed.exit_code == RunError.exit_status
+    assert "1 of 2 runs failed" in failed.stderr and "seed 0: " in failed.stderr
+    assert (copied / "seed-1/metrics.json").read_bytes() == (two[0] / "seed-1/metrics.json").read_bytes()
+
+
+def test_stopping_says_how_to_go_on_with_all(copied, monkeypatch):
+    from spen_plugins.errors import Interrupted
+
+    def stopped(*_):
+        raise Interrupted("stopped")
+
+    (copied / "seed-1/metrics.json").unlink()
+    monkeypatch.setattr(runner, "resume", stopped)
+    done = spen_run("--resume", copied)
+    assert done.exit_code == 130
+    assert f"spen-run --resume {copied}" in done.stderr.replace("\n", "")
