@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from spen_plugins.batch import Proposal
 from spen_plugins.errors import ConfigError, DataError, RunError
-from spen_plugins.experiment import build, check
+from spen_plugins.experiment import Experiment, build, check, make_net
+from spen_plugins.gbi import Gbi
+from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop import evaluate
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.state import check_device
@@ -24,9 +27,17 @@ class Predictor:
         folder: the run folder; data files are not needed.
         device: where the model runs.
         registry: where types are looked up.
+        refine: an inference net that starts from the run's own output and minimises its energy: "gbi", or a table such
+            as `{"type": "gbi", "steps": 20}`.
     """
 
-    def __init__(self, folder: RunFolder, device: str = "cpu", registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        device: str = "cpu",
+        registry: Registry | None = None,
+        refine: str | Mapping[str, Any] | None = None,
+    ) -> None:
         registry = registry or Registry()
         experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
@@ -39,9 +50,54 @@ class Predictor:
         with torch.random.fork_rng(devices=[]):  # weights are drawn and overwritten; the caller's noise stays his
             self.model = build(experiment, registry, self.task, folder.assets).model
         folder.load_weights(self.model)
+        if refine is not None:
+            self.model.inference_net = self._refined(experiment, registry, refine, folder.path)
         self.model.to(device).eval()
         self.device = device
         self.batch_size = 4 * int(experiment.trainer.get("batch_size", 32))
+
+    def _refined(
+        self, experiment: Experiment, registry: Registry, refine: str | Mapping[str, Any], run: Path
+    ) -> InferenceNet:
+        """The inference net that `refine` names, standing on the run's."""
+        spec = {"type": refine} if isinstance(refine, str) else refine
+        cls, _ = registry.parse("inference_net", spec, "refine", "--refine")
+        if "net" not in cls.parts or not cls.uses_energy:
+            raise ConfigError(f"--refine: {spec['type']!r} starts from no other inference net; 'gbi' does")
+        if "net" in spec:
+            raise ConfigError("--refine: leave 'net' out; it is the run's own inference net")
+        if self.model.energy is None:
+            raise ConfigError(f"--refine: {run} was trained without an energy; there is nothing to minimise")
+        own = self.model.inference_net
+        return make_net(experiment, registry, "inference_net", spec, "refine", self.task, net=own)
+
+    def trajectory_file(self, path: str | Path) -> Iterator[dict[str, Any]]:
+        """After each step of the run's gradient-based inference, the start first: the mean energy, and the scores.
+
+        Raises:
+            ConfigError: the run predicts without gradient-based inference, and no `refine` was asked for.
+            DataError: the file has no gold.
+        """
+        if not isinstance(self.model.inference_net, Gbi):
+            raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
+        labelled = self._labelled(self.task.read(str(path)))
+        if not labelled:
+            raise DataError(path, None, "no gold outputs", "gold outputs to score against")
+        self.model.inference_net.keep_path = True
+        metrics, energies = [], []
+        for proposal, batch, _ in proposals(self.model, self.task, labelled, self.batch_size, self.device):
+            with torch.no_grad():
+                bound = self.model.energy.at(batch.x)
+                for step, y in enumerate(proposal.iterates):
+                    if step == len(metrics):
+                        metrics.append(self.task.metric())
+                        energies.append(0.0)
+                    at = Proposal(self.task.space, self.task.space.logits(y, batch.x.mask), batch.x.mask)
+                    metrics[step].update(at, batch)
+                    energies[step] += float(bound(y).sum())
+        self.model.inference_net.keep_path = False
+        for step, (metric, energy) in enumerate(zip(metrics, energies, strict=True)):
+            yield {"step": step, "energy": energy / len(labelled), "scores": metric.compute()}
 
     def predict(self, items: Sequence[Any]) -> list[Any]:
         """Predictions for inputs given as Python values; the task's `parse` says which.
@@ -111,7 +167,7 @@ class Predictor:
         return [found[row] for row in range(len(examples))]
 
 
-def load(run: str | Path, device: str = "cpu") -> Predictor:
+def load(run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None) -> Predictor:
     """A finished run, ready to predict.
 
         import spen_plugins as sp
@@ -122,4 +178,4 @@ def load(run: str | Path, device: str = "cpu") -> Predictor:
         RunError: its weights are missing or damaged.
         PluginError: a plugin it needs is not installed.
     """
-    return Predictor(RunFolder.open(Path(run)), device)
+    return Predictor(RunFolder.open(Path(run)), device, refine=refine)

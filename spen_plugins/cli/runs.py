@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,22 +13,50 @@ Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 File = Annotated[Path, typer.Argument(help="A file in the format of the run's task.", show_default=False)]
 Out = Annotated[Path | None, typer.Option(help="Where to write; the standard output by default.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
+Refine = Annotated[
+    str | None,
+    typer.Option(
+        help="Minimise the run's energy from its net's output: gbi, or a table of that inference net, "
+        '\'{"type": "gbi", "steps": 20}\'.'
+    ),
+]
+Trajectory = Annotated[
+    bool,
+    typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, a line each."),
+]
 
 
 @guarded
-def predict(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
+def predict(run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None) -> None:
     """Predict the outputs of a file: one JSON value a line, in the file's order."""
     from spen_plugins import predictor
 
-    write_lines(predictor.load(run, device).predict_file(file), out)
+    write_lines(predictor.load(run, device, _table(refine)).predict_file(file), out)
 
 
 @guarded
-def evaluate(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
+def evaluate(
+    run: Run,
+    file: File,
+    out: Out = None,
+    device: Device = "cpu",
+    refine: Refine = None,
+    trajectory: Trajectory = False,
+) -> None:
     """Score predictions against the gold outputs in a file; JSON."""
     from spen_plugins import predictor
 
-    write_lines([predictor.load(run, device).evaluate_file(file)], out, indent=2)
+    loaded = predictor.load(run, device, _table(refine))
+    if trajectory:
+        write_lines(loaded.trajectory_file(file), out)
+    else:
+        write_lines([loaded.evaluate_file(file)], out, indent=2)
+
+
+def _table(refine: str | None) -> Any:
+    from spen_plugins.config import parse_value
+
+    return None if refine is None else parse_value(refine)
 
 
 @guarded
