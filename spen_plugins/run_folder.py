@@ -205,13 +205,16 @@ def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> N
     target = getattr(model, net)
     if target is None:
         raise ConfigError(f"init.{net}: this experiment has no {net}")
-    wanted = {name: value for name, value in _weights(model).items() if name.startswith(net + ".")}
     try:
         other = RunFolder.open(run)
         theirs = other.facts()
-        found = {name: value for name, value in other.weights().items() if name.startswith(net + ".")}
+        found = _below(net, other.weights())
         if not found:
             raise ConfigError(f"init.{net}: the run {run} has no {net}")
+        wanted = _below(net, _weights(model))
+        # An optimiser over y has no weights but those of the net it stands on, which may have been trained as such.
+        if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
+            wanted = _below("net", wanted)
         _put(found, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
@@ -264,6 +267,11 @@ def _weights(model: Model) -> dict[str, Tensor]:
             seen.add(id(tensor))
             kept[name] = tensor
     return kept
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those named `prefix.…`, by the rest of their names."""
+    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
 
 
 def _put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
