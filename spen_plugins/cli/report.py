@@ -21,7 +21,7 @@ class Part(StrEnum):
 Runs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN", help="Run folders, or folders of one run a seed; label=folder names one.", show_default=False
+        metavar="RUN...", help="Run folders, or folders of one run a seed; label=folder names one.", show_default=False
     ),
 ]
 Out = Annotated[
@@ -37,12 +37,26 @@ PartOption = Annotated[
     Part | None,
     typer.Option(help="Whose errors are shown; test where the runs have one.", show_default=False),
 ]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        "--baseline",
+        metavar="LABEL",
+        help="The baseline of paired differences, the first RUN by default; may be given more than once.",
+    ),
+]
 Device = Annotated[str, typer.Option(help="Where the models run: cpu, cuda, cuda:1, mps.")]
 
 
 @guarded
 def report(
-    runs: Runs, out: Out = None, examples: Examples = 10, part: PartOption = None, device: Device = "cpu"
+    runs: Runs,
+    out: Out = None,
+    examples: Examples = 10,
+    part: PartOption = None,
+    against: Against = None,
+    device: Device = "cpu",
 ) -> None:
     """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions."""
     from spen_plugins.research.groups import read_groups
@@ -50,5 +64,5 @@ def report(
 
     groups = read_groups(runs)
     path = out or default_path(groups)
-    write_report(groups, path, examples, None if part is None else part.value, device)
+    write_report(groups, path, examples, None if part is None else part.value, against or (), device)
     typer.echo(str(path))

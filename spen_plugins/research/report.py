@@ -19,7 +19,7 @@ from spen_plugins.run_folder import RunFolder
 from spen_plugins.spaces import LabelSet, TagSequence
 
 OPEN = 15  # labels shown before the others are folded away
-LONG = 700  # characters of an input
+LONG = 500  # characters of an input
 
 
 @dataclass
@@ -39,7 +39,12 @@ class Errors:
 
 
 def write_report(
-    groups: Sequence[Group], out: Path, examples: int = 10, part: str | None = None, device: str = "cpu"
+    groups: Sequence[Group],
+    out: Path,
+    examples: int = 10,
+    part: str | None = None,
+    against: Sequence[str] = (),
+    device: str = "cpu",
 ) -> None:
     """Write the page.
 
@@ -48,16 +53,17 @@ def write_report(
         out: the .html file; one that is there is replaced.
         examples: how many of the worst to show.
         part: "test" or "validation", whose errors are shown; test by default where there is one.
+        against: labels of the baselines of paired differences; the first group without.
         device: where the models run.
 
     Raises:
-        ConfigError: no run was scored on `part`, or jinja2 or matplotlib is missing.
+        ConfigError: no run was scored on `part`, a baseline is no group, or jinja2 or matplotlib is missing.
         RunError: the file can't be written.
     """
     part = data.check_part(part, groups)
     template = _template()
-    errors = [_errors(group, part, examples, device) for group in groups]
-    text = template.render(**_page(groups, part), errors=errors)
+    page = _page(groups, part, against)
+    text = template.render(**page, errors=[_errors(group, part, examples, device) for group in groups])
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -84,34 +90,41 @@ def _template() -> Any:
     return environment.from_string(source)
 
 
-def _page(groups: Sequence[Group], part: str) -> dict[str, Any]:
+def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
     """All but the errors."""
     runs = [run for group in groups for run in group.runs]
-    labels = [group.label for group in groups]
     parts = data.parts_of(groups)
     nested = {f"{name}, {p}": table for p in parts for name, table in data.nested_tables(groups, p).items()}
-    differences = data.differences(groups)
-    contents = ["scores", *(["differences"] if differences else []), "protocol", "training", "config", "environment"]
+    differences, remarks = data.differences(groups, part, against)
+    config, more_config = data.config_differences(groups)
     counted = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
     return {
-        "title": " · ".join(labels) if len(groups) <= 3 else f"{len(groups)} experiments",
+        "title": " · ".join(map(_name, groups)) if len(groups) <= 3 else f"{len(groups)} experiments",
         "summary": counted + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
-        "contents": [(name, name.capitalize()) for name in [*contents, "errors"]],
         "notes": [note for group in groups for note in group.notes],
         "several": any(len(group.runs) > 1 for group in groups),
+        "singles": any(len(group.runs) == 1 for group in groups),
         "several_runs": len(runs) > 1,
         "several_groups": len(groups) > 1,
         "scores": {p: data.score_table(groups, p) for p in parts},
         "nested": nested,
         "differences": differences,
+        "remarks": remarks,
         "protocol": data.protocol(groups),
         "figure": data.training_svg(groups),
-        "config": data.config_differences(groups),
+        "config": config,
+        "more_config": more_config,
         "configs": data.configs(groups),
         "environment": data.environment(groups),
         "part": part,
         "version": __version__,
     }
+
+
+def _name(group: Group) -> str:
+    """The label; with its folder's name where it is only a number."""
+    path = group.runs[0].path.resolve()
+    return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
 
 
 def _errors(group: Group, part: str, count: int, device: str) -> Errors:

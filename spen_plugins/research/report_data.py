@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import json
-import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.research.bootstrap import estimate
+from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import Group, seed_of
+from spen_plugins.research.tables import caption, cells, heads
 from spen_plugins.run_folder import RunFolder
 
 NONE = "–"
 """What stands where there is no value."""
+TYPE = re.compile(r"\w+\.type")
+"""Keys whose absence says as much as their value."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,12 @@ class Said(NamedTuple):
 
 
 def percent(values: Iterable[float | None]) -> str:
-    """Fractions, one a seed -> `41.13 ± 0.25`, the mean and its standard error in percent; no error for one seed."""
+    """Fractions, one a seed -> `41.13 ± 0.25`, the mean and its standard error in per cent; no error for one seed."""
     found = [100 * value for value in values if value is not None]
     if not found:
         return NONE
-    mean = f"{statistics.fmean(found):.2f}"
-    return mean if len(found) < 2 else f"{mean} ± {statistics.stdev(found) / math.sqrt(len(found)):.2f}"
+    over = estimate(found)
+    return f"{over.mean:.2f}" if over.error is None else f"{over.mean:.2f} ± {over.error:.2f}"
 
 
 def parts_of(groups: Sequence[Group]) -> list[str]:
@@ -86,8 +91,27 @@ def _fractions_or_counts(values: Sequence[float]) -> str:
     return percent(values)
 
 
-def differences(groups: Sequence[Group]) -> None:
-    return None
+def differences(groups: Sequence[Group], part: str, against: Sequence[str] = ()) -> tuple[Table | None, list[str]]:
+    """Differences of the selection score to baselines, paired, and what a reader must know of them.
+
+    Raises:
+        ConfigError: a baseline is no group.
+    """
+    labels = [group.label for group in groups]
+    for label in against:
+        if label not in labels:
+            raise ConfigError(f"--against {label}: no such group.{did_you_mean(label, labels)} {', '.join(labels)}")
+    if len(groups) < 2:
+        return None, []
+    try:
+        found = compare(groups, part, against=against)
+    except ConfigError as error:
+        return None, [f"No paired differences: {error}."]
+    last = 1 + len(found.scores) + len(found.against)
+    rows = [[row[0], *(cell or NONE for cell in row[1 + len(found.scores) : last])] for row in cells(found)]
+    head = ["", *heads(found)[1 + len(found.scores) : last]]
+    known = {note for group in groups for note in group.notes}
+    return Table(head, rows), [caption(found), *(note for note in found.notes if note not in known)]
 
 
 def protocol(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
@@ -95,11 +119,16 @@ def protocol(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
     return merged({g.label: [(r.metrics() or {}).get("protocol", {}) for r in g.runs] for g in groups})
 
 
-def config_differences(groups: Sequence[Group]) -> Table:
-    """Keys of the evaluated configs, the seed aside, that are not the same in all groups."""
+def config_differences(groups: Sequence[Group]) -> tuple[Table, Table]:
+    """Keys of the evaluated configs, the seed aside, that are not the same in all groups: those that all groups have,
+    then those of types that only some of them name."""
     flat = {group.label: _text_of([dict(_flatten(run.config())) for run in group.runs]) for group in groups}
-    keys = [k for k in _keys(flat.values()) if k != "seed" and len({t.get(k) for t in flat.values()}) > 1]
-    return Table(["", *flat], [[key, *(table.get(key, NONE) for table in flat.values())] for key in keys])
+    differing = [k for k in _keys(flat.values()) if k != "seed" and len({t.get(k) for t in flat.values()}) > 1]
+    shared = [key for key in differing if TYPE.fullmatch(key) or all(key in table for table in flat.values())]
+    others = [key for key in differing if key not in shared]
+    head = ["", *flat]
+    table, rest = ([[k, *(t.get(k, NONE) for t in flat.values())] for k in keys] for keys in (shared, others))
+    return Table(head, table), Table(head, rest)
 
 
 def configs(groups: Sequence[Group]) -> dict[str, str]:

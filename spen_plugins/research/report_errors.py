@@ -14,7 +14,8 @@ from spen_plugins.scores.spans import spans_of
 from spen_plugins.spaces import LabelSet, TagSequence
 
 ROLES = 14  # in a confusion matrix; the rarer ones stand together
-MISSED, SPURIOUS, OTHERS = "nothing", "nothing", "others"
+NOTHING, OTHERS = "nothing", "others"
+PAIRS = 15
 LARGE = 2000  # labels between which pairs are counted, those with the most errors
 
 
@@ -83,9 +84,7 @@ def _spans(words: Sequence[str], ours: Sequence[str], theirs: Sequence[str], wro
 
 def _spans_or_tags(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Spans of BIO tags; of other tags, one a word."""
-    if all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags):
-        return spans_of(tags)
-    return [(tag, i, i) for i, tag in enumerate(tags)]
+    return spans_of(tags) if _are_bio(tags) else [(tag, i, i) for i, tag in enumerate(tags)]
 
 
 def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
@@ -108,10 +107,12 @@ def _f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
     return 2 * (predicted - false_positives) / (gold + predicted) if gold + predicted else 0.0
 
 
-def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray, count: int = 20) -> list:
+def _pairs(
+    names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray, count: int = 20
+) -> list[Pair]:
     """The `count` most frequent of `(predicted i, gold k)` in one example, i wrong and k missing."""
     together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
-    top = np.argsort(-together, axis=None, kind="stable")[:count]
+    top = np.argsort(-together, axis=None, kind="stable")[:PAIRS]
     total = missed.sum(0)
     found = []
     for i, k in zip(*np.unravel_index(top, together.shape), strict=True):
@@ -123,9 +124,10 @@ def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: 
 def tag_errors(outputs: Outputs) -> Confusion:
     """Roles of spans that stand at the same words, missed and spurious ones; of tags that are no spans, tags."""
     assert isinstance(outputs.space, TagSequence)
+    spans = _are_bio(outputs.space.tags)
     counts: Counter[tuple[str, str]] = Counter()
     for output in outputs.examples:
-        gold, predicted = _by_place(output.gold), _by_place(output.predicted)
+        gold, predicted = _by_place(output.gold, spans), _by_place(output.predicted, spans)
         for place in gold.keys() | predicted.keys():
             counts[gold.get(place, ""), predicted.get(place, "")] += 1
     sizes: Counter[str] = Counter()
@@ -133,16 +135,22 @@ def tag_errors(outputs: Outputs) -> Confusion:
         sizes.update({gold: count, predicted: count})
     sizes.pop("", None)
     common = [role for role, _ in sizes.most_common(ROLES)]
-    spans = "" in {name for pair in counts for name in pair}
     names = [*sorted(common), *([OTHERS] if len(sizes) > ROLES else []), *([""] if spans else [])]
     place = {name: i for i, name in enumerate(names)}
     table = np.zeros((len(names), len(names)), dtype=int)
     for (gold, predicted), count in counts.items():
         table[tuple(place.get(role, place.get(OTHERS, -1)) for role in (gold, predicted))] += count
     unit = "spans at the same words" if spans else "words"
-    return Confusion([n or SPURIOUS for n in names], [n or MISSED for n in names], table.tolist(), unit)
+    return Confusion([n or NOTHING for n in names], [n or NOTHING for n in names], table.tolist(), unit)
 
 
-def _by_place(tags: Sequence[str]) -> dict[tuple[int, int], str]:
-    spans = ((role, first, last) for role, first, last in _spans_or_tags(tags) if role.removeprefix("C-") != "V")
-    return {(first, last): role for role, first, last in spans}
+def _by_place(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
+    """Role by first and last token, V left out; where tags are no spans, every word's tag."""
+    if not spans:
+        return {(i, i): tag for i, tag in enumerate(tags)}
+    found = ((role, first, last) for role, first, last in spans_of(tags) if role.removeprefix("C-") != "V")
+    return {(first, last): role for role, first, last in found}
+
+
+def _are_bio(tags: Sequence[str]) -> bool:
+    return all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags)
