@@ -47,6 +47,21 @@ bench: $(VENV)/installed  ## measure training speed
 .PHONY: install
 install: $(VENV)/installed-test  ## make .venv with everything in it
 
+.PHONY: browser
+browser:  ## install Chromium, in which a test opens reports (Debian, as root)
+	@for name in chromium chromium-browser google-chrome; do \
+	  if command -v $$name >/dev/null 2>&1; then echo "there is one: $$(command -v $$name)"; exit 0; fi; \
+	done; \
+	if test "$$(id -u 2>/dev/null)" = 0 && command -v apt-get >/dev/null 2>&1; then \
+	  apt-get update -qq && apt-get install -y --no-install-recommends chromium; \
+	else \
+	  echo "error: no Chromium here, and only root on Debian can install it this way." >&2; \
+	  echo "Debian: sudo make browser. Ubuntu: sudo snap install chromium. Fedora: sudo dnf install chromium." >&2; \
+	  echo "Others: https://www.chromium.org/getting-involved/download-chromium. A test uses what is on PATH as" >&2; \
+	  echo "chromium, chromium-browser or google-chrome, and is skipped where there is none of them." >&2; \
+	  exit 1; \
+	fi
+
 .PHONY: clean
 clean:  ## remove .venv and caches; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -208,6 +208,18 @@ def test_make_installs_all_in_one_call_and_once(machine: Machine) -> None:
     assert len(machine.pip_calls) == 2
 
 
+def test_make_browser_takes_what_is_there_installs_it_or_says_how(machine: Machine) -> None:
+    done = machine.make("browser")
+    assert done.returncode != 0 and "sudo make browser" in done.stderr
+    machine.script(machine.bin / "id", "#!/bin/sh\necho 0\n")
+    machine.script(machine.bin / "apt-get", '#!/bin/sh\necho "apt-get $*"\n')
+    done = machine.make("browser")
+    assert done.returncode == 0 and "apt-get install -y --no-install-recommends chromium" in done.stdout
+    machine.script(machine.bin / "chromium-browser", "#!/bin/sh\n")
+    done = machine.make("browser")
+    assert done.returncode == 0 and "there is one" in done.stdout and "apt-get" not in done.stdout
+
+
 def test_what_ci_runs_is_make_test() -> None:
     script = ROOT / ".ci/run"
     assert os.access(script, os.X_OK) and script.read_text().splitlines()[-1] == "make test"
