@@ -97,8 +97,12 @@ def resume(
     seed_everything(experiment.seed)
     try:
         built = build(experiment, registry)
-        if not folder.checkpoint.exists():
-            _warm_start(experiment, built)
+        try:
+            _warm_start(experiment, built)  # a later stage may begin anew from these weights
+        except ConfigError as error:
+            if not folder.checkpoint.exists():
+                raise
+            console.print(f"[yellow]note:[/yellow] {error}; a stage that begins anew begins from other weights")
     except (ConfigError, DataError) as error:
         began = before.get("working_folder", str(Path.cwd()))
         if began == str(Path.cwd()):
