@@ -4,7 +4,7 @@
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print what is there
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`.
-The table has mean and standard error over seeds, and each row's gain over the group's baselines paired by seed.
+The tables are those of `spen compare`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from spen_plugins.research.compare import compare
+from spen_plugins.research.groups import read_group
+from spen_plugins.research.tables import markdown
 
 ROOT = Path("runs/results")
 
@@ -47,39 +50,16 @@ def finish(folder: Path, line: list[str]) -> None:
 
 
 def table(name: str, group: dict[str, Any]) -> str:
-    """Markdown: rows x (scores, gains over baselines, epochs, seconds an epoch)."""
-    scores = group["scores"]
-    against = group.get("against", [])
-    heads = [
-        "",
-        *scores,
-        *(f"{scores[0]} − {row}" for row in against),
-        "seeds",
-        "epochs",
-        "s / epoch",
-        "energy's share",
-    ]
-    lines = [f"### {name}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    found = {row: _scores(name, row, group) for row in group["rows"]}
-    for row, seeds in found.items():
-        if not seeds:
-            continue
-        cells = [_mean([run["test"][score] for run in seeds.values()]) for score in scores]
-        for other in against:
-            pairs = [
-                seeds[seed]["test"][scores[0]] - found[other][seed]["test"][scores[0]]
-                for seed in seeds
-                if row != other and seed in found.get(other, {})
-            ]
-            cells.append(_mean(pairs) if pairs else "")
-        for key, form in (("epochs", "{:.0f}"), ("seconds", "{:.2f}"), ("share", "{:.2f}")):
-            values = [run[key] for run in seeds.values() if run[key] is not None]
-            cells.append(form.format(statistics.mean(values)) if values else "")
-        cells.insert(len(scores) + len(against), str(len(seeds)))
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    lines += ["", "```"]
+    """Markdown: the rows that have runs beside one another, and their commands."""
+    done = [row for row in group["rows"] if any((ROOT / name / row).glob("*/metrics.json"))]
+    lines = [f"### {name}", ""]
+    if done:
+        against = [row for row in group.get("against", []) if row in done]
+        groups = [read_group(row, ROOT / name / row) for row in done]
+        lines += [markdown(compare(groups, scores=group["scores"], against=against))]
+    lines.append("```")
     for row, spec in group["rows"].items():
-        line = command(group["config"], {**group.get("arguments", {}), **(spec.get("arguments") or {})}, 0)
+        line = command(group["config"], _arguments(group, spec), 0)
         lines.append(f"{' '.join(line)}   # {row}, seeds {_seeds(group, spec)}")
     return "\n".join([*lines, "```", ""])
 
@@ -115,31 +95,6 @@ def _arguments(group: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 def _seeds(group: dict[str, Any], spec: dict[str, Any]) -> list[int]:
     return spec.get("seeds", group["seeds"])
-
-
-def _scores(name: str, row: str, group: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    found = {}
-    for seed in _seeds(group, group["rows"][row]):
-        folder = ROOT / name / row / str(seed)
-        if (folder / "metrics.json").exists():
-            history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-            times = [json.loads(line)["seconds"] for line in (folder / "times.jsonl").read_text().splitlines()]
-            shares = [record["gradient_share"].get("inference_net.energy") for record in history]
-            shares = [share for share in shares if share is not None]
-            found[seed] = {
-                **json.loads((folder / "metrics.json").read_text()),
-                "epochs": len(history),
-                "seconds": statistics.median(times),
-                "share": statistics.mean(shares) if shares else None,
-            }
-    return found
-
-
-def _mean(values: list[float]) -> str:
-    mean = 100 * statistics.mean(values)
-    if len(values) == 1:
-        return f"{mean:.2f}"
-    return f"{mean:.2f} ± {100 * statistics.stdev(values) / len(values) ** 0.5:.2f}"
 
 
 def _text(value: Any) -> str:

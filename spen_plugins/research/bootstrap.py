@@ -1,6 +1,6 @@
 """Means with standard errors, and the paired bootstrap over test examples.
 
-Efron and Tibshirani 1993, chapters 13 and 15; for scores of language systems Koehn 2004 and Berg-Kirkpatrick et al.
+Efron and Tibshirani 1993, chapters 13 and 16; for scores of language systems Koehn 2004 and Berg-Kirkpatrick et al.
 2012. A score is the sum of a numerator over examples divided by the sum of a denominator, so that one product of
 resampling counts and a table of examples scores every run in every resample.
 """

@@ -159,7 +159,7 @@ def _side_by_side(
     console, waiting, failures = Console(quiet=quiet), list(seeds), {}
     running: dict[int, tuple[subprocess.Popen[bytes], Any]] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    refused = ""
+    refused, told = "", False
     with runner.interrupts() as stop:
         while running or (waiting and not (stop.is_set() or refused)):
             while waiting and len(running) < jobs and not (stop.is_set() or refused):
@@ -178,9 +178,10 @@ def _side_by_side(
                     console.print(f"seed {seed} done", highlight=False)
                 else:
                     failures[seed] = text or f"its process ended with status {process.returncode}"
-            if stop.is_set():
+            if stop.is_set() and not told:
+                told = True  # a second signal would end them before they have saved
                 for process, _ in running.values():
-                    process.terminate()  # each saves its state
+                    process.terminate()
             time.sleep(POLL)
     if stop.is_set():
         raise _interrupted(out)

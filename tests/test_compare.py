@@ -1,0 +1,376 @@
+"""Groups of runs, what a run keeps of each example, and `spen compare` against hand-worked cases."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spen_plugins import runner
+from spen_plugins.batch import Batch
+from spen_plugins.cli.main import app
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.research import bootstrap
+from spen_plugins.research.bootstrap import estimate, interval, resampled_scores
+from spen_plugins.research.compare import compare
+from spen_plugins.research.groups import read_groups
+from spen_plugins.research.tables import comma_separated, latex, markdown
+from spen_plugins.run_folder import RunFolder
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+def make(
+    path: Path,
+    seed: int,
+    f1: float,
+    ratios: tuple[list[float], list[float]] | None = None,
+    *,
+    data: dict[str, str] | None = None,
+    threshold: str = "0.5, fixed",
+    done: bool = True,
+    task: str = "multilabel",
+) -> Path:
+    """A run folder with two epochs, of 1 and 3 seconds, the energy's share of the gradient 0.25 and 0.75."""
+    folder = RunFolder.create(path, {"seed": seed, "task": {"type": task}})
+    folder.write("environment.json", {"seed": seed, "data_sha256": data or {"a.arff": "12"}})
+    for epoch, (seconds, share) in enumerate([(1.0, 0.25), (3.0, 0.75)]):
+        folder.append_history(
+            {"stage": "train", "epoch": epoch, "gradient_share": {"inference_net.energy": share}}, seconds
+        )
+    if ratios is not None:
+        numerator, denominator = (torch.tensor(values, dtype=torch.double) for values in ratios)
+        folder.save_ratios({"numerator": numerator, "denominator": denominator}, "test")
+    if done:
+        scores = {"micro_f1": f1 / 2, "example_f1": f1, "span_f1": f1, "roles": {}}
+        protocol = {"threshold": threshold, "split": "mine"}
+        folder.write("metrics.json", {"validation": scores, "test": scores, "protocol": protocol})
+    return path
+
+
+def spen(*words: object):
+    return CliRunner().invoke(app, ["compare", *map(str, words)])
+
+
+# Groups
+
+
+def test_a_word_is_a_run_or_a_folder_of_runs_with_or_without_a_label(tmp_path):
+    for seed in (10, 2):
+        make(tmp_path / "x" / f"seed-{seed}", seed, 0.5)
+    make(tmp_path / "y", 0, 0.5)
+    make(tmp_path / "z, λ = 0" / "y", 0, 0.5)
+    words = [tmp_path / "x", tmp_path / "y", f"λ = 1={tmp_path}/z, λ = 0", tmp_path / "z, λ = 0" / "y"]
+    groups = read_groups([str(word) for word in words])
+    assert [group.label for group in groups] == ["x", str(tmp_path / "y"), "λ = 1", str(tmp_path / "z, λ = 0" / "y")]
+    assert [list(group.by_seed()) for group in groups] == [[2, 10], [0], [0], [0]]
+
+
+def test_runs_that_are_not_done_are_left_out_with_a_note(tmp_path):
+    make(tmp_path / "x" / "seed-0", 0, 0.5)
+    make(tmp_path / "x" / "seed-1", 1, 0.5, done=False)
+    [group] = read_groups([str(tmp_path / "x")])
+    assert [run.path.name for run in group.runs] == ["seed-0"]
+    assert group.notes == (f"x: left out, not done: {tmp_path}/x/seed-1",)
+    [group] = read_groups([str(tmp_path / "x")], unfinished=True)
+    assert len(group.runs) == 2 and group.notes == ()
+    with pytest.raises(ConfigError, match=r"no run is done.*--resume"):
+        read_groups([str(tmp_path / "x" / "seed-1")])
+
+
+def test_words_that_are_no_group(tmp_path):
+    make(tmp_path / "x" / "a", 0, 0.5)
+    make(tmp_path / "x" / "b", 0, 0.5)
+    make(tmp_path / "y", 0, 0.5)
+    for words, message in (
+        ([f"{tmp_path}/yy"], r"there is no run .*Did you mean 'y'"),
+        ([str(tmp_path)], None),
+        ([str(tmp_path / "x")], "two runs with seed 0, a and b"),
+        ([f"y={tmp_path}/y", f"y={tmp_path}/x/a"], "two runs are called 'y'"),
+        ([str(tmp_path / "y" / "config.json")], "neither a run folder"),
+    ):
+        if message is not None:
+            with pytest.raises(ConfigError, match=message):
+                read_groups(words)
+
+
+def test_runs_of_a_group_that_differ_in_more_than_their_seed_are_noted(tmp_path):
+    make(tmp_path / "x" / "0", 0, 0.5)
+    make(tmp_path / "x" / "1", 1, 0.5, task="srl")
+    [group] = read_groups([str(tmp_path / "x")])
+    assert group.notes == ("x: its runs differ in more than their seed: task",)
+
+
+# The statistics
+
+
+def test_mean_and_standard_error():
+    found = estimate([1.0, 2.0, 6.0])
+    assert found.mean == 3 and found.count == 3
+    assert found.error == pytest.approx((7 / 3) ** 0.5)  # sample variance (4 + 1 + 9) / 2 = 7
+    assert estimate([2.0]).error is None
+
+
+NUMERATORS = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]])
+DENOMINATORS = np.array([[2.0, 1.0, 2.0], [1.0, 1.0, 4.0]])
+
+
+def outcomes() -> Counter[tuple[float, float]]:
+    """Both runs' scores in each of the 27 equally likely resamples of three examples, by hand."""
+    found: Counter[tuple[float, float]] = Counter()
+    for drawn in itertools.product(range(3), repeat=3):
+        score = [
+            sum(n[i] for i in drawn) / sum(d[i] for i in drawn) for n, d in zip(NUMERATORS, DENOMINATORS, strict=True)
+        ]
+        found[round(score[0], 9), round(score[1], 9)] += 1
+    return found
+
+
+@pytest.mark.parametrize("cells", [2**20, 7])
+def test_resamples_are_those_of_the_enumeration(monkeypatch, cells):
+    monkeypatch.setattr(bootstrap, "CELLS", cells)
+    resamples, expected = 20_000, outcomes()
+    scores = resampled_scores(NUMERATORS, DENOMINATORS, resamples)
+    assert scores.shape == (resamples, 2)
+    found = Counter(map(tuple, scores.round(9).tolist()))
+    assert found.keys() == expected.keys()  # in particular: both runs are scored on the same examples
+    chi_square = sum((found[key] - n * resamples / 27) ** 2 / (n * resamples / 27) for key, n in expected.items())
+    assert chi_square < 30  # 9 degrees of freedom, 99.96th percentile
+    assert len(expected) == 10
+
+
+def test_percentiles_and_p_value():
+    differences = np.arange(-1.0, 99.0)  # 2 of 100 at or below zero
+    found = interval(differences)
+    assert (found.low, found.high) == pytest.approx((-1 + 0.025 * 99, -1 + 0.975 * 99))
+    assert found.p == pytest.approx(2 * 3 / 101)
+    assert interval(-differences).p == found.p
+    assert interval(np.zeros(50)).p == 1
+
+
+def test_two_examples_by_hand():
+    """Ours is right on both, theirs on the first: the difference is 0, 1/2 or 1 with probability 1/4, 1/2, 1/4."""
+    scores = resampled_scores(np.array([[1.0, 1.0], [1.0, 0.0]]), np.ones((2, 2)))
+    difference = scores[:, 0] - scores[:, 1]
+    found = interval(difference)
+    assert (found.low, found.high) == (0, 1)
+    assert found.p == pytest.approx(0.5, abs=0.03)  # twice 1/4
+    assert difference.mean() == pytest.approx(0.5, abs=0.015)
+
+
+def test_a_resample_without_anything_to_count_scores_zero():
+    scores = resampled_scores(np.array([[0.0, 1.0]]), np.array([[0.0, 1.0]]), 50)
+    assert set(scores.ravel()) == {0.0, 1.0}
+
+
+# The comparison
+
+
+@pytest.fixture
+def pair(tmp_path) -> list[str]:
+    """Two groups: seeds 0, 1, 2 and seeds 0, 1."""
+    for seed, f1, right in ((0, 0.75, [1, 1, 0.5, 0.5]), (1, 0.5, [1, 0, 0.5, 0.5]), (2, 0.25, [1, 0, 0, 0])):
+        make(tmp_path / "ours" / str(seed), seed, f1, (right, [1, 1, 1, 1]))
+    for seed, f1, right in ((0, 0.25, [0.5, 0, 0.5, 0]), (1, 0.25, [1, 0, 0, 0])):
+        make(tmp_path / "theirs" / str(seed), seed, f1, (right, [1, 1, 1, 1]))
+    return [str(tmp_path / "ours"), str(tmp_path / "theirs")]
+
+
+def test_a_comparison_by_hand(pair):
+    found = compare(read_groups(pair), against=["theirs"])
+    assert found.selection == "example_f1" and found.scores == ("example_f1", "micro_f1", "span_f1")
+    ours, theirs = found.rows
+    assert ours.scores["example_f1"].mean == 0.5 and ours.scores["example_f1"].error == pytest.approx(0.25 / 3**0.5)
+    assert (ours.seeds, ours.epochs, ours.seconds, ours.share) == (3, 2, 2, 0.5)
+    assert theirs.differences == {"theirs": None}
+    difference = ours.differences["theirs"]
+    assert difference.seeds.mean == pytest.approx((0.5 + 0.25) / 2) and difference.seeds.count == 2
+    assert difference.seeds.error == pytest.approx(0.125)
+    # Averaged over the two shared seeds the examples' differences are 0.25, 0.5, 0.25 and 0.5: of 4**4 resamples the
+    # lowest mean is 0.25 in 1/16, the highest 0.5 in 1/16, both beyond the 2.5 % tails, and none is at or below zero.
+    assert (difference.examples.low, difference.examples.high) == (0.25, 0.5)
+    assert difference.examples.p == pytest.approx(2 / (bootstrap.RESAMPLES + 1))
+    assert any("over 0, 1" in note for note in found.notes)
+
+
+def test_the_first_group_is_the_baseline_and_signs_turn(pair):
+    turned = compare(read_groups(pair)).rows[1].differences["ours"]
+    assert turned.seeds.mean == pytest.approx(-0.375)
+    assert (turned.examples.low, turned.examples.high) == (-0.5, -0.25)
+
+
+def test_one_group_has_no_differences(pair):
+    found = compare(read_groups(pair[:1]))
+    assert found.against == () and found.rows[0].differences == {} and found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "said", "resampled"),
+    [
+        ({"data": {"b.arff": "34"}}, "did not read the same data files", False),
+        ({"data": {"elsewhere/a.arff": "12"}}, None, True),
+        ({"threshold": "0.4, fixed"}, "differ in protocol, threshold: 0.4, fixed against 0.5, fixed", True),
+        ({"ratios": ([1.0], [2.0])}, "were scored on 1 and 2 examples", False),
+        ({"ratios": None}, "no examples.safetensors of this part is in: b", False),
+        ({"seed": 5}, "share no seed", False),
+    ],
+)
+def test_what_can_not_be_compared_is_said(tmp_path, other, said, resampled):
+    given: dict[str, Any] = {"seed": 0, "ratios": ([1.0, 0.0], [1.0, 1.0])}
+    make(tmp_path / "a", f1=0.5, **given)
+    make(tmp_path / "b", f1=0.5, **{**given, **other})
+    found = compare(read_groups([str(tmp_path / "a"), str(tmp_path / "b")]))
+    others = [note for note in found.notes if not said or said not in note]
+    assert len(found.notes) - len(others) == (said is not None)
+    assert others in ([], ["b and a: no bootstrap, as their examples are not the same"])
+    difference = found.rows[1].differences["a"]
+    assert (difference is not None and difference.examples is not None) == resampled
+
+
+def test_thresholds_that_validation_picked_are_one_policy(tmp_path):
+    for label, value in (("a", "0.3"), ("b", "0.6")):
+        make(tmp_path / label, 0, 0.5, threshold=f"{value}, picked on validation from 0.05 to 0.95")
+    notes = compare(read_groups([str(tmp_path / "a"), str(tmp_path / "b")])).notes
+    assert not any("protocol" in note for note in notes)
+
+
+def test_unknown_names_and_other_tasks_are_errors(tmp_path, pair):
+    groups = read_groups(pair)
+    for options, message in (
+        ({"scores": ["example_f2"]}, r"no run has a score 'example_f2'\. Did you mean 'example_f1'"),
+        ({"against": ["their"]}, r"no group is called 'their'\. Did you mean 'theirs'"),
+        ({"part": "train"}, "no scores on train; it has: validation, test"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            compare(groups, **options)
+    spans = read_groups([str(make(tmp_path / "srl", 0, 0.5, task="srl"))])
+    with pytest.raises(ConfigError, match="can't stand in one table"):
+        compare([*groups, *spans])
+
+
+# What is written
+
+
+def test_markdown_and_latex(pair):
+    found = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
+    lines = markdown(found).splitlines()
+    assert lines[2].startswith(
+        "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [25.00, 50.00] p < 0.001 | 3 | 2 | 2.00 | 0.50"
+    )
+    assert lines[3].startswith("| theirs | 25.00 ± 0.00 |  | 2 |")
+    assert {line.replace("\\|", "").count("|") for line in lines[:4]} == {8}
+    assert any("paired bootstrap" in line for line in lines) and lines[-1].startswith("- ")
+    text = latex(found)
+    assert r"a|b\_1 & 50.00 $\pm$ 14.43 & 37.50" in text and text.count(r"\\") == 3
+    assert all(line.startswith("%") or "%" not in line for line in text.splitlines())
+
+
+def test_csv_has_every_number_in_full(pair):
+    found = compare(read_groups(pair), scores=["example_f1"], against=["theirs"])
+    ours, theirs = csv.DictReader(io.StringIO(comma_separated(found)))
+    assert float(ours["example_f1 standard error"]) == 0.25 / 3**0.5
+    assert float(ours["example_f1 - theirs high"]) == 0.5 and ours["example_f1 - theirs seeds"] == "2"
+    assert theirs["label"] == "theirs" and theirs["example_f1 - theirs p"] == ""
+
+
+def test_the_command(pair, tmp_path):
+    done = spen(*pair, "--scores", "example_f1,micro_f1", "--baseline", "theirs")
+    assert done.exit_code == 0 and done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")
+    assert "note: ours and theirs don't have the same seeds" in done.stderr
+    assert spen(*pair, "--out", tmp_path / "t.csv").exit_code == 0
+    assert (tmp_path / "t.csv").read_text().startswith("label,part,seeds,example_f1")
+    table = spen(*pair, "--format", "table", "--part", "validation")
+    assert table.exit_code == 0 and "ours" in table.stdout and "validation" in table.stdout
+    wrong = spen(*pair, "--out", tmp_path / "t.doc")
+    assert wrong.exit_code == 2 and ".md, .csv or .tex" in wrong.stderr
+    assert spen(tmp_path / "nothing").exit_code == 2
+
+
+# What a run keeps of each example
+
+
+@pytest.mark.parametrize(
+    ("config", "score", "words"),
+    [
+        ("mlc_seal.jsonnet", "example_f1", {"hidden": "[8]", "threshold": "validation"}),
+        ("srl_seal.jsonnet", "span_f1", {}),
+    ],
+)
+def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
+    path = CONFIGS / config
+    arguments = {"method": "cross_entropy", "epochs": "2", **words}
+    run = RunFolder.open(runner.run(evaluate(path, arguments), str(path), tmp_path / "run", device="cpu", quiet=True))
+    ratios = run.ratios("test")
+    sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
+    assert 0 < sums[0] / sums[1] == pytest.approx(run.metrics()["test"][score], abs=1e-12)
+    assert run.ratios("validation") is None
+
+    import spen_plugins as sp
+
+    predictor = sp.load(run.path)
+    if score == "span_f1":  # in the file's order: each example's own prediction and gold
+        from spen_plugins.scores.spans import arguments_of
+
+        task = predictor.task
+        task.load()
+        examples = list(task.part("test"))
+        assert len({task.length(example) for example in examples}) > 1
+        for i, (example, said) in enumerate(zip(examples, predictor.predict_examples(examples), strict=True)):
+            predicted, gold = set(arguments_of(said["tags"])), set(example.arguments)
+            assert ratios["numerator"][i] == 2 * len(predicted & gold)
+            assert ratios["denominator"][i] == len(predicted) + len(gold)
+
+
+@pytest.mark.parametrize("config", ["mlc_seal.jsonnet", "srl_seal.jsonnet"])
+def test_examples_without_gold_add_nothing(config):
+    from spen_plugins.batch import Proposal
+    from spen_plugins.experiment import build, check
+    from spen_plugins.registry import Registry
+
+    path, registry = CONFIGS / config, Registry()
+    task = build(check(evaluate(path, {}), str(path), registry), registry).task
+    examples = task.part("test")[:6]
+    batch = task.collate(examples)
+    batch.labelled[1:3] = False
+    metric = task.metric()
+    for one in (batch, without_gold(batch)):
+        metric.update(Proposal(task.space, batch.gold * 20 - 10, batch.x.mask), one)
+    numerator, denominator = metric.ratios()
+    assert len(numerator) == len(denominator) == 12
+    silent = torch.tensor([1, 2, *range(6, 12)])
+    assert not numerator[silent].any() and not denominator[silent].any()
+    assert numerator.sum() / denominator.sum() == pytest.approx(metric.compute()[task.selection])
+
+
+def without_gold(batch: Batch) -> Batch:
+    import dataclasses
+
+    return dataclasses.replace(batch, gold=None)
+
+
+def test_a_metric_with_a_wrong_count_is_named():
+    class Task:
+        def length(self, example: object) -> int:
+            return 1
+
+    class Short:
+        def ratios(self):
+            return torch.ones(2), torch.ones(2)
+
+    class Silent:
+        def ratios(self):
+            return None
+
+    with pytest.raises(PluginError, match=r"Short\.ratios gave 2 numerators and 2 denominators for 3 examples"):
+        example_ratios(Short(), Task(), [0, 1, 2])
+    assert example_ratios(Silent(), Task(), [0, 1, 2]) == {}
