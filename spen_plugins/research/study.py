@@ -147,11 +147,12 @@ def _running(study: Study, worker: str) -> list[int]:
 
 def _storage(place: str) -> BaseStorage:
     from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
     try:
         if place.endswith((".log", ".journal")):
-            return JournalStorage(JournalFileBackend(place))
+            lock = JournalFileSymlinkLock(place, grace_period=5)  # one that a killed process holds goes after 5 s
+            return JournalStorage(JournalFileBackend(place, lock))
         waiting = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
         return RDBStorage(place, engine_kwargs=waiting)
     except Exception as error:

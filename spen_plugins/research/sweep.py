@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import shlex
 import shutil
@@ -16,15 +15,15 @@ from spen_plugins import runner
 from spen_plugins.config import evaluate
 from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.experiment import check
-from spen_plugins.loop.state import save_json, writing
+from spen_plugins.loop.state import save_json
 from spen_plugins.registry import Registry
 from spen_plugins.research import study as studies
+from spen_plugins.research import trials
 from spen_plugins.research.space import Space, read
 from spen_plugins.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
-    from optuna.trial import FrozenTrial
 
 Say = Callable[[str], None]
 
@@ -134,7 +133,7 @@ def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) 
             study.tell(trial, state=TrialState.FAIL)
             return
         _run_trial(study, trial, what, space)
-        say(_line(study, trial.number))
+        say(trials.line(study, trial.number))
 
 
 def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
@@ -163,7 +162,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         raise Interrupted("stopped by the user; the same command goes on with the trials that are left") from error
     except (ConfigError, DataError, RunError) as error:
         trial.set_user_attr("error", str(error))
-        hopeless = not isinstance(error, RunError) and not _scored(study)
+        hopeless = not isinstance(error, RunError) and not trials.scored(study)
         if hopeless:
             trial.set_user_attr(studies.UNCOUNTED, "the config or its data are wrong")
         study.tell(trial, state=TrialState.FAIL)
@@ -202,40 +201,9 @@ def best_score(folder: Path) -> float:
     return kept[-1]
 
 
-def _scored(study: Study) -> list[FrozenTrial]:
-    """Trials that ran to their end, the best first."""
-    from optuna.trial import TrialState
-
-    done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
-
-
-def _line(study: Study, number: int) -> str:
-    """What became of a trial, the best one so far, and the parameters."""
-    trial, scored = study.get_trials(deepcopy=False)[number], _scored(study)
-    best = f"best {scored[0].value:.4f} (trial {scored[0].number})" if scored else "none best yet"
-    drawn = "  ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
-    return f"trial {number:3d}  {_outcome(trial)}  {best}  {drawn}  {_seconds(trial):.1f} s"
-
-
-def _outcome(trial: FrozenTrial) -> str:
-    if trial.value is not None:
-        pruned = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
-        return f"{trial.value:.4f}{pruned}"
-    return "failed: " + str(trial.user_attrs.get("error", "killed")).splitlines()[0]
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _seconds(trial: FrozenTrial) -> float:
-    return trial.duration.total_seconds() if trial.duration else math.nan
-
-
 def _conclude(study: Study, what: Sweep, say: Say) -> Path:
-    _write_table(study, what.folder / "trials.csv")
-    scored = _scored(study)
+    trials.write_table(study, what.folder / "trials.csv")
+    scored = trials.scored(study)
     if not scored:
         errors = {trial.user_attrs.get("error") for trial in studies.counted(study)} - {None}
         raise RunError("no trial has come to a score. " + "; ".join(sorted(errors)))
@@ -246,17 +214,3 @@ def _conclude(study: Study, what: Sweep, say: Say) -> Path:
     say(f"best: trial {best.number}, {best.value:.4f} on the validation part, in {best.user_attrs['folder']}")
     say(f"its config is {path}; with the test part:\n{what.command(drawn)}")
     return path
-
-
-def _write_table(study: Study, path: Path) -> None:
-    """All trials, killed ones too, as CSV."""
-    trials = study.get_trials(deepcopy=False)
-    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
-    with writing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"])
-        for trial in trials:
-            attrs, params = trial.user_attrs, [trial.params.get(name, "") for name in names]
-            facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
-            row = [trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")]
-            table.writerow(["" if cell is None else cell for cell in row])

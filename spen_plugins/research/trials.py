@@ -1,0 +1,59 @@
+"""The trials of a sweep in words and as a table."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.loop.state import writing
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.trial import FrozenTrial
+
+
+def scored(study: Study) -> list[FrozenTrial]:
+    """Trials that ran to their end, the best first."""
+    from optuna.trial import TrialState
+
+    done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
+
+
+def line(study: Study, number: int) -> str:
+    """What became of a trial, the best one so far, and the parameters."""
+    trial, top = study.get_trials(deepcopy=False)[number], scored(study)[:1]
+    best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "none best yet"
+    drawn = "  ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
+    return f"trial {number:3d}  {_outcome(trial)}  {best}  {drawn}  {_seconds(trial):.1f} s"
+
+
+def _outcome(trial: FrozenTrial) -> str:
+    if trial.value is not None:
+        pruned = f" pruned after epoch {trial.last_step}" if trial.state.name == "PRUNED" else ""
+        return f"{trial.value:.4f}{pruned}"
+    return "failed: " + str(trial.user_attrs.get("error", "killed")).splitlines()[0]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _seconds(trial: FrozenTrial) -> float:
+    return trial.duration.total_seconds() if trial.duration else math.nan
+
+
+def write_table(study: Study, path: Path) -> None:
+    """All trials, killed ones too, as CSV."""
+    trials = study.get_trials(deepcopy=False)
+    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+    with writing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"])
+        for trial in trials:
+            attrs, params = trial.user_attrs, [trial.params.get(name, "") for name in names]
+            facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
+            row = [trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")]
+            table.writerow(["" if cell is None else cell for cell in row])

@@ -1,0 +1,353 @@
+"""`spen sweep`: searches by validation scores alone, survives SIGKILL, and shares its work."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+optuna = pytest.importorskip("optuna")
+
+from spen_plugins import runner  # noqa: E402
+from spen_plugins.builtin.multilabel import MultiLabel  # noqa: E402
+from spen_plugins.config import evaluate  # noqa: E402
+from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
+from spen_plugins.research import space as spaces  # noqa: E402
+from spen_plugins.research import study as studies  # noqa: E402
+from spen_plugins.research import sweep as sweeps  # noqa: E402
+from spen_plugins.research.sweep import Sweep, sweep  # noqa: E402
+from spen_plugins.run_folder import RunFolder  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+CONFIG = ROOT / "configs" / "mlc_seal.jsonnet"
+MEMORY = "sqlite:///:memory:"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    path = tmp_path / "space.yaml"
+    path.write_text("net_lr: {low: 1e-5, high: 1e-1, log: true}\nhidden: [[4], [8]]\n")
+    return path
+
+
+@pytest.fixture
+def describe(tmp_path: Path, space: Path):
+    def make(trials: int, **changes: Any) -> Sweep:
+        arguments = {"method": "cross_entropy", "epochs": "2"} | changes.pop("arguments", {})
+        return Sweep(CONFIG, space, arguments, trials, **{"folder": tmp_path / "sweep", "device": "cpu"} | changes)
+
+    return make
+
+
+@pytest.fixture
+def fake_run(monkeypatch: pytest.MonkeyPatch):
+    """Instead of training: a folder whose history has the scores that a function of the config gives."""
+
+    def put(scores: Any) -> list[dict[str, Any]]:
+        calls: list[dict[str, Any]] = []
+
+        def run(config, source, out, device, quiet, test, after_epoch):
+            calls.append(config)
+            folder = RunFolder.create(out, config)
+            best = -1.0
+            for epoch, score in enumerate(scores(config)):
+                better, best = score > best, max(best, score)
+                record = {"stage": "all", "epoch": epoch, "validation": {"f1": score}, "score": score, "best": better}
+                folder.append_history(record, 0.0)
+                after_epoch(record)
+
+        monkeypatch.setattr(runner, "run", run)
+        return calls
+
+    return put
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "trials.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def open_again(folder: Path, name: str = "sweep") -> Any:
+    return optuna.load_study(study_name=name, storage=f"sqlite:///{folder / 'study.db'}")
+
+
+# The space
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("net_lr: 3", "expected a range .* net_lr=3"),
+        ("net_lr: {low: 1, high: 1}", "low below high"),
+        ("net_lr: {low: 0, high: 1, log: true}", "above 0"),
+        ("net_lr: {low: 1, high: 2, log: true, step: 1}", "one of them"),
+        ("net_lr: {low: 1, hi: 2}", "unknown key 'net_lr.hi'"),
+        ("samples: {low: 1.5, high: 3, int: true}", "no whole number"),
+        ("hidden: []", "at least 1"),
+        ("hidden: [[4], [4]]", "twice"),
+        ("{}", "empty space"),
+    ],
+)
+def test_spaces_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        spaces.read(path)
+
+
+def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
+    path = tmp_path / "space.yaml"
+    path.write_text(
+        "lr: {low: 1e-3, high: 10, log: true}\nsamples: {low: 20, high: 80, step: 20}\n"
+        "epochs: {low: 1, high: 9, int: true}\nweight: {low: 0, high: 1, step: 0.25}\n"
+        "hidden: [[4], [8, 8]]\nname: {choices: [a, '1', 1, null, true]}\n"
+    )
+    space = spaces.read(path)
+    assert space["samples"].ends() == ["20", "80"] and space["name"].ends() == ["a", '"1"', "1", "null", "true"]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn: dict[str, set[Any]] = {name: set() for name in space}
+    for _ in range(200):
+        trial = study.ask()
+        for name, dimension in space.items():
+            drawn[name].add(json.dumps(evaluate_one(name, dimension.suggest(trial, name))))
+    assert drawn["samples"] == {"20", "40", "60", "80"}
+    assert drawn["epochs"] == set(map(str, range(1, 10)))
+    assert drawn["weight"] == {"0.0", "0.25", "0.5", "0.75", "1.0"}
+    assert drawn["hidden"] == {"[4]", "[8, 8]"}
+    assert drawn["name"] == {'"a"', '"1"', "1", "null", "true"}
+    values = sorted(map(float, drawn["lr"]))
+    assert values[0] >= 1e-3 and values[-1] <= 10
+    assert 0.05 < values[100] < 0.2, "the median of a logarithmic range is its geometric mean, 0.1"
+
+
+def evaluate_one(name: str, text: str) -> Any:
+    from spen_plugins.config import parse_value
+
+    return parse_value(text)
+
+
+def test_the_example_space_fits_its_config() -> None:
+    path = ROOT / "configs" / "spaces" / "mlc_nce.yaml"
+    what = Sweep(CONFIG, path, {"data": "cal500", "method": "nce"}, 1, Path("unused"))
+    assert sweeps.check_space(what, spaces.read(path)) == 100
+
+
+def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_path: Path) -> None:
+    space.write_text("nett_lr: [1, 2]")
+    with pytest.raises(ConfigError, match="Did you mean 'net_lr'"):
+        sweep(describe(1))
+    space.write_text("epochs: {low: 0.5, high: 3}")
+    with pytest.raises(ConfigError, match="both an argument and in"):
+        sweep(describe(1))
+    space.write_text("trainer.batch_size: [4, -1]")  # the second choice alone is wrong
+    with pytest.raises(ConfigError, match="batch_size"):
+        sweep(describe(1))
+    assert not (tmp_path / "sweep").exists()
+
+
+# Trials
+
+
+def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path: Path) -> None:
+    asked = []
+    part, scored = MultiLabel.part, runner.evaluate
+    monkeypatch.setattr(MultiLabel, "part", lambda self, name: (asked.append(name), part(self, name))[1])
+    seen = []
+    monkeypatch.setattr(
+        runner, "evaluate", lambda m, t, examples, *rest: (seen.append(examples), scored(m, t, examples, *rest))[1]
+    )
+    lines: list[str] = []
+    best = sweep(describe(2), lines.append)
+    assert "test" not in asked and set(asked) == {"train", "validation"} and len(seen) == 2
+    runs = [RunFolder.open(tmp_path / "sweep" / f"trial-{i}") for i in range(2)]
+    assert all("test" not in run.metrics() and not run.checkpoint.exists() for run in runs)
+    scores = [max(record["score"] for record in run.history()) for run in runs]
+    assert [float(row["score"]) for row in rows(tmp_path / "sweep")] == scores
+    assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
+    # best.json trains to what the trial came to, and now the test part is scored.
+    [again] = [runner.run(evaluate(best), str(best), tmp_path / "again", device="cpu", quiet=True)]
+    metrics = RunFolder.open(again).metrics()
+    assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
+    # So does the printed command.
+    command = lines[-1].splitlines()[-1]
+    assert command.startswith(f"spen-run {CONFIG} method=cross_entropy epochs=2 net_lr=")
+    words = dict(word.strip("'").split("=") for word in command.split()[2:])
+    assert evaluate(CONFIG, words) == evaluate(best)
+
+
+def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Path, fake_run, tmp_path: Path) -> None:
+    space.write_text("net_lr: {low: 0.001, high: 1}")
+    fake_run(lambda config: [1 - abs(config["trainer"]["optimizer"]["lr"] - 0.7)])
+    lines: list[str] = []
+    best = sweep(describe(25, storage=MEMORY), lines.append)
+    assert abs(evaluate(best)["trainer"]["optimizer"]["lr"] - 0.7) < 0.05
+    assert len(lines) == 27 and all(line.startswith(f"trial {i:3d}  ") for i, line in enumerate(lines[:25]))
+    table = rows(tmp_path / "sweep")
+    top = max(table, key=lambda row: float(row["score"]))
+    assert f"best {float(top['score']):.4f} (trial {top['trial']})" in lines[24]
+
+
+def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run, tmp_path: Path) -> None:
+    fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]])
+    for cut in (4, 12):
+        sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
+    sweep(describe(12, folder=tmp_path / "whole"), lambda _: None)
+    sweep(describe(12, folder=tmp_path / "other", seed=1), lambda _: None)
+    drawn = {name: [row["net_lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
+    assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 12
+    assert not set(drawn["other"]) & set(drawn["whole"])
+
+
+def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_path: Path) -> None:
+    def scores(config):
+        if config["trainer"]["optimizer"]["lr"] > 0.5:
+            raise NonFiniteLoss("the loss is nan\nmore")
+        return [0.25]
+
+    space.write_text("net_lr: [0.1, 0.9]")
+    fake_run(scores)
+    lines: list[str] = []
+    sweep(describe(8, storage=MEMORY), lines.append)
+    states = [row["state"] for row in rows(tmp_path / "sweep")]
+    assert set(states) == {"complete", "fail"} and len(states) == 8
+    assert any("failed: the loss is nan  " in line and "more" not in line for line in lines)
+
+    fake_run(lambda config: [float("nan")])
+    with pytest.raises(RunError, match=r"no trial has come to a score.*no epoch was better"):
+        sweep(describe(2, folder=tmp_path / "none", storage=MEMORY), lambda _: None)
+
+
+def test_wrong_data_end_the_sweep_at_once(describe, tmp_path: Path) -> None:
+    what = describe(5, arguments={"data": str(tmp_path / "absent.arff"), "split": str(tmp_path / "absent.json")})
+    with pytest.raises(Exception, match="absent") as caught:
+        sweep(what, lambda _: None)
+    assert caught.value.exit_status == 2
+    study = open_again(tmp_path / "sweep")
+    assert len(study.trials) == 1 and not studies.counted(study), "after the data are there all five are run"
+
+
+@pytest.mark.parametrize("pruner", ["median", "hyperband", "none"])
+def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
+    """12 trials whose score is a constant: of those below the median of the others, most go."""
+    space.write_text("net_lr: {low: 0.01, high: 1, step: 0.01}")
+    fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]] * 10)
+    sweep(describe(12, pruner=pruner, arguments={"epochs": "10"}, storage=MEMORY), lambda _: None)
+    table = rows(tmp_path / "sweep")
+    pruned = [row for row in table if row["state"] == "pruned"]
+    if pruner == "none":
+        assert not pruned and all(row["epochs"] == "10" for row in table)
+        return
+    assert pruned and all(int(row["epochs"]) < 10 for row in pruned)
+    best = max(table, key=lambda row: float(row["score"]))
+    assert best["state"] == "complete"
+    if pruner == "median":  # by its rule: n_startup_trials=5, then below the median of the completed, after 10 // 10
+        first = pruned[0]
+        before = sorted(float(row["score"]) for row in table[: int(first["trial"])])
+        median = (before[(len(before) - 1) // 2] + before[len(before) // 2]) / 2
+        assert len(before) >= 5 and float(first["score"]) < median and first["epochs"] == "1"
+
+
+def test_a_study_is_one_experiment(describe, fake_run) -> None:
+    fake_run(lambda config: [0.5])
+    sweep(describe(1), lambda _: None)
+    with pytest.raises(ConfigError, match="another config: trainer differ"):
+        sweep(describe(1, arguments={"batch_size": "3"}), lambda _: None)
+    with pytest.raises(ConfigError, match="storage nonsense://x"):
+        sweep(describe(1, storage="nonsense://x", name="other"), lambda _: None)
+
+
+# Kills and company
+
+
+def start(space: Path, folder: Path, trials: int, *words: str) -> subprocess.Popen[str]:
+    code = "import typer; from spen_plugins.cli.sweep import sweep; typer.run(sweep)"
+    command = [str(CONFIG), str(space), "method=cross_entropy", *words, "--trials", str(trials)]
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *command, "--out", str(folder), "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < until, process.stdout and process.stdout.read()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+def test_a_sweep_goes_on_after_sigkill(space: Path, tmp_path: Path, storage: str) -> None:
+    folder = tmp_path / "sweep"
+    place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
+    killed = start(space, folder, 3, "epochs=9", "patience=null", "--storage", place)
+    wait_for(folder / "trial-1" / "history.jsonl", killed)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (folder / "best.json").exists()
+
+    fixed = {"method": "cross_entropy", "epochs": "9", "patience": "null"}
+    what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
+    said: list[str] = []
+    sweep(what, said.append)
+    assert said[0] == "trial 1 was killed; its parameters are tried again"
+    table = rows(folder)
+    assert [row["state"] for row in table] == ["complete", "fail", "complete", "complete"]
+    assert [table[2][name] for name in ("net_lr", "hidden")] == [table[1][name] for name in ("net_lr", "hidden")]
+    assert len({row["net_lr"] for row in table}) == 3
+
+    said.clear()
+    sweep(what, said.append)
+    assert len(said) == 2 and rows(folder) == table, "nothing is left to do"
+
+
+def test_two_processes_share_a_storage(space: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    processes = [start(space, folder, 6, "epochs=3") for _ in range(2)]
+    said = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in said]
+    assert all(trials) and sum(trials) == 6, "both worked"
+    study = open_again(folder)
+    assert len(studies.counted(study)) == 6
+    assert len({trial.params["net_lr"] for trial in study.trials}) == len(study.trials), "and on different things"
+
+
+def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
+    study = optuna.create_study(direction="maximize")
+    with studies.worker(tmp_path) as name:
+        trial = studies.ask(study, 0, name)
+        trial.suggest_float("x", 0, 1)
+        assert studies.reclaim(study, tmp_path) == []
+        assert study.trials[0].state == optuna.trial.TrialState.RUNNING
+    (tmp_path / f"{name}.lock").touch()  # as a killed process leaves it: there, but not locked
+    assert studies.reclaim(study, tmp_path) == [0]
+    assert studies.reclaim(study, tmp_path) == []
+    assert [t.state.name for t in study.trials] == ["FAIL", "WAITING"] and studies.counted(study) == []
+    again = studies.ask(study, 0, "other")
+    assert again.suggest_float("x", 0, 1) == trial.params["x"]
+    assert [t.number for t in studies.counted(study)] == [1]
+
+
+def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path) -> None:
+    from spen_plugins.errors import Interrupted
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise Interrupted("stopped by the user")
+
+    monkeypatch.setattr(runner, "run", stop)
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        sweep(describe(3), lambda _: None)
+    states = [trial.state.name for trial in open_again(tmp_path / "sweep").trials]
+    assert states == ["FAIL", "WAITING"]
