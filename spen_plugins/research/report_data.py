@@ -152,7 +152,7 @@ def _environment(run: RunFolder) -> dict[str, Any]:
         "seed": seed_of(run),
         "device": found.get("device"),
         **cost,
-        "git commit": found.get("git_commit"),
+        "git commit": (found.get("git_commit") or "")[:12],
         "Python": found.get("python"),
         "platform": found.get("platform"),
         "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
