@@ -56,7 +56,7 @@ def table(name: str, group: dict[str, Any]) -> str:
     if done:
         against = [row for row in group.get("against", []) if row in done]
         groups = [read_group(row, ROOT / name / row) for row in done]
-        lines += [markdown(compare(groups, scores=group["scores"], against=against))]
+        lines.append(markdown(compare(groups, scores=group["scores"], against=against)))
     lines.append("```")
     for row, spec in group["rows"].items():
         line = command(group["config"], _arguments(group, spec), 0)
