@@ -148,12 +148,15 @@ def parse_spen(words: list[str]) -> None:
 
 
 def parse_spen_run(words: list[str]) -> None:
-    from spen_plugins.cli.run import app
+    from spen_plugins.cli.run import app, parse_seeds
 
     context = typer.main.get_command(app).make_context("spen-run", list(words))
     if context.params["config"] is not None:
         path = ROOT / context.params["config"]
-        config = evaluate(path, parse_arguments(context.params["arguments"] or []))
+        arguments = parse_arguments(context.params["arguments"] or [])
+        if "seeds" in arguments:
+            arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
+        config = evaluate(path, arguments)
         check(config, path, Registry())
 
 
