@@ -7,6 +7,8 @@ from dataclasses import dataclass
 _MULAN = "tsoumakas/mulan/43f6389095ad71984264db4387a8074b22bc7d4a/data/multi-label"
 _HMC = "EGiunchiglia/C-HMCNN/e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041/HMC_data/datasets_FUN"
 _UD = "UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
+_EMOTIONS = "monologg/GoEmotions-pytorch/b75f9d3a8b76bc1060687925b04ca98a1b8ea66b/data/original"
+_REUTERS = "sola91/reuters-21578/7008b13439afe8d91a777ed534acf12268d52340/data"
 _MULAN_LICENCE = "research only: no licence stated (Mulan); cite the original paper"
 _HMC_LICENCE = "research only: public Clus data (Clare 2003; Vens et al. 2008), no licence stated; repository GPL-3.0"
 
@@ -65,6 +67,32 @@ def _hmc(folder: str, sums: dict[str, str]) -> tuple[File, ...]:
     names = {part: f"{folder}/{folder}.{part}.arff" for part in sums}
     return tuple(File(f"multilabel/{name}", f"{_HMC}/{name}", sums[part]) for part, name in names.items())
 
+
+_REUTERS_SUMS = (
+    "9ff9bb40624ef992a03f62aace12e697dca1087abfd9b4d06aa787a6ad3e0687",
+    "1528e7e82d110d88d0234eb9619eadb7f9fd805711971df05975b92277dfdf4d",
+    "99f18068d0518952987dedd78c622e5c2a584e357d264d3754696c815f3e6628",
+    "78a3a8d7e04bc9d42c4614d5d5c60a4293dbe3f708df6fb5a71d9ef31f4b3fa3",
+    "726342c19a65873330b412378cd6a3f0d512035f5223146ddd60930c62eb6ff0",
+    "d09de619b6dd2d047d5124681f6df90550abaf592020d1c1ce338ae9b91522e7",
+    "b5535c0d66b01f4976f84621a4a795afbc00d2c4bd0a1b7ae426df6630fb361d",
+    "aa706007ec84a03537a3921ca976d60e11b3f99e4b9e9b2d5c81dd384d2c2062",
+    "a3994583694a00b7c744097c1d7eabfcf90f2e6650cc21663e46828035a336cb",
+    "29995f606dd1a9bdf907eacc9d879846c716860d9d9141676979474aaea39c7d",
+    "996df6008089bd09fa5b28a4d2eb0ee5f7b9d4601cde566fed3926ac82960fa3",
+    "d3a2782015247d9c2bffb8926267827fdd449c70d619435ef01a25a1c56a53ca",
+    "da31035d483851f2aebce5b66d779e5e2c0ac9dcfe098596c6d544e81c5604ab",
+    "8f7700bc0455fac3fcc12377ced4807b7df8aba1f21ecad059b9cc2b1cf0b8be",
+    "ef936bd3e0f36cf722afa9a6957563549775af32e9e28b4f539c8737ceda83ab",
+    "6d3bcec73eff871b8a5403588af814c4e50a0de6bc25707480522ab836f74026",
+    "be2f03a185fff70131f3b4fdbd6229b7ee2be077eba9691eaa597c8cfbda8812",
+    "f370e610b4b1342e41a98e0c426a08541044bd1d7e539674f32372a6060b73b5",
+    "a5f971bf25448e915781962309e669359a35fbcaf3017a806eca0590897f209a",
+    "d3b07097fba2633d130b4914aceba671645985248943ce9e39c289315339dffb",
+    "f6ad1b724125c202566c63b35ea0b5ee23881f8b7ed47a32829d5af05d8e860d",
+    "3f5196d32869723c9042aa5756805b4e90360f1f45ea17f4594fa0e2b3630b18",
+)
+"""Of reut2-000.sgm to reut2-021.sgm."""
 
 _ALL = (
     _mulan(
@@ -139,6 +167,29 @@ _ALL = (
                 ("dev", "b9d0876354d92b5d9cd449f3e5a4801268fc3c0ed7668fb30d1802387b5c34bf"),
                 ("test", "8ff22cc75c151259f5f6bf64f3f88e7cdfbc788e6e2e10d47970d99e79f5fe9b"),
             )
+        ),
+    ),
+    DataSet(
+        "goemotions",
+        "emotions of Reddit comments (Demszky et al. 2020): 54263 texts, 28 labels",
+        "CC BY 4.0 (data, Google Research); Apache-2.0 (the repository it is fetched from)",
+        tuple(
+            File(f"text/goemotions/{name}", f"{_EMOTIONS}/{name}", sha256)
+            for name, sha256 in (
+                ("train.tsv", "1c254a142be5c00e80d819b9ae1bbd36d94b2eeb8f4b1271846508d57e57d9c5"),
+                ("dev.tsv", "575489c079c9de1097062a01738f998590d6b7ead66dd1c9fd1d2ba01fd8bc62"),
+                ("test.tsv", "0587b2dd8b27b97352adbfc3fb083d46005c8946657fdc2b1ca8b1cc7f1f8be4"),
+                ("labels.txt", "45c3ef86782d2a4d7fedcd6d8c111aa0d0e94720689bd164fac94fefb4495a89"),
+            )
+        ),
+    ),
+    DataSet(
+        "reuters",
+        "topics of news stories, Reuters-21578 (ModApte): 12902 texts, 90 labels",
+        "research only: Reuters-21578 Distribution 1.0 (copyright Reuters Ltd. and Carnegie Group)",
+        tuple(
+            File(f"text/reuters21578/reut2-{number:03}.sgm", f"{_REUTERS}/reut2-{number:03}.sgm", sha256)
+            for number, sha256 in enumerate(_REUTERS_SUMS)
         ),
     ),
 )

@@ -41,7 +41,7 @@ def locate(path: str) -> Path:
             return root / relative
     from spen_plugins.datasets.catalogue import CATALOGUE
 
-    name = next((d.name for d in CATALOGUE.values() if relative in d.paths), None)
+    name = next((d.name for d in CATALOGUE.values() if relative in (*d.paths, d.folder)), None)
     looked = " nor ".join(str(root) for root in roots)
     get = f"`spen data get {name}` gets it" if name else f"data sets are {', '.join(CATALOGUE)}"
     note = "" if given else ", or $SPEN_DATA set to a folder that has it"
