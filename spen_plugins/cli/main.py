@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli import data, plugins, runs
+from spen_plugins.cli import data, plot, plugins, runs
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import show_version
 from spen_plugins.cli.compare import compare
@@ -31,6 +31,7 @@ app.command()(plugins.describe)
 app.command()(compare)
 app.command()(sweep)
 app.command()(report)
+app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
 
 

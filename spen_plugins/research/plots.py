@@ -107,12 +107,11 @@ def training_figure(groups: Sequence[Group]) -> Figure:
     axes = figure.subplots(rows, columns, squeeze=False).flat
     for axis, (title, unit, curve, logarithmic) in zip(axes, panels, strict=False):
         for colour, (label, seeds) in zip(_cycle(COLOURS), histories.items(), strict=False):
-            draw_seeds(axis, [_points(history, curve) for history in seeds], label, colour)
+            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
         axis.set(title=title, xlabel="epoch", ylabel=unit)
         axis.xaxis.get_major_locator().set_params(integer=True)
         _scale(axis, logarithmic)
-        for begin in _stage_begins(histories.values()):
-            axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
+        mark_stages(axis, (history for seeds in histories.values() for history in seeds))
     first = figure.axes[0]
     for colour, seeds in zip(_cycle(COLOURS), histories.values(), strict=False):
         if len(seeds) == 1:
@@ -170,21 +169,22 @@ def _panels(records: list[Record]) -> list[tuple[str, str, Curve, bool]]:
     ]
 
 
-def _points(history: Sequence[Record], curve: Curve) -> np.ndarray:
+def points(history: Sequence[Record], curve: Curve) -> np.ndarray:
     """x = epochs done, y; `(points, 2)`, without those that have no such value."""
     found = [(epoch, value) for epoch, record in enumerate(history, 1) if (value := curve(record)) is not None]
     return np.array(found, dtype=float).reshape(-1, 2)
 
 
-def _stage_begins(groups: Iterable[Sequence[Sequence[Record]]]) -> set[float]:
-    """Places between two epochs of different stages."""
-    return {
+def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
+    """A dotted line between two epochs of different stages."""
+    begins = {
         epoch + 0.5
-        for seeds in groups
-        for history in seeds
+        for history in histories
         for epoch in range(1, len(history))
         if history[epoch]["stage"] != history[epoch - 1]["stage"]
     }
+    for begin in begins:
+        axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
 
 
 def _scale(axis: Axes, logarithmic: bool) -> None:

@@ -1,0 +1,220 @@
+"""How an energy couples two labels: its gradient over a grid of their values, beside cross entropy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.experiment import check, make_task
+from spen_plugins.predictor import Predictor
+from spen_plugins.registry import Registry
+from spen_plugins.research.plots import COLOURS, new_figure, styled
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.spaces import LabelSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+POINTS = 49
+EDGE = 0.02
+"""The grid runs from here to 1 - EDGE, because cross entropy's gradient has a pole at 0."""
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """The gradient with respect to one label while another changes.
+
+    Attributes:
+        name: "i → k".
+        gradient: ∂E/∂y_k at `grid()`, `(y_i, y_k)`.
+    """
+
+    name: str
+    gradient: Tensor
+
+
+@dataclass(frozen=True)
+class Couplings:
+    """What `spen plot gradients` shows.
+
+    Attributes:
+        of: which energy, in words: "E_global", or E at an example.
+        others: the values of all other labels, in words.
+    """
+
+    run: str
+    of: str
+    others: str
+    pairs: Sequence[Coupling]
+
+
+def grid() -> Tensor:
+    """Values of a label, `(POINTS,)`."""
+    return torch.linspace(EDGE, 1 - EDGE, POINTS)
+
+
+def gradient(energy: Callable[[Tensor], Tensor], others: Tensor, pair: Pair) -> Tensor:
+    """∂E/∂y_k over a grid of (y_i, y_k), the other labels fixed (SEAL, Fig. 2; of the global energy, Eq. 13).
+
+    Args:
+        energy: y `(1, sample, label)` -> `(1, sample)`.
+        others: the other labels' values, `(label,)`.
+        pair: i and k.
+
+    Returns:
+        `(POINTS, POINTS)`: first axis y_i, second y_k.
+    """
+    i, k = pair
+    values = grid().to(others)
+    y = others.repeat(1, POINTS * POINTS, 1)
+    y[0, :, i] = values.repeat_interleave(POINTS)
+    y[0, :, k] = values.repeat(POINTS)
+    y.requires_grad_()
+    [found] = torch.autograd.grad(energy(y).sum(), y)
+    return found[0, :, k].reshape(POINTS, POINTS)
+
+
+def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
+    """∂/∂y_k of the cross entropy (SEAL, Eq. 14); of y_k alone, whatever the other labels are."""
+    return -gold / y_k + (1 - gold) / (1 - y_k)
+
+
+def couplings(run: RunFolder, words: Sequence[str], others: str = "0", example: int = 0) -> Couplings:
+    """What a run's energy says of pairs of labels.
+
+    An energy with a method `global_energy(y)`, the part without input, is asked for that; of any other the whole is
+    taken at an example's input.
+
+    Args:
+        run: of a task whose outputs are sets of labels.
+        words: pairs "i,k", labels by name or by number.
+        others: the value of all other labels from 0 to 1, or "gold": the example's own.
+        example: its number in the validation part; read only where it is needed.
+
+    Raises:
+        ConfigError: no energy, other outputs, unknown labels, no such example.
+    """
+    predictor = Predictor(run)
+    model, space = predictor.model, predictor.task.space
+    if model.energy is None:
+        raise ConfigError(f"{run.path} was trained without an energy; there are no gradients to plot")
+    if not isinstance(space, LabelSet):
+        raise ConfigError(f"{run.path}: its outputs are {type(space).__name__}; pairs are plotted of sets of labels")
+    pairs = [parse_pair(word, space.labels) for word in words]
+    part = getattr(model.energy, "global_energy", None)
+    batch = None if part is not None and others != "gold" else _validation(run, predictor, example)
+    energy = part or model.energy.at(batch.x)
+    fixed = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _value(others))
+    named = f"gold of validation example {example}" if others == "gold" else f"{float(others):g}"
+    return Couplings(
+        run.path.name,
+        "E_global" if part is not None else f"E at validation example {example}",
+        named,
+        [Coupling(_name(pair, space.labels), gradient(energy, fixed, pair)) for pair in pairs],
+    )
+
+
+def parse_pair(word: str, labels: Sequence[str]) -> Pair:
+    """The numbers of two labels from "i,k", where names may hold commas themselves.
+
+    Raises:
+        ConfigError: not two different labels.
+    """
+    numbers = {**{str(n): n for n in range(len(labels))}, **{name: n for n, name in enumerate(labels)}}
+    parts = word.split(",")
+    halves = [(",".join(parts[:n]).strip(), ",".join(parts[n:]).strip()) for n in range(1, len(parts))]
+    for i, k in halves:
+        if i in numbers and k in numbers:
+            if numbers[i] == numbers[k]:
+                raise ConfigError(f"--labels {word}: twice the same label; expected two")
+            return numbers[i], numbers[k]
+    unknown = next((name for half in halves for name in half if name not in numbers), word)
+    known = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+    raise ConfigError(
+        f"--labels {word}: {unknown!r} is not a label.{did_you_mean(unknown, labels)} Expected two of {len(labels)} "
+        f"labels with a comma between, by name ({known}) or by number from 0"
+    )
+
+
+@styled
+def gradients_figure(found: Couplings) -> Figure:
+    """Heat maps of cross entropy's gradient and of each pair's, and how much of each is the other label's doing."""
+    panels = 2 + len(found.pairs)
+    columns = 2 if panels == 4 else min(3, panels)
+    rows = -(-panels // columns)
+    figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
+    figure.suptitle(
+        f"{found.run}: gradient that teaches label k while label i changes ({found.of}; other labels: {found.others})",
+        x=0.01,
+        ha="left",
+        fontsize=10,
+    )
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    cross_entropy = cross_entropy_gradient(grid()).expand(POINTS, POINTS)
+    _heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
+    # Each pair's colours are about its own middle, all of one width: what looks steep is steep.
+    width = max(float(p.gradient.max() - p.gradient.min()) for p in found.pairs) or 1.0
+    for axis, pair in zip(axes[1:], found.pairs, strict=False):
+        _heat(axis, pair.gradient, pair.name, f"∂{found.of.split()[0]}/∂y_k", width)
+    _effects(axes[panels - 1], found)
+    for axis in axes[panels:]:
+        axis.remove()
+    return figure
+
+
+def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
+    """Values `(y_i, y_k)` as colours, with lines of equal value."""
+    at, table = grid().numpy(), values.T.numpy()
+    middle = float(values.max() + values.min()) / 2
+    limits: dict[str, Any] = {} if width is None else {"vmin": middle - width / 2, "vmax": middle + width / 2}
+    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", **limits)
+    if values.max() > values.min():
+        lines = axis.contour(at, at, table, levels=6, colors="white", linewidths=0.7)
+        axis.clabel(lines, fontsize=7)
+    axis.figure.colorbar(image, ax=axis, label=unit)
+    axis.grid(False)
+    axis.set(title=title, xlabel="y_i", ylabel="y_k", aspect="equal")
+
+
+def _effects(axis: Axes, found: Couplings) -> None:
+    """How the gradient at y_k = 1/2 moves with y_i."""
+    at = grid().numpy()
+    for colour, pair in zip(COLOURS * len(found.pairs), found.pairs, strict=False):
+        middle = pair.gradient[:, POINTS // 2]
+        axis.plot(at, (middle - middle[0]).numpy(), color=colour, label=pair.name)
+    axis.axhline(0, color="0.4", linestyle="--", linewidth=1, label="cross entropy")
+    axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel=f"∂/∂y_k − its value at y_i = {EDGE}")
+    axis.legend(fontsize=8)
+
+
+def _validation(run: RunFolder, predictor: Predictor, example: int) -> Any:
+    """A batch of one validation example."""
+    registry = Registry()
+    task = make_task(check(run.config(), str(run.path / "config.json"), registry), registry)
+    task.load()
+    part = task.part("validation")
+    if not 0 <= example < len(part):
+        raise ConfigError(f"--example {example}: the validation part has {len(part)} examples, numbered from 0")
+    return predictor.task.collate([part[example]])
+
+
+def _value(others: str) -> float:
+    try:
+        value = float(others)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ConfigError(f"--others {others}: expected a number from 0 to 1, or 'gold'")
+    return value
+
+
+def _name(pair: Pair, labels: Sequence[str]) -> str:
+    return f"i = {labels[pair[0]]}\nk = {labels[pair[1]]}"
