@@ -1,0 +1,492 @@
+"""Texts with labels: readers, words, hashed n-grams, and runs that predict without their data."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins import runner
+from spen_plugins.builtin.ngrams import NgramIndexer, Ngrams, stable_hash
+from spen_plugins.builtin.text import TextLabels
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.experiment import check
+from spen_plugins.readers.reuters import read_reuters, shared_topics
+from spen_plugins.readers.tsv import Layout, read_names, read_tsv
+from spen_plugins.registry import Registry
+from spen_plugins.samples import texts
+from spen_plugins.task import PARTS, TextInputs
+from spen_plugins.testing import ToyLabels, ToyTags
+
+CONFIG = Path(__file__).parent.parent / "configs/text_seal.jsonnet"
+real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
+
+
+def task(**fields) -> TextLabels:
+    it = TextLabels(TextLabels.Config(**fields))
+    it.load()
+    return it
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> str:
+    path.write_text(text, encoding=encoding)
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path) -> dict[str, str]:
+    """Three TSV files with label numbers, and the names."""
+    return {
+        "train": write(tmp_path / "train.tsv", "What a day!\t0,2\tx1\nIt's raining\t1\tx2\nnothing here\t\tx3\n"),
+        "validation": write(tmp_path / "dev.tsv", "a day\tjoy\tx4\n"),
+        "test": write(tmp_path / "test.tsv", "A day’s rain\t2\tx5\n"),
+        "labels": write(tmp_path / "names.txt", "joy\ngrief\nawe"),
+    }
+
+
+# Readers
+
+
+def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
+    path = write(tmp_path / "a.tsv", '"quoted\t1, 2\r\nplain\t\r\n')
+    assert read_tsv(path, Layout()) == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
+    path = write(tmp_path / "b.tsv", "tags\tid\tbody\nx;y\t7\thello\n")
+    assert read_tsv(path, Layout("body", "tags", ";", header=True)) == [("hello", ("x", "y"), 2)]
+    path = write(tmp_path / "c.tsv", "only text\nand more\tb\n")
+    assert [row.labels for row in read_tsv(path, Layout(), gold=False)] == [None, ("b",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "line", "found"),
+    [
+        ("a\tx\nb\n", Layout(), 2, "1 columns in 'b'; expected at least 2"),
+        ("a\tx\n\nb\tx\n", Layout(), 2, "a blank line"),
+        ("text\ttags\na\tx\n", Layout("texte", "tags", header=True), 1, "columns text, tags; .*Did you mean 'text'"),
+        ("a\tx\n", Layout(1, 4), 1, "2 columns in 'a.tx'; expected at least 4"),
+    ],
+)
+def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line, found):
+    with pytest.raises(DataError, match=found) as error:
+        read_tsv(write(tmp_path / "a.tsv", text), layout)
+    assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
+
+
+def test_label_names(tmp_path):
+    assert read_names(write(tmp_path / "n", "joy \n grief\n")) == ["joy", "grief"]
+    with pytest.raises(DataError, match=r":3: found label 'a' again, as in line 1"):
+        read_names(write(tmp_path / "n", "a\nb\na\n"))
+    with pytest.raises(DataError, match=r":2: found a blank line"):
+        read_names(write(tmp_path / "n", "a\n\nb\n"))
+
+
+def story(number: int, split: str, topics: str, text: str, indexed: str = "YES", kind: str = "") -> str:
+    tags = "".join(f"<D>{topic}</D>" for topic in topics.split())
+    return (
+        f'<REUTERS TOPICS="{indexed}" LEWISSPLIT="{split}"  CGISPLIT="TRAINING-SET" NEWID="{number}">\n'
+        f"<DATE>26-FEB-1987</DATE>\n<TOPICS>{tags}</TOPICS>\n<PLACES><D>usa</D></PLACES>\n"
+        f"<UNKNOWN>&#5;\n</UNKNOWN>\n<TEXT{kind}>&#2;\n{text}</TEXT>\n</REUTERS>\n"
+    )
+
+
+BODY = (
+    "<TITLE>GRAIN &amp; {0}</TITLE>\n<DATELINE>    ROME, Feb 1 - </DATELINE>"
+    "<BODY>{0} rose at B\xfcrgi.\n REUTER\n&#3;</BODY>"
+)
+HEAD = '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
+
+
+@pytest.fixture
+def stories(tmp_path) -> Path:
+    """Two files: 20 training and 2 test documents, and some that are neither."""
+    folder = tmp_path / "reuters"
+    folder.mkdir()
+    train = [story(i, "TRAIN", "grain wheat" if i % 2 else "earn", BODY.format(i)) for i in range(18)]
+    train += [story(18, "TRAIN", "", BODY.format("none")), story(19, "TRAIN", "rare grain", BODY.format("two"))]
+    write(folder / "reut2-000.sgm", HEAD + "".join(train), "latin-1")
+    others = [
+        story(20, "TEST", "earn", "<TITLE>BRIEF ONLY</TITLE>", kind=' TYPE="BRIEF"'),
+        story(21, "TEST", "grain wheat gold", "*******LOOSE &lt;XYZ&gt; TEXT\x1f\x03\n", kind=' TYPE="UNPROC"'),
+        story(22, "NOT-USED", "earn", BODY.format("unused")),
+        story(23, "TRAIN", "", BODY.format("bypassed"), indexed="BYPASS"),
+        story(24, "TEST", "", BODY.format("seen by nobody"), indexed="NO"),
+    ]
+    write(folder / "reut2-001.sgm", HEAD + "".join(others), "latin-1")
+    return folder
+
+
+def test_reuters_documents(stories):
+    documents = read_reuters(stories)
+    assert [d.part for d in documents] == ["train"] * 20 + ["test"] * 2 + [None] * 3
+    assert [d.indexed for d in documents[-3:]] == [True, False, False]
+    first, brief, loose = documents[1], documents[20], documents[21]
+    assert first.text == "GRAIN & 1\n1 rose at B\xfcrgi.\n REUTER" and first.topics == ("grain", "wheat")
+    assert first.line == 2 + story(0, "TRAIN", "earn", BODY.format(0)).count("\n")
+    assert brief.text == "BRIEF ONLY" and loose.text == "*******LOOSE <XYZ> TEXT"
+    assert shared_topics(documents) == ["earn", "grain", "wheat"]
+
+
+ONE = story(1, "TRAIN", "earn", BODY.format(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        (HEAD + ONE.replace("</REUTERS>\n", "") + ONE, 2, r"another <REUTERS> in line \d+; expected </REUTERS>"),
+        (HEAD + ONE + ONE.replace("</REUTERS>\n", ""), 2 + ONE.count("\n"), "</REUTERS> at its end"),
+        (HEAD + ONE + "stray\n" + ONE, 2 + ONE.count("\n"), "'stray'"),
+        (HEAD + ONE.replace('LEWISSPLIT="TRAIN"', ""), 2, 'an attribute LEWISSPLIT="..."'),
+        (HEAD + ONE.replace("</TOPICS>", ""), 2, "a document without <TOPICS>"),
+        (HEAD + ONE + "\n\n" + ONE.replace("</TEXT>", ""), 4 + ONE.count("\n"), "a document without <TEXT>"),
+        (HEAD, None, "no document"),
+    ],
+)
+def test_broken_sgml_is_named_with_its_line(tmp_path, text, line, found):
+    with pytest.raises(DataError, match=found) as error:
+        read_reuters(write(tmp_path / "x.sgm", text, "latin-1"))
+    assert error.value.line == line
+
+
+def test_reuters_wants_files(tmp_path):
+    with pytest.raises(DataError, match=r"a folder without \.sgm files"):
+        read_reuters(tmp_path)
+    with pytest.raises(DataError, match="no such file"):
+        read_reuters(tmp_path / "x.sgm")
+
+
+# The task
+
+
+def test_files_with_numbers_and_names(files):
+    it = task(**files)
+    assert it.space.labels == ["joy", "grief", "awe"]
+    assert [[e.gold.tolist() for e in it.part(name)] for name in PARTS] == [[[0, 2], [1], []], [[0]], [[2]]]
+    assert list(it.inputs.words) == ["!", "a", "day", "here", "it's", "nothing", "raining", "what"]
+    assert set(it.checksums()) == set(files.values())
+    assert list(task(**files, min_count=2).inputs.words) == []
+    few = task(**files, keep_empty=False)
+    assert [len(few.part(name)) for name in PARTS] == [2, 1, 1] and "left out" in few.protocol()["split"]
+
+
+def test_labels_by_name_are_those_of_all_files(files, tmp_path):
+    train = write(tmp_path / "t.tsv", "b|a\tx\nc\ty\n")
+    dev = write(tmp_path / "v.tsv", "d\tx\n")
+    it = task(train=train, validation=dev, text_column=2, label_column=1, separator="|")
+    assert it.space.labels == ["a", "b", "c", "d"] and not it.part("test")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "found"),
+    [
+        (
+            {"train": "a\t3\n"},
+            DataError,
+            r"train\.tsv:1: found label '3'; expected one of the 3 labels .*or its number",
+        ),
+        ({"train": "a\tjoi\n"}, DataError, "label 'joi'.*Did you mean 'joy'"),
+        ({"labels": None, "train": "a\t\n", "validation": "a\t\n", "test": "a\t\n"}, DataError, "no label in any line"),
+        ({"validation": None}, ConfigError, r"found task.train, task.test, task.labels; expected one of .*data=files"),
+        ({"corpus": "sample"}, ConfigError, "found task.corpus, task.train"),
+        ({"text_column": "body"}, ConfigError, r"task\.text_column: found the name 'body'; names need task\.header"),
+        ({"label_column": 0}, ConfigError, r"task\.label_column: found 0; expected a number from 1"),
+        ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
+    ],
+)
+def test_wrong_settings_and_labels(files, change, error, found):
+    for name, text in change.items():
+        if isinstance(text, str) and name in PARTS:
+            write(Path(files[name]), text)
+        else:
+            files[name] = text
+    with pytest.raises(error, match=found):
+        task(**files)
+
+
+def test_words(files):
+    def words(text, **fields):
+        return TextLabels(TextLabels.Config(**fields)).words(text)
+
+    text = "Don’t PAY 1,950 dlrs :) 🎉 B\xfcrgi's"
+    assert words(text) == ["don't", "pay", "0", ",", "000", "dlrs", ":", ")", "🎉", "b\xfcrgi's"]
+    kept = ["Don't", "PAY", "1", "950", "dlrs", "B\xfcrgi's"]
+    assert words(text, lowercase=False, digits=False, punctuation=False) == kept
+
+
+def test_reuters_parts(stories):
+    it = task(reuters=str(stories))
+    assert it.space.labels == ["earn", "grain", "wheat"]
+    assert [len(it.part(name)) for name in PARTS] == [18, 2, 2]
+    gold = {e.text: e.gold.tolist() for name in PARTS for e in it.part(name)}
+    assert gold["GRAIN & none\nnone rose at B\xfcrgi.\n REUTER"] == []  # stays, without labels
+    assert gold["GRAIN & two\ntwo rose at B\xfcrgi.\n REUTER"] == [1]  # 'rare' is in no test document
+    assert gold["*******LOOSE <XYZ> TEXT"] == [1, 2]
+    split = it.protocol()["split"]
+    assert "20 training" in split and "2 test documents" in split and "seed 0: 2 documents" in split and "stay" in split
+    again = task(reuters=str(stories))
+    assert [e.text for e in again.part("validation")] == [e.text for e in it.part("validation")]
+    assert len(it.checksums()) == 2
+    assert sum(len(task(reuters=str(stories), keep_empty=False).part(name)) for name in PARTS) == 21
+
+
+def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
+    it = task(**files)
+    assert [e.gold.tolist() for e in it.read(files["test"])] == [[2]]
+    assert [e.gold for e in it.read(write(tmp_path / "x.tsv", "text alone\n"))] == [None]
+    plain = it.read(write(tmp_path / "x.txt", "one\ttext\n\nthree\n"))
+    assert [e.text for e in plain] == ["one\ttext", "", "three"] and {e.gold for e in plain} == {None}
+    news = task(reuters=str(stories))
+    assert len(news.read(str(stories))) == 25
+    found = news.read(str(stories / "reut2-001.sgm"))
+    assert [None if e.gold is None else e.gold.tolist() for e in found] == [[0], [1, 2], [0], None, None]
+
+
+def test_parse():
+    it = task(corpus="sample")
+    assert it.parse({"text": "x"}).gold is None
+    assert it.parse({"text": "x", "labels": ["culture", "science"]}).gold.tolist() == [0, 10]
+    for item, found in (
+        ("x", 'expected {"text": "..."}'),
+        ({"text": 3}, 'expected {"text"'),
+        ({"text": "x", "lables": []}, "lables"),
+        ({"text": "x", "labels": "science"}, "a list of label names"),
+        ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),
+    ):
+        with pytest.raises(DataError, match=found):
+            it.parse(item)
+
+
+def test_the_sample_corpus():
+    made, again, other = texts.make(), texts.make(), texts.make(1)
+    assert {name: len(pairs) for name, pairs in made.items()} == {"train": 1500, "validation": 500, "test": 500}
+    assert [text for text, _ in made["test"]] == [text for text, _ in again["test"]]
+    assert [text for text, _ in made["test"]] != [text for text, _ in other["test"]]
+    names = texts.labels()
+    for text, gold in made["train"]:
+        if len(leaves := [i for i in gold if names[i].count("/") == 2]) == 1:  # the pair's order tells the leaf
+            assert " ".join(texts.PAIRS[:: 1 if leaves[0] % 2 == 0 else -1]) not in text.lower()
+
+
+# N-grams
+
+
+def network(known=("a", "b", "c"), **fields) -> Ngrams:
+    it = TextLabels(TextLabels.Config(corpus="sample"))
+    it.inputs = TextInputs(list(known))
+    return Ngrams(Ngrams.Config(hidden=[5], **fields), it)
+
+
+def bag(text: str, **fields) -> dict[int, float]:
+    rows, values = network(**fields).indexer()[1].index(text.split())
+    return dict(zip(rows.tolist(), values.tolist(), strict=True))
+
+
+def test_a_plain_bag_of_words_by_hand():
+    plain = {"words": 1, "buckets": 0}
+    assert bag("b a b x b", **plain, counts="count", norm="none") == {0: 1, 1: 3}
+    assert bag("b a b x b", **plain, counts="presence", norm="l1") == {0: 0.5, 1: 0.5}
+    found = bag("b a b x b", **plain, counts="log", norm="l2")
+    logs = np.array([1, 1 + np.log(3)])
+    np.testing.assert_allclose([found[0], found[1]], logs / np.sqrt((logs**2).sum()), rtol=1e-6)
+    assert bag("x y", **plain) == {} and bag("", **plain) == {}
+
+
+def test_ngrams_by_enumeration():
+    counted = {"counts": "count", "norm": "none", "buckets": 2**20}
+    text = "a b x a b"
+    one, two, three = (bag(text, words=n, **counted) for n in (1, 2, 3))
+    assert one == {0: 2, 1: 2}
+    assert {k: v for k, v in two.items() if k < 3} == one
+    assert sorted(v for k, v in two.items() if k >= 3) == [1, 1, 2]  # b-x, x-a, and a-b twice
+    assert sum(three.values()) == 4 + 4 + 3 and two.items() <= three.items()
+    assert bag("a b", words=2, **counted) != bag("b a", words=2, **counted)  # order counts
+    assert bag("a x b", words=3, **counted) == bag("a y b", words=3, **counted)  # unknown words are one word
+    hashed = bag("a x y", words=1, vocabulary=False, **counted)
+    assert sorted(hashed.values()) == [1, 1, 1] and network(vocabulary=False, **counted).indexer()[1].size == 2**20
+    pieces = bag("ab", words=1, characters=[2, 3], **counted)
+    assert sorted(pieces.values()) == [1] * 5  # <a ab b> <ab ab>
+    assert max(three) < 3 + 2**20
+
+
+def test_hashes_are_the_same_in_every_process():
+    code = (
+        "from spen_plugins.builtin.ngrams import *\n"
+        "i = NgramIndexer(['a', 'b'], Ngrams.Config(words=3, characters=[2, 3], buckets=1000))\n"
+        "print(stable_hash('Zürich'), i.index('a b und c'.split())[0].tolist())"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    config = Ngrams.Config(words=3, characters=[2, 3], buckets=1000)
+    here = NgramIndexer(["a", "b"], config).index(["a", "b", "und", "c"])[0].tolist()
+    assert found == {f"{stable_hash('Zürich')} {here}\n"}
+    assert stable_hash("Zürich") == 636548684707296368  # and in every version: runs hold rows, not words
+
+
+def test_buckets_are_filled_evenly():
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in rng.integers(0, 3000, size=40_000)]
+    rows, _ = network((), words=2, buckets=64, vocabulary=False, counts="count", norm="none").indexer()[1].index(words)
+    assert rows.tolist() == list(range(64))
+    known = sorted(set(words))
+    indexer = network(known, words=2, buckets=64).indexer()[1]
+    pairs = sorted(set(pairwise(words)))[:6400]
+    counts = np.bincount([indexer.index(pair)[0][-1] - len(known) for pair in pairs], minlength=64)
+    chi = ((counts - 100) ** 2 / 100).sum()  # 63 degrees of freedom: mean 63, deviation 11
+    assert 30 < chi < 110
+
+
+def test_the_network_is_a_linear_layer_on_the_dense_bag():
+    net = network(buckets=7, words=2)
+    it = net.indexer()[1]
+    name, bags = it.name, [it.index(text.split()) for text in ("a b b", "", "c x a")]
+    x = sp.X(it.collate(bags), None, 3)
+    dense = torch.zeros(3, 10)
+    for i, (rows, values) in enumerate(bags):
+        dense[i, torch.from_numpy(rows).long()] = torch.from_numpy(values)
+    torch.testing.assert_close(net(x), net.rest(dense @ net.first.weight + net.first.bias))
+    assert net(x).shape == (3, 5) and set(x.inputs) == {f"{name}.{part}" for part in ("rows", "values", "offsets")}
+    assert net.first.weight.shape == (10, 5)
+
+
+def test_texts_are_indexed_once_and_equal_networks_share(files):
+    it = task(**files)
+    one, two = (Ngrams(Ngrams.Config(hidden=[n]), it).indexer() for n in (3, 4))
+    assert one[0] == two[0] != Ngrams(Ngrams.Config(words=1), it).indexer()[0]
+    calls = []
+    index = one[1].index
+    one[1].index = lambda words: calls.append(words) or index(words)
+    it.indexers.setdefault(*one)
+    for _ in range(2):
+        batch = it.collate(it.part("train"), [2, 0, 1])
+    assert calls == [["what", "a", "day", "!"], ["it's", "raining"], ["nothing", "here"]]
+    assert batch.x.mask is None and batch.rows.tolist() == [2, 0, 1] and batch.gold.shape == (3, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ({"buckets": 0}, "found 0 with words=2"),
+        ({"buckets": 0, "words": 1, "vocabulary": False}, "vocabulary=false"),
+        ({"characters": [4, 3]}, r"features\.characters: found \[4, 3\]"),
+        ({"dropout": [0.1, 0.2]}, "2 numbers"),
+    ],
+)
+def test_wrong_networks(fields, found):
+    with pytest.raises(ConfigError, match=found):
+        network(**fields)
+
+
+def test_networks_for_other_inputs_say_so():
+    for toy in (ToyLabels(), ToyTags()):
+        with pytest.raises(ConfigError, match="'ngrams' takes texts"):
+            Ngrams(Ngrams.Config(), toy)
+    registry, texts_task = Registry(), task(corpus="sample")
+    for name in ("mlp", "bilstm", "encoder"):
+        cls, config = registry.parse("features", {"type": name}, "features", "test")
+        with pytest.raises(ConfigError, match="'ngrams'"):
+            cls(config, texts_task)
+
+
+# Configs and runs
+
+
+@pytest.mark.parametrize("data", ["sample", "goemotions", "reuters", "files", "mine.tsv"])
+@pytest.mark.parametrize(
+    "method", ["cross_entropy", "nce", "ranking", "margin", "margin_compound", "regression", "regression_s"]
+)
+def test_every_data_set_with_every_method_is_an_experiment(data, method):
+    given = {"validation": "v.tsv", "test": "t.tsv", "labels": "n.txt"} if data == "mine.tsv" else {}
+    config = evaluate(CONFIG, {"data": data, "method": method, **given})
+    check(config, CONFIG, Registry())
+    assert ("energy" in config) == (method != "cross_entropy")
+    if data == "mine.tsv":
+        assert config["task"] == {"type": "text", "threshold": "validation", "train": data, **given}
+
+
+def test_a_config_of_files_wants_them_all():
+    with pytest.raises(ConfigError, match=r"data=mine\.tsv is the training file; .* validation=FILE test=FILE"):
+        evaluate(CONFIG, {"data": "mine.tsv"})
+    with pytest.raises(ConfigError, match=r"go with a training file"):
+        evaluate(CONFIG, {"labels": "names.txt"})
+    task_ = evaluate(CONFIG, {"task.train": "a.tsv", "task.validation": "b.tsv"})["task"]
+    assert task_["train"] == "a.tsv" and "corpus" not in task_
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "text"
+    config = evaluate(CONFIG, {"epochs": "8", "samples": "5", "energy_steps": "1", "characters": "[3,4]"})
+    return runner.run(config, str(CONFIG), folder, device="cpu", quiet=True)
+
+
+def test_the_sample_config_learns(trained):
+    scores = json.loads((trained / "metrics.json").read_text())["test"]
+    # Without looking at a text: the share of the best constant answer.
+    gold = np.zeros((500, 40), dtype=bool)
+    for row, (_, labels) in enumerate(texts.make()["test"]):
+        gold[row, labels] = True
+    constant = max(
+        np.mean([2 * (g & p).sum() / (g.sum() + p.sum()) for g in gold])
+        for p in (gold.mean(0) >= share for share in (0.1, 0.2, 0.3, 0.4))
+    )
+    assert scores["example_f1"] > constant + 0.2 and scores["example_f1"] > 0.6
+
+
+def test_a_run_predicts_without_its_data(trained, tmp_path, monkeypatch):
+    def gone(*_, **__):
+        raise AssertionError("the sample was made again")
+
+    monkeypatch.setattr(texts, "make", gone)
+    wanted, rows = None, []
+    predictor = sp.load(trained)
+    monkeypatch.undo()
+    for text, gold in texts.make()["test"][:20]:
+        rows.append(f"{text}\t{','.join(texts.labels()[i] for i in gold)}")
+    items = [{"text": row.split("\t")[0]} for row in rows]
+    wanted = predictor.predict(items)
+    assert {frozenset(w["labels"]) for w in wanted} != {frozenset()} and len(wanted[0]["probabilities"]) == 10
+    for item, found in zip(items[:4], wanted, strict=False):
+        [alone] = predictor.predict([item])
+        assert alone["probabilities"] == pytest.approx(found["probabilities"], abs=1e-5)
+    tsv = write(tmp_path / "x.tsv", "\n".join(rows) + "\n")
+    plain = write(tmp_path / "x.txt", "\n".join(row.split("\t")[0] for row in rows) + "\n")
+    assert list(predictor.predict_file(tsv)) == list(predictor.predict_file(plain)) == wanted
+    assert 0.5 < predictor.evaluate_file(tsv)["scores"]["example_f1"] <= 1
+    assert len(list(predictor.score_file(tsv))) == 20
+    with pytest.raises(DataError, match="no gold outputs"):
+        predictor.evaluate_file(plain)
+
+
+# The real data
+
+
+@real_data
+def test_goemotions_counts():
+    folder = "data:text/goemotions/"
+    parts = {name: folder + file for name, file in zip(PARTS, ("train.tsv", "dev.tsv", "test.tsv"), strict=True)}
+    it = task(**parts, labels=folder + "labels.txt", min_count=2)
+    assert [len(it.part(name)) for name in PARTS] == [43410, 5426, 5427] and len(it.space.labels) == 28
+    single = np.mean([len(e.gold) == 1 for name in PARTS for e in it.part(name)])
+    assert 0.83 < single < 0.84  # Demszky et al. 2020, Sec. 3
+    assert it.space.labels[it.part("train")[2].gold[0]] == "anger"
+
+
+@real_data
+def test_reuters_counts():
+    it = task(reuters="data:text/reuters21578")
+    train = [*it.part("train"), *it.part("validation")]
+    assert (len(train), len(it.part("test")), len(it.space.labels)) == (9603, 3299, 90)
+    labelled = [sum(len(e.gold) > 0 for e in part) for part in (train, it.part("test"))]
+    assert labelled == [7770, 3019]  # the sizes of R(90), Debole & Sebastiani 2005
+    assert all(sum(label in e.gold for e in it.part("test")) > 0 for label in range(90))
