@@ -26,7 +26,12 @@ from spen_plugins.testing import (
 )
 
 REGISTRY = Registry()
-TOYS = {"labels": ToyLabels, "binary labels": lambda: ToyLabels(binary=True), "tags": ToyTags}
+TOYS = {
+    "labels": ToyLabels,
+    "binary labels": lambda: ToyLabels(binary=True),
+    "tags": ToyTags,
+    "texts": lambda: sample_texts(),
+}
 PLAIN = {name: TOYS[name] for name in ("labels", "tags")}
 
 # Fields a type can't do without here, or that make it small.
@@ -38,7 +43,17 @@ SMALL = {
     "seal.self_attention": {"dim": 4, "heads": 2},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
+    "text": {"corpus": "sample"},
+    "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
+
+
+def sample_texts():
+    """The sample's texts, which need no files either."""
+    cls, config = REGISTRY.parse("task", {"type": "text", "corpus": "sample"}, "task", "test")
+    task = cls(config)
+    task.load()
+    return task
 
 
 @pytest.fixture(autouse=True)
