@@ -60,7 +60,7 @@ def gradients(run: Run, labels: Labels, others: Others = "0", example: Example =
     from spen_plugins.research.label_plots import couplings, gradients_figure
 
     [group] = _groups([run])
-    _save(gradients_figure(couplings(group.runs[0], labels, others, example)), group, "gradients", out)
+    _save(gradients_figure(couplings(group.runs[0], group.label, labels, others, example)), group, "gradients", out)
 
 
 @app.command()

@@ -87,7 +87,7 @@ def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
     return -gold / y_k + (1 - gold) / (1 - y_k)
 
 
-def couplings(run: RunFolder, words: Sequence[str], others: str = "0", example: int = 0) -> Couplings:
+def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0", example: int = 0) -> Couplings:
     """What a run's energy says of pairs of labels.
 
     An energy with a method `global_energy(y)`, the part without input, is asked for that; of any other the whole is
@@ -95,6 +95,7 @@ def couplings(run: RunFolder, words: Sequence[str], others: str = "0", example: 
 
     Args:
         run: of a task whose outputs are sets of labels.
+        label: what the figure calls it.
         words: pairs "i,k", labels by name or by number.
         others: the value of all other labels from 0 to 1, or "gold": the example's own.
         example: its number in the validation part; read only where it is needed.
@@ -115,7 +116,7 @@ def couplings(run: RunFolder, words: Sequence[str], others: str = "0", example: 
     fixed = batch.gold[0, 0] if others == "gold" else torch.full((len(space.labels),), _value(others))
     named = f"gold of validation example {example}" if others == "gold" else f"{float(others):g}"
     return Couplings(
-        run.path.name,
+        label,
         "E_global" if part is not None else f"E at validation example {example}",
         named,
         [Coupling(_name(pair, space.labels), gradient(energy, fixed, pair)) for pair in pairs],
@@ -171,14 +172,19 @@ def gradients_figure(found: Couplings) -> Figure:
 
 
 def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
-    """Values `(y_i, y_k)` as colours, with lines of equal value."""
+    """Values `(y_i, y_k)` as colours, with lines of equal value; without a width the colours are logarithmic."""
+    from matplotlib.colors import SymLogNorm
+
     at, table = grid().numpy(), values.T.numpy()
     middle = float(values.max() + values.min()) / 2
-    limits: dict[str, Any] = {} if width is None else {"vmin": middle - width / 2, "vmax": middle + width / 2}
-    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", **limits)
+    scale: dict[str, Any] = {"norm": SymLogNorm(1.0)}
+    if width is not None:
+        scale = {"vmin": middle - width / 2, "vmax": middle + width / 2}
+    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", **scale)
     if values.max() > values.min():
-        lines = axis.contour(at, at, table, levels=6, colors="white", linewidths=0.7)
-        axis.clabel(lines, fontsize=7)
+        levels = values.quantile(torch.linspace(0.1, 0.9, 6)).unique().tolist()
+        lines = axis.contour(at, at, table, levels=levels, colors="white", linewidths=0.7, linestyles="-")
+        axis.clabel(lines, fontsize=7, fmt="%.3g")
     axis.figure.colorbar(image, ax=axis, label=unit)
     axis.grid(False)
     axis.set(title=title, xlabel="y_i", ylabel="y_k", aspect="equal")
