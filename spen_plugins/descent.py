@@ -104,7 +104,7 @@ def minimise(
     projected = config.method == "projected"
     to_y = space.project if projected else space.relax
     place = space.project(start, mask).detach() if projected else space.logits(start, mask).detach()
-    step = _STEPPERS[config.optimizer](config)
+    step = _STEPPERS[config.optimizer](config, space.simplex)
 
     def value(logits: Tensor) -> Tensor:
         with torch.no_grad():
@@ -209,7 +209,7 @@ def _look(
 class _Gradient:
     """Plain steps, with momentum where asked for."""
 
-    def __init__(self, config: Descent) -> None:
+    def __init__(self, config: Descent, simplex: bool) -> None:
         self.lr, self.momentum, self.velocity = config.lr, config.momentum, None
 
     def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
@@ -220,20 +220,27 @@ class _Gradient:
 
 
 class _Adam:
-    """Adam (Kingma & Ba 2015), elementwise, so that examples stay apart."""
+    """Adam (Kingma & Ba 2015), elementwise, so that examples stay apart.
 
-    def __init__(self, config: Descent, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8) -> None:
-        self.lr, self.betas, self.eps = config.lr, betas, eps
+    The coordinates of a simplex share one second moment: with one each, all that fall would fall alike, and the steps
+    lead to a tie between them instead of the lowest.
+    """
+
+    def __init__(self, config: Descent, simplex: bool, betas: tuple[float, float] = (0.9, 0.999)) -> None:
+        self.lr, self.simplex, self.betas, self.eps = config.lr, simplex, betas, 1e-8
         self.mean = self.square = None
         self.count = 0
 
     def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
-        if self.mean is None:
-            self.mean, self.square = torch.zeros_like(gradient), torch.zeros_like(gradient)
         first, second = self.betas
+        if self.simplex:
+            gradient = gradient - gradient.mean(-1, keepdim=True)
+        squared = gradient.square().mean(-1, keepdim=True) if self.simplex else gradient.square()
+        if self.mean is None:
+            self.mean, self.square = torch.zeros_like(gradient), torch.zeros_like(squared)
         self.count += 1
         self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        self.square.mul_(second).add_(squared, alpha=1 - second)
         size = (self.square / (1 - second**self.count)).sqrt_().add_(self.eps)
         return torch.addcdiv(place, self.mean, size, value=-self.lr / (1 - first**self.count))
 
@@ -243,8 +250,9 @@ class _Lbfgs:
     step length among all rows of a batch (Nocedal & Wright 2006, Alg. 7.4, with Armijo backtracking)."""
 
     memory, halvings, slope_share = 5, 12, 1e-4
+    longest = 2.0  # of any logit in one step: a longer one may end where the relaxed set is flat
 
-    def __init__(self, config: Descent) -> None:
+    def __init__(self, config: Descent, simplex: bool) -> None:
         self.lr = config.lr
         self.pairs: list[tuple[Tensor, Tensor, Tensor]] = []
         self.last: tuple[Tensor, Tensor] | None = None
@@ -263,6 +271,7 @@ class _Lbfgs:
         direction = torch.where((slope < 0).unsqueeze(-1), direction, -g)
         slope = torch.where(slope < 0, slope, -(g * g).sum(-1))
         length = torch.full_like(energy, self.lr if not self.pairs else 1.0)
+        length = torch.minimum(length, self.longest / direction.abs().amax(-1).clamp(min=1e-12))
         for _ in range(self.halvings):
             reached = value((flat + length.unsqueeze(-1) * direction).view_as(place))
             enough = reached <= energy + self.slope_share * length * slope
@@ -270,6 +279,8 @@ class _Lbfgs:
                 break
             length = torch.where(enough, length, length / 2)
         length = torch.where(enough, length, torch.zeros_like(length))
+        # A row that got nowhere forgets its curvature and goes on along its gradient.
+        self.pairs = [(moved, turned, weight * enough.unsqueeze(-1)) for moved, turned, weight in self.pairs]
         return (flat + length.unsqueeze(-1) * direction).view_as(place)
 
     def _apply(self, gradient: Tensor) -> Tensor:

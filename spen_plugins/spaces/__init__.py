@@ -1,7 +1,8 @@
 """Output spaces: the sets in which outputs live."""
 
+from spen_plugins.spaces.bags import LabelBags
 from spen_plugins.spaces.base import OutputSpace
 from spen_plugins.spaces.labels import LabelSet
 from spen_plugins.spaces.tags import TagSequence, bio_transitions, viterbi
 
-__all__ = ["LabelSet", "OutputSpace", "TagSequence", "bio_transitions", "viterbi"]
+__all__ = ["LabelBags", "LabelSet", "OutputSpace", "TagSequence", "bio_transitions", "viterbi"]

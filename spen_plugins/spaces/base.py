@@ -16,6 +16,8 @@ class OutputSpace(ABC):
     of a proposal have `sample = 1`; every function broadcasts over the sample axis.
     """
 
+    simplex: bool = False
+    """Whether the last axis of `y` holds shares that sum to one, rather than variables of their own."""
     variables: int
     """How many axes of `y` are variables: 1 for labels, 2 for (token, tag)."""
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spen_plugins.spaces.bags import LabelBags, ascending, where
 from spen_plugins.spaces.base import OutputSpace, full, inner
 
 
@@ -36,6 +37,33 @@ class LabelSet(OutputSpace):
         noise = torch.rand(p.shape[0], n, p.shape[-1], device=p.device, dtype=p.dtype)
         return (noise < p).to(p.dtype)
 
+    def sample_bags(self, logits: Tensor, n: int, mask: Tensor | None = None) -> LabelBags:
+        """As `sample`, as bags: memory and random numbers for the labels that are on, none for those that are off.
+
+        Labels with p > 1/2 are drawn one by one. The others are a Poisson process (thinning, Lewis & Shedler 1979):
+        events at rate −ln(1 − p) = softplus(logit) on each label of each sample, which is on if there is an event, so
+        with probability 1 − exp(−rate) = p, independently. Float32 rates are summed in float64: the rate of a label
+        with p = 1e-12 is still resolved after a sum over millions of them.
+        """
+        batch, _, labels = logits.shape
+        logits = logits.detach().flatten()
+        likely = where(logits > 0)
+        # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
+        # as fresh memory costs more than what is computed in it.
+        rates = full(logits).index_fill(0, likely, -torch.inf).exp_().log1p_().double().cumsum_(0)
+        total = rates[-1].nan_to_num(0)  # a net that has diverged is told by its loss
+        events = int(torch.poisson(n * total))
+        at = ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
+        # Rounding may lift the last ones to the very end, where no cell is.
+        cells = torch.searchsorted(rates, at.clamp_(max=torch.nextafter(total, -total)), right=True)
+        sample = torch.randint(n, (events,), device=logits.device)
+
+        p = logits[likely].double().sigmoid().unsqueeze(1)
+        on = where((torch.rand(len(likely), n, dtype=torch.float64, device=logits.device) < p).flatten())
+        cells, sample = torch.cat([cells, likely[on // n]]), torch.cat([sample, on % n])
+        keys = ascending(cells + (cells // labels * (n - 1) + sample) * labels)
+        return LabelBags.of_keys(torch.unique_consecutive(keys), (batch, n, labels))
+
     def rsample(self, logits: Tensor, n: int, mask: Tensor | None = None, temperature: float = 1.0) -> Tensor:
         u = torch.rand(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
         return torch.sigmoid((logits + torch.logit(u, eps=1e-7)) / temperature)
@@ -44,9 +72,11 @@ class LabelSet(OutputSpace):
         noise = torch.randn(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
         return torch.sigmoid(logits + std * noise)
 
-    def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None = None) -> Tensor:
+    def log_prob(self, logits: Tensor, y: Tensor | LabelBags, mask: Tensor | None = None) -> Tensor:
         # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
         logits = full(logits)
+        if isinstance(y, LabelBags):
+            return y.sums(logits) - F.softplus(logits).sum(-1)
         linear = inner(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)
 

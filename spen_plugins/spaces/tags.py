@@ -19,6 +19,7 @@ class TagSequence(OutputSpace):
         scheme: "none", or "bio": discrete outputs decoded by `decode` then obey BIO (an I-x follows B-x or I-x).
     """
 
+    simplex = True
     variables = 2
 
     def __init__(self, tags: list[str], scheme: str = "none") -> None:

@@ -1,0 +1,429 @@
+"""Gradient-based inference against closed forms and enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+import torch
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins import descent
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.builtin.dvn import Dvn
+from spen_plugins.builtin.ssvm import Ssvm, distance
+from spen_plugins.cli.main import app
+from spen_plugins.config import evaluate as evaluate_config
+from spen_plugins.descent import Descent, minimise, starts
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.gbi import Gbi
+from spen_plugins.runner import run
+from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.testing import ToyLabels, ToyTags
+
+LABELS = LabelSet(list("abcdefghijkl"))
+TAGS = TagSequence(list("abc"))
+
+# Everything that is to reach a minimum; steps are plenty.
+WAYS = [
+    Descent(steps=400, method="projected", optimizer="gradient", lr=0.2),
+    Descent(steps=200, method="projected", optimizer="gradient", lr=0.1, momentum=0.5),
+    Descent(steps=400, method="projected", optimizer="adam", lr=0.02),
+    Descent(steps=400, method="mirror", optimizer="gradient", lr=2.0),
+    Descent(steps=400, method="mirror", optimizer="adam", lr=0.1),
+    Descent(steps=400, method="logits", optimizer="adam", lr=0.1),
+    Descent(steps=100, method="logits", optimizer="lbfgs", lr=1.0),
+]
+IDS = [f"{way.method}-{way.optimizer}{'-momentum' if way.momentum else ''}" for way in WAYS]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_the_minimum_of_a_quadratic_in_the_box(way):
+    torch.manual_seed(0)
+    target = torch.rand(3, 1, 12, dtype=torch.float64) * 0.8 + 0.1
+
+    def objective(y):
+        return (y - target).square().sum(-1)
+
+    start = starts(["uniform", "random"], LABELS, target, None, random=2)
+    found = minimise(objective, LABELS, start, None, way)
+    assert found.y.shape == (3, 3, 12)
+    torch.testing.assert_close(found.y, target.expand(3, 3, 12), atol=2e-2, rtol=0)
+    torch.testing.assert_close(found.energy, objective(found.y))
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_the_minimum_of_a_quadratic_on_the_simplex_and_padding(way):
+    torch.manual_seed(0)
+    mask = torch.tensor([[True] * 4, [True, True, False, False]])
+    target = torch.softmax(torch.randn(2, 1, 4, 3, dtype=torch.float64), -1) * mask[:, None, :, None]
+    found = minimise(
+        lambda y: (y - target).square().flatten(2).sum(-1), TAGS, starts(["uniform"], TAGS, target, mask), mask, way
+    )
+    torch.testing.assert_close(found.y, target, atol=3e-2, rtol=0)
+    assert not found.y[1, :, 2:].any()
+
+
+def test_a_minimum_outside_the_box_is_found_on_its_border():
+    far = torch.tensor([[[2.0, -1.0, 0.5]]])
+    space = LabelSet(list("abc"))
+    found = minimise(
+        lambda y: (y - far).square().sum(-1), space, torch.full_like(far, 0.5), None, Descent(steps=100, lr=0.05)
+    )
+    torch.testing.assert_close(found.y, far.clamp(0, 1), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_the_best_of_all_label_sets(way):
+    """An energy that is concave in no direction of a corner: its relaxed minima are corners, and enumeration knows
+    which."""
+    torch.manual_seed(1)
+    linear = torch.randn(4, 12)
+    pairs = torch.randn(12, 12) * 0.1
+    pairs = (pairs + pairs.T) / 2
+    pairs.fill_diagonal_(0)  # linear in each label: some corner is a minimum
+
+    def objective(y):
+        return (y * linear.unsqueeze(1)).sum(-1) + torch.einsum("bsi,ij,bsj->bs", y, pairs, y)
+
+    corners = torch.tensor(list(itertools.product([0.0, 1.0], repeat=12))).expand(4, -1, -1)
+    best = objective(corners).amin(1)
+    start = starts(["zeros", "uniform", "random"], LABELS, torch.zeros(4, 1, 12), None, random=4, seed=0)
+    found = minimise(objective, LABELS, start, None, way).lowest()
+    rounded = objective(LABELS.round(found.y))[:, 0]
+    torch.testing.assert_close(rounded, best, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "gradient"])
+def test_mirror_descent_stays_inside(optimizer):
+    torch.manual_seed(0)
+    slope = torch.randn(2, 1, 5, 3) * 10
+    start = starts(["uniform"], TAGS, slope, torch.ones(2, 5, dtype=torch.bool))
+    way = Descent(steps=20, method="mirror", optimizer=optimizer, lr=0.5)
+    mask = torch.ones(2, 5, dtype=torch.bool)
+    found = minimise(lambda y: (y * slope).flatten(2).sum(-1), TAGS, start, mask, way, keep=True)
+    assert len(found.path) == 21 and found.energies.shape == (21, 2, 1)
+    for y in found.path:
+        assert (y >= 0).all()
+        torch.testing.assert_close(y.sum(-1), torch.ones(2, 1, 5))
+    assert torch.equal(found.y.argmax(-1), slope.argmin(-1))
+    torch.testing.assert_close(found.energies[-1], (found.path[-1] * slope).flatten(2).sum(-1))
+
+
+def test_best_and_last():
+    """A step too long for a parabola: the last iterate is worse than the start, the best is the start."""
+    start = torch.full((1, 1, 1), 0.6)
+    space = LabelSet(["a"])
+
+    def objective(y):
+        return (y - 0.5).square().sum(-1)
+
+    wild = {"steps": 1, "optimizer": "gradient", "lr": 10.0}
+    last = minimise(objective, space, start, None, Descent(**wild, pick="last"))
+    best = minimise(objective, space, start, None, Descent(**wild))
+    assert last.y.item() == 0.0 and best.y.item() == pytest.approx(0.6)
+    assert best.energy.item() == pytest.approx(0.01)
+
+
+def test_several_starts_find_the_deeper_of_two_wells():
+    space = LabelSet(["a"])
+
+    def objective(y):  # wells at 0.1 and 0.9, the second deeper
+        z = y[..., 0]
+        return (z - 0.1).square() * (z - 0.9).square() * 50 - 0.2 * z
+
+    start = torch.tensor([[[0.05], [0.95]]])
+    found = minimise(objective, space, start, None, Descent(steps=200, lr=0.01))
+    assert found.y[0, 0].item() < 0.5 < found.y[0, 1].item()
+    assert found.lowest().y.item() == found.y[0, 1].item()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=IDS)
+def test_examples_do_not_meet(way):
+    torch.manual_seed(0)
+    target = torch.rand(3, 1, 12)
+    scale = torch.tensor([1.0, 100.0, 0.01]).view(3, 1)
+
+    def objective_of(rows):
+        return lambda y: scale[rows] * (y - target[rows]).square().sum(-1)
+
+    way = way.model_copy(update={"steps": 5})
+    start = torch.full_like(target, 0.5)
+    together = minimise(objective_of([0, 1, 2]), LABELS, start, None, way).y
+    for i in range(3):
+        alone = minimise(objective_of([i]), LABELS, start[i : i + 1], None, way).y
+        torch.testing.assert_close(together[i : i + 1], alone)
+
+
+def test_seeded_random_starts_are_the_same_for_all_and_longer_ones_begin_alike():
+    short, long = torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 5, 3)
+    masks = [torch.ones(2, t, dtype=torch.bool) for t in (3, 5)]
+    a = starts(["random"], TAGS, short, masks[0], random=2, seed=0)
+    b = starts(["random"], TAGS, long, masks[1], random=2, seed=0)
+    assert torch.equal(a, b[:, :, :3]) and torch.equal(a[0], a[1]) and not torch.equal(a[:, 0], a[:, 1])
+    assert not torch.equal(starts(["random"], TAGS, short, masks[0]), starts(["random"], TAGS, short, masks[0]))
+
+
+def test_no_finite_energy_is_an_error():
+    with pytest.raises(RunError, match="no finite energy"):
+        minimise(lambda y: y.sum(-1) * float("nan"), LABELS, torch.zeros(1, 1, 12), None, Descent(steps=2))
+
+
+def test_settings_that_do_not_fit():
+    with pytest.raises(ValidationError, match="lbfgs"):
+        Descent(optimizer="lbfgs")
+    with pytest.raises(ValidationError, match="momentum"):
+        Descent(momentum=0.5)
+
+
+# The net, and losses that look for outputs themselves
+
+
+def energy_of(task):
+    from spen_plugins.builtin.energies import LinearChain, Local
+    from spen_plugins.testing import ToyFeatures
+
+    torch.manual_seed(0)
+    cls = LinearChain if isinstance(task.space, TagSequence) else Local
+    return cls(cls.Config(), task, ToyFeatures(task))
+
+
+def batch_of(task) -> Batch:
+    return task.collate([task.part("train")[i] for i in range(4)])
+
+
+@pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
+def test_gbi_finds_the_local_energys_minimum(toy):
+    """The local energy is linear: its minimum over labels is known, sign by sign."""
+    from spen_plugins.builtin.energies import Local
+    from spen_plugins.testing import ToyFeatures
+
+    task = toy()
+    energy = Local(Local.Config(), task, ToyFeatures(task))
+    batch = batch_of(task)
+    net = Gbi(Gbi.Config(steps=60, starts=["uniform"]), task).eval()
+    bound = energy.at(batch.x)
+    with torch.no_grad():
+        found = net(batch.x, bound).best()
+    assert torch.equal(found, task.space.best(bound.features.unsqueeze(1), batch.x.mask))
+
+
+def test_gbi_needs_a_net_to_start_from_one():
+    with pytest.raises(ConfigError, match=r"inference_net\.net"):
+        Gbi(Gbi.Config(starts=["net"]), ToyLabels())
+
+
+def test_losses_see_the_net_that_gbi_stands_on():
+    from spen_plugins.builtin.independent import Independent
+    from spen_plugins.testing import ToyFeatures
+
+    task = ToyLabels()
+    energy, batch = energy_of(task), batch_of(task)
+    inner = Independent(Independent.Config(), task, ToyFeatures(task))
+    assert torch.equal(
+        Gbi(Gbi.Config(), task, net=inner).training_proposal(batch.x, energy.at(batch.x)).logits, inner(batch.x).logits
+    )
+    alone = Gbi(Gbi.Config(), task).training_proposal(batch.x, energy.at(batch.x))
+    assert not alone.logits.any()
+
+
+@pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
+@pytest.mark.parametrize("cost", ["mean_l1", "l1", "score"])
+def test_ssvm_is_zero_only_without_violations(toy, cost):
+    """Against enumeration of what violates the margin: never above the worst violation, and zero if there is none."""
+    task = toy()
+    energy, batch = energy_of(task), batch_of(task)
+    loss = Ssvm(
+        Ssvm.Config(cost=cost, descent=Descent(steps=100, lr=0.1), starts=["uniform", "random"], random=8), task
+    )
+    proposal = Proposal(task.space, torch.zeros_like(batch.gold), batch.x.mask)
+    bound = energy.at(batch.x)
+    value = loss(bound, batch, proposal)
+    assert (value >= 0).all() and value.requires_grad
+
+    class Sure(sp.Energy):
+        """Gold lies so deep that nothing violates the margin."""
+
+        def forward(self, features, y):
+            return 1e3 * (y - batch.gold).abs().flatten(2).sum(-1)
+
+    assert not loss(Sure(sp.Config(), task).at(batch.x), batch, proposal).any()
+
+    class Wrong(sp.Energy):
+        """Gold lies high, so everything else violates it."""
+
+        def forward(self, features, y):
+            return -10 * (y - batch.gold).abs().flatten(2).sum(-1)
+
+    violated = loss(Wrong(sp.Config(), task).at(batch.x), batch, proposal)
+    assert (violated > 1).all()
+    if toy is ToyLabels:
+        k = task.space.shape[-1]
+        corners = torch.tensor(list(itertools.product([0.0, 1.0], repeat=k))).expand(4, -1, -1)
+        worst = (distance(task.space, corners, batch.gold, None, cost) - bound(corners)).amax(1) + bound(batch.gold)[
+            :, 0
+        ]
+        if cost != "score":  # Δ − E is linear on the box then, its maximum a corner
+            torch.testing.assert_close(value, worst.clamp(min=0), atol=1e-2, rtol=1e-2)
+
+
+def test_dvn_adversary_climbs_the_loss():
+    task = ToyLabels()
+    energy, batch = energy_of(task), batch_of(task)
+    proposal = Proposal(task.space, torch.zeros_like(batch.gold))
+    bound = energy.at(batch.x)
+
+    def loss(**config):
+        torch.manual_seed(0)
+        return Dvn(Dvn.Config(**config), task)
+
+    still = loss(tuples=["adversarial"], adversary=Descent(steps=1, optimizer="gradient", lr=1e-9, pick="last"))
+    climbing = loss(tuples=["adversarial"], adversary=Descent(steps=30, lr=0.05))
+    torch.manual_seed(3)
+    before = still(bound, batch, proposal)
+    torch.manual_seed(3)
+    after = climbing(bound, batch, proposal)
+    assert (after >= before - 1e-4).all() and (after > before + 1e-3).any()
+
+
+def test_dvn_value_loss_is_lowest_where_the_guess_is_the_score():
+    task = ToyLabels()
+    batch = batch_of(task)
+    y = torch.rand(4, 1, task.space.shape[-1])
+    score = task.space.score(y, batch.gold, None)
+
+    class Knows(sp.Energy):
+        def forward(self, features, y):
+            return -torch.logit(task.space.score(y, batch.gold, None)) + self.off
+
+    losses = []
+    for off in (-0.5, 0.0, 0.5):
+        knows = Knows(sp.Config(), task)
+        knows.off = off
+        losses.append(Dvn(Dvn.Config(), task).value_loss(knows.at(batch.x), batch, y))
+    entropy = -(score * score.log() + (1 - score) * (1 - score).log())
+    torch.testing.assert_close(losses[1], entropy, atol=1e-4, rtol=1e-4)
+    assert (losses[0] > losses[1]).all() and (losses[2] > losses[1]).all()
+
+
+# Runs
+
+
+@pytest.fixture(scope="module")
+def seal(tmp_path_factory):
+    arguments = {"epochs": "2", "hidden": "[16]", "global_hidden": "8", "trainer.probe": '{"steps": 3}'}
+    config = evaluate_config("configs/mlc_seal.jsonnet", arguments)
+    return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", device="cpu", quiet=True)
+
+
+def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
+    records = [json.loads(line) for line in (seal / "history.jsonl").read_text().splitlines()]
+    assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
+    assert all(record["probe"]["net"] == record["score"] for record in records)
+    plain = evaluate_config("configs/mlc_seal.jsonnet", {"epochs": "2", "hidden": "[16]", "global_hidden": "8"})
+    again = run(plain, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+    assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
+
+
+ITEM = {"features": ["cow", "milk"]}
+
+
+def test_refined_predictions(seal):
+    plain, refined = sp.load(seal), sp.load(seal, refine={"type": "gbi", "steps": 20, "lr": 0.3})
+    examples = [{"vector": [0, 1] * (plain.task.inputs.size // 2) + [0] * (plain.task.inputs.size % 2)}]
+    assert plain.predict(examples) != refined.predict(examples)
+    assert refined.predict(examples) == refined.predict(examples)
+
+
+def test_refining_lowers_the_energy(seal, tmp_path):
+    from spen_plugins.experiment import check
+    from spen_plugins.registry import Registry
+
+    plain, refined = sp.load(seal), sp.load(seal, refine="gbi")
+    config = json.loads((seal / "config.json").read_text())
+    cls, parsed = Registry().parse("task", check(config, "x", Registry()).task, "task", "x")
+    task = cls(parsed)
+    task.load()
+    batch = task.collate(task.part("test")[:16])
+    with torch.no_grad():
+        bound = plain.model.energy.at(batch.x)
+        before = bound(plain.model.propose(batch.x).y)
+        after = bound(refined.model.propose(batch.x).y)
+    assert (after <= before + 1e-3).all() and (after < before - 1e-2).any()
+
+
+def test_trajectory_begins_at_the_nets_own_scores(seal, tmp_path):
+    text = "@relation r\n" + "".join(
+        f"@attribute {name} {{0,1}}\n" for name in [*sp.load(seal).task.columns.names, *sp.load(seal).task.space.labels]
+    )
+    width = len(text.splitlines()) - 1
+    labels = len(sp.load(seal).task.space.labels)
+    rows = [
+        [(i * j) % 5 == 1 for j in range(width - labels)] + [j == i % labels for j in range(labels)] for i in range(6)
+    ]
+    path = tmp_path / "some.arff"
+    path.write_text(text + "@data\n" + "\n".join(",".join(str(int(v)) for v in row) for row in rows) + "\n")
+    done = CliRunner().invoke(
+        app, ["evaluate", str(seal), str(path), "--refine", '{"type": "gbi", "steps": 4}', "--trajectory"]
+    )
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in done.output.splitlines()]
+    assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
+    plain = CliRunner().invoke(app, ["evaluate", str(seal), str(path)])
+    assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.output)["scores"]["example_f1"])
+    assert lines[-1]["energy"] < lines[0]["energy"]
+    bad = CliRunner().invoke(app, ["evaluate", str(seal), str(path), "--trajectory"])
+    assert bad.exit_code == 2 and "--refine gbi" in bad.output
+
+
+@pytest.mark.parametrize(
+    ("refine", "says"),
+    [
+        ("gbii", "Did you mean 'gbi'"),
+        ("independent", "starts from no other"),
+        ('{"type": "gbi", "net": {"type": "independent"}}', "run's own"),
+        ('{"type": "gbi", "step": 3}', "Did you mean 'steps'"),
+    ],
+)
+def test_refining_by_something_else_is_a_clear_error(seal, refine, says, tmp_path):
+    (tmp_path / "x.arff").write_text("")
+    done = CliRunner().invoke(app, ["predict", str(seal), str(tmp_path / "x.arff"), "--refine", refine])
+    assert done.exit_code == 2 and says in done.output
+
+
+@pytest.mark.parametrize("method", ["spen", "dvn", "nce_alone"])
+def test_an_energy_alone_learns_and_predicts(method, tmp_path):
+    arguments = {"method": method, "epochs": "2", "hidden": "[32]", "global_hidden": "8", "gbi_steps": "5"}
+    if method != "dvn":
+        arguments["net_epochs"] = "3"
+    folder = run(
+        evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
+    )
+    stages = [json.loads(line)["stage"] for line in (folder / "history.jsonl").read_text().splitlines()]
+    assert stages == ["net"] * (0 if method == "dvn" else 3) + ["energy"] * 2
+    predictor = sp.load(folder)
+    assert predictor.model.inference_net.uses_energy
+    assert predictor.predict([{"features": []}])[0]["labels"] is not None
+
+
+def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
+    shared = {"hidden": "[16]", "epochs": "2"}
+    net = run(
+        evaluate_config("configs/mlc_seal.jsonnet", {**shared, "method": "cross_entropy"}),
+        "x", tmp_path / "net", device="cpu", quiet=True,
+    )  # fmt: skip
+    arguments = {**shared, "method": "nce_alone", "net_epochs": "0", "global_hidden": "8"}
+    config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})
+    folder = run(config, "x", tmp_path / "energy", device="cpu", quiet=True)
+    mine = sp.load(folder).model.inference_net.net.state_dict()
+    theirs = sp.load(net).model.inference_net.state_dict()
+    assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_every_start_has_a_name():
+    with pytest.raises(ValidationError):
+        Gbi.Config(starts=["zero"])
+    assert descent.starts(["zeros"], TAGS, torch.zeros(1, 1, 2, 3), None).sum(-1).allclose(torch.ones(1, 1, 2))
