@@ -281,7 +281,7 @@ class Predictor:
 
 @pytest.fixture
 def predictor(fake):
-    fake("predictor", load=lambda run, device: Predictor())
+    fake("predictor", load=lambda run, device, refine=None: Predictor())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,131 @@
+"""SEAL-static: three stages of one trainer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.experiment import build, check
+from spen_plugins.registry import Registry
+from spen_plugins.runner import resume, run
+
+SMALL = {"hidden": "[16]", "global_hidden": "8", "epochs": "2", "energy_epochs": "2"}
+
+
+def config(**arguments: str) -> dict:
+    return evaluate("configs/mlc_seal.jsonnet", {**SMALL, **arguments})
+
+
+def train(folder: Path, **arguments: str) -> Path:
+    return run(config(**arguments), "x.jsonnet", folder, device="cpu", quiet=True)
+
+
+def weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
+    return {
+        name: value for name, value in load_file(folder / "weights.safetensors").items() if name.startswith(net + ".")
+    }
+
+
+def history(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def dvn(tmp_path_factory) -> Path:
+    arguments = {name: value for name, value in SMALL.items() if name != "energy_epochs"}
+    made = evaluate("configs/mlc_seal.jsonnet", {**arguments, "method": "dvn", "gbi_steps": "3"})
+    return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", device="cpu", quiet=True)
+
+
+def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
+    arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
+    made = train(tmp_path / "static", **arguments)
+    before, after = weights(dvn, "energy"), weights(made, "energy")
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    assert [record["stage"] for record in history(made)] == ["seal", "seal"]
+    assert "inference_net.energy" in history(made)[0]["losses"]
+
+
+def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_path, monkeypatch):
+    from spen_plugins.loop.loop import Loop
+
+    seen = {}
+    begin = Loop.begin
+
+    def watch(self, stage, state=None):
+        seen["before " + stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
+        begin(self, stage, state)
+        seen[stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
+
+    monkeypatch.setattr(Loop, "begin", watch)
+    made = train(tmp_path / "run", method="static_nce", net_epochs="2", samples="5")
+
+    def same(a, b, net):
+        return all(torch.equal(seen[a][name], seen[b][name]) for name in seen[a] if name.startswith(net))
+
+    assert not same("net", "energy", "inference_net") and same("net", "energy", "energy")
+    assert same("energy", "before seal", "inference_net") and not same("energy", "before seal", "energy")
+    assert same("seal", "net", "inference_net")  # begins anew from where it first began
+    final = load_file(made / "weights.safetensors")
+    assert all(torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("energy"))
+    assert any(not torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("inference_net"))
+
+
+def test_the_net_may_go_on_from_where_it_is(tmp_path):
+    experiment = check(config(method="static_nce", **{"trainer.fresh_net": "false"}), "x", Registry())
+    built = build(experiment, Registry())
+    assert built.trainer.stages(built.model, built.task)[-1].start is None
+
+
+def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
+    by_gbi = history(train(tmp_path / "a", method="static_regression", gbi_steps="3"))
+    by_loss = history(train(tmp_path / "b", method="static_nce", net_epochs="1", samples="5"))
+    energy = [record for record in by_gbi if record["stage"] == "energy"]
+    assert len(energy) == 2 and all(0 <= record["score"] <= 1 for record in energy)
+    assert all(record["score"] != record["validation"]["example_f1"] for record in energy)
+    assert all(record["score"] < 0 for record in by_loss if record["stage"] == "energy")
+
+
+@pytest.mark.parametrize("stop_after", [3, 9])
+def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeypatch, stop_after):
+    """Stopped in the energy's stage, or in the net's last one."""
+    arguments = {"method": "static_nce", "net_epochs": "1", "samples": "3", "trainer.batch_size": "128"}
+    whole = train(tmp_path / "whole", **arguments)
+    batches = sum(1 for _ in history(whole))
+    assert batches == 5
+    count = 0
+
+    def stop(self) -> bool:
+        nonlocal count
+        count += 1
+        return count == stop_after
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spen_plugins.loop.loop.Loop._asked_to_stop", stop)
+        with pytest.raises(Interrupted):
+            train(tmp_path / "cut", **arguments)
+    resume(tmp_path / "cut", device="cpu", quiet=True)
+    assert history(tmp_path / "cut") == history(whole)
+    ours, theirs = (load_file(folder / "weights.safetensors") for folder in (tmp_path / "cut", whole))
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_an_argument_of_another_method_is_an_error():
+    with pytest.raises(ConfigError, match="static_nce does not take std"):
+        config(method="static_nce", std="1.0")
+
+
+def test_the_direct_ranking_loss_prefers_gold(tmp_path):
+    made = evaluate(
+        "configs/mlc_seal.jsonnet",
+        {"method": "ranking_direct", "hidden": "[32]", "epochs": "4", "cross_entropy_weight": "0"},
+    )
+    folder = run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+    losses = [record["losses"]["inference_net.ranking"] for record in history(folder)]
+    assert losses[-1] < losses[0] and "inference_net.cross_entropy" not in history(folder)[0]["losses"]
