@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.plots import COLOURS, draw_seeds, mark_stages, new_figure, points, selection, styled
+from spen_plugins.research.plots import COLOURS, Record, draw_seeds, mark_stages, new_figure, points, selection, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
 
     Args:
         group: a run, or one experiment's seeds, with `trainer.probe` set.
-        alone: runs that predict by GBI; their own validation scores are drawn.
+        alone: runs that predict by GBI; their own validation scores are drawn, over the epochs of their energies.
 
     Raises:
         ConfigError: a run has no probes.
@@ -44,7 +44,7 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
             axis, [points(h, lambda r, n=name: r.get("probe", {}).get(n)) for h in histories], label, colour, style
         )
     for colour, other in zip(COLOURS[len(CURVES) :] * len(alone), alone, strict=False):
-        curves = [points(run.history(), lambda record: record["validation"].get(score)) for run in other.runs]
+        curves = [points(_energy_moves(run.history()), lambda r: r["validation"].get(score)) for run in other.runs]
         draw_seeds(axis, curves, f"{other.label} (energy alone)", colour, "-.")
     mark_stages(axis, histories)
     axis.set(xlabel="epoch", ylabel=f"validation {score}")
@@ -52,3 +52,8 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
     axis.xaxis.get_major_locator().set_params(integer=True)
     figure.legend(loc="outside lower left", ncols=3)
     return figure
+
+
+def _energy_moves(history: Sequence[Record]) -> list[Record]:
+    """The epochs in which the energy trains; a stage before them may train the net it starts from."""
+    return [record for record in history if "energy" in record["updates"]]

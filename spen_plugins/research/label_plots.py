@@ -185,7 +185,9 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
         levels = values.quantile(torch.linspace(0.1, 0.9, 6)).unique().tolist()
         lines = axis.contour(at, at, table, levels=levels, colors="white", linewidths=0.7, linestyles="-")
         axis.clabel(lines, fontsize=7, fmt="%.3g")
-    axis.figure.colorbar(image, ax=axis, label=unit)
+    bar = axis.figure.colorbar(image, ax=axis, label=unit)
+    if width is None:
+        bar.set_ticks([-50, -20, -10, -5, -2, -1], labels=["−50", "−20", "−10", "−5", "−2", "−1"])
     axis.grid(False)
     axis.set(title=title, xlabel="y_i", ylabel="y_k", aspect="equal")
 
@@ -195,10 +197,10 @@ def _effects(axis: Axes, found: Couplings) -> None:
     at = grid().numpy()
     for colour, pair in zip(COLOURS * len(found.pairs), found.pairs, strict=False):
         middle = pair.gradient[:, POINTS // 2]
-        axis.plot(at, (middle - middle[0]).numpy(), color=colour, label=pair.name)
+        axis.plot(at, (middle - middle[0]).numpy(), color=colour, label=pair.name.replace("\n", ", "))
     axis.axhline(0, color="0.4", linestyle="--", linewidth=1, label="cross entropy")
     axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel=f"∂/∂y_k − its value at y_i = {EDGE}")
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
 def _validation(run: RunFolder, predictor: Predictor, example: int) -> Any:
