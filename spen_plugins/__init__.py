@@ -21,6 +21,7 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 
 _WHERE = {
     "Config": "schema",
+    "LabelBags": "spaces",
     "LabelSet": "spaces",
     "OutputSpace": "spaces",
     "TagSequence": "spaces",
@@ -74,6 +75,6 @@ if TYPE_CHECKING:
     from spen_plugins.predictor import load
     from spen_plugins.registry import Registry
     from spen_plugins.schema import Config
-    from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+    from spen_plugins.spaces import LabelBags, LabelSet, OutputSpace, TagSequence
     from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
     from spen_plugins.trainer import OptimizerConfig, Phase, PlateauConfig, Stage, Trainer, TrainerConfig

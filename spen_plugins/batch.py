@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.spaces import OutputSpace
+from spen_plugins.spaces import LabelBags, LabelSet, OutputSpace
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,19 @@ class Proposal:
         """`n` discrete outputs, drawn anew at each call, `(batch, n, *variables)`."""
         return self.space.sample(self.logits, n, self.mask)
 
+    @property
+    def gives_bags(self) -> bool:
+        """Whether `sample_bags` draws from what `sample` draws from: label sets, the labels independent given x."""
+        return all(
+            getattr(type(mine), name) is getattr(base, name)
+            for mine, base in ((self, Proposal), (self.space, LabelSet))
+            for name in ("sample", "log_prob")
+        )
+
+    def sample_bags(self, n: int) -> LabelBags:
+        """As `sample`, as lists of the labels that are on; only where `gives_bags`."""
+        return self.space.sample_bags(self.logits, n, self.mask)
+
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
         """`n` relaxed samples with gradient, `(batch, n, *variables)`."""
         return self.space.rsample(self.logits, n, self.mask, temperature)
@@ -107,7 +120,7 @@ class Proposal:
         """`n` relaxed outputs around this one, `(batch, n, *variables)`."""
         return self.space.perturb(self.logits, n, std, self.mask)
 
-    def log_prob(self, y: Tensor) -> Tensor:
+    def log_prob(self, y: Tensor | LabelBags) -> Tensor:
         """ln q(y | x), `(batch, sample)`."""
         return self.space.log_prob(self.logits, y, self.mask)
 
@@ -115,8 +128,8 @@ class Proposal:
         """The most probable discrete output the space allows, `(batch, 1, *variables)` of zeros and ones."""
         return self.space.best(self.logits, self.mask)
 
-    def keep(self, name: Any, make: Any) -> Tensor:
-        """`make()` at the first call with this name, the same tensor at later ones: samples drawn once per proposal."""
+    def keep(self, name: Any, make: Any) -> Any:
+        """`make()` at the first call with this name, the same value at later ones: samples drawn once per proposal."""
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]

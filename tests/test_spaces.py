@@ -8,7 +8,8 @@ import math
 import pytest
 import torch
 
-from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.spaces import LabelBags, LabelSet, TagSequence
+from spen_plugins.spaces.bags import join
 
 LABELS = LabelSet(["a", "b", "c"])
 TAGS = TagSequence(["x", "y"])
@@ -76,6 +77,109 @@ def test_label_samples_have_the_right_frequencies():
     wanted = LABELS.log_prob(logits.double(), every_label_set())[0].exp() * n
     # χ² with 7 degrees of freedom is above 24.3 once in a thousand.
     assert ((numbers - wanted).square() / wanted).sum() < 24.3
+
+
+def chi_square(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Of numbers of cases against their expectations."""
+    return ((found - wanted).square() / wanted).sum().item()
+
+
+def test_bags_have_the_frequencies_of_whole_outputs():
+    """Four labels, two of them likely (drawn one by one) and two not (events); the second example has other odds."""
+    space = LabelSet(list("abcd"))
+    logits = torch.tensor([[[-2.0, 1.0, -0.3, 1.5]], [[0.4, -1.0, -3.0, -0.1]]])
+    n = 40_000
+    sets = space.sample_bags(logits, n).dense()
+    numbers = (sets @ torch.tensor([8.0, 4.0, 2.0, 1.0])).long()
+    wanted = space.log_prob(logits.double(), every_label_set(4).expand(2, -1, -1)).exp() * n
+    for row in range(2):
+        # χ² with 15 degrees of freedom is above 37.7 once in a thousand.
+        assert chi_square(numbers[row].bincount(minlength=16), wanted[row]) < 37.7
+
+
+def test_bags_have_the_frequencies_of_labels_and_of_pairs():
+    labels, n, batch = 300, 4_000, 3
+    space = LabelSet([str(i) for i in range(labels)])
+    logits = 2 * torch.randn(batch, 1, labels) - 3
+    y, p = space.sample_bags(logits, n).dense(torch.float64), logits.double().sigmoid()[:, 0]
+    often = p * n > 5
+    z = (y.sum(1) - n * p)[often] / (n * p * (1 - p))[often].sqrt()
+    count = len(z)
+    assert abs(z.square().sum().item() - count) < 3.3 * (2 * count) ** 0.5  # χ², near normal with so many degrees
+    together = y.transpose(1, 2) @ y
+    wanted = n * p.unsqueeze(2) * p.unsqueeze(1)
+    pairs = (wanted > 5) & torch.ones(labels, labels).triu(1).bool()
+    share = wanted / n
+    z = (together - wanted)[pairs] / (wanted * (1 - share))[pairs].sqrt()
+    # Pairs that share a label are not independent, which widens the spread of the sum.
+    assert z.square().mean().item() == pytest.approx(1, abs=0.1)
+    assert abs(z.mean().item()) < 0.2
+
+
+def test_bags_drawn_one_by_one_have_the_frequencies_of_whole_outputs():
+    """How many labels are on differs from call to call, as it should: that is drawn too."""
+    space = LabelSet(list("abc"))
+    logits, n = torch.tensor([[[-1.0, 0.5, -0.2]]]), 3_000
+    sets = torch.cat([space.sample_bags(logits, 1).dense() for _ in range(n)])[:, 0]
+    numbers = (sets @ torch.tensor([4.0, 2.0, 1.0])).long().bincount(minlength=8)
+    assert chi_square(numbers, space.log_prob(logits.double(), every_label_set())[0].exp() * n) < 24.3
+
+
+def test_bags_are_exact_where_rates_are_tiny():
+    """44000 labels of p = 1e-4 behind 6000 of p = 1/2, for 16 examples: sums reach 66000, where float32 has steps of
+    1/128, so that one label in 78 would take its neighbours' share."""
+    labels, likely, batch, n, p = 50_000, 6_000, 16, 62, 1e-4
+    logits = torch.full((batch, 1, labels), math.log(p) - math.log1p(-p))
+    logits[..., :likely] = 0.0
+    bags = LabelSet([str(i) for i in range(labels)]).sample_bags(logits, n)
+    tail = bags.indices >= likely
+    wanted = batch * n * (labels - likely) * p
+    assert abs(tail.sum().item() - wanted) < 4 * wanted**0.5
+    wanted = batch * (labels - likely) * (1 - (1 - p) ** n)
+    assert abs(bags.places[tail].unique().numel() - wanted) < 4 * wanted**0.5
+    each = bags.indices[~tail].bincount(minlength=likely)
+    # The variance of a label's number is half of its mean, so this is χ² with 6000 degrees of freedom.
+    spread = 2 * chi_square(each, torch.full((likely,), batch * n / 2))
+    assert abs(spread - likely) < 4 * (2 * likely) ** 0.5
+
+
+def test_bags_at_the_ends_of_probability():
+    space = LabelSet(list("abcdef"))
+    logits = torch.tensor([[[-math.inf, -800.0, math.inf, 800.0, 40.0, -40.0]]])
+    bags = space.sample_bags(logits, 50)
+    assert (bags.dense() == torch.tensor([0.0, 0, 1, 1, 1, 0])).all()
+    assert torch.isfinite(space.log_prob(logits[..., 3:], space.sample_bags(logits[..., 3:], 5))).all()
+    assert not space.sample_bags(torch.full((2, 1, 6), -math.inf), 3).indices.numel()
+    assert not space.sample_bags(torch.full((2, 1, 6), math.nan), 3).indices.numel(), "a loss says what went wrong"
+
+
+@pytest.mark.parametrize(("batch", "n", "labels"), [(1, 1, 1), (1, 3, 5), (3, 1, 4), (4, 2, 70)])
+def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
+    space = LabelSet([str(i) for i in range(labels)])
+    logits = torch.randn(batch, 1, labels, dtype=torch.float64)
+    bags = space.sample_bags(logits, n)
+    y = bags.dense(torch.float64)
+    assert y.shape == bags.shape == (batch, n, labels) and bags.indices.numel() == y.sum()
+    again = LabelBags.of_dense(y)
+    assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
+    torch.testing.assert_close(space.log_prob(logits, bags), space.log_prob(logits, y))
+    other = space.sample(logits, 2)
+    both = join(LabelBags.of_dense(other), bags)
+    assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
+    weight = torch.randn(labels, 3, dtype=torch.float64)
+    torch.testing.assert_close(both.vectors(weight), both.dense(torch.float64).flatten(0, 1) @ weight)
+
+
+def test_bag_sums_can_be_differentiated_twice():
+    bags = LabelBags.of_dense(torch.tensor([[[1.0, 0, 1], [0, 0, 0]], [[0, 1, 1], [1, 1, 1]]]))
+    weight = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    scores = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+
+    def value(weight, scores):
+        return torch.tanh(bags.vectors(weight)).sum(-1) + torch.tanh(bags.sums(scores)).flatten()
+
+    assert torch.autograd.gradcheck(value, (weight, scores))
+    assert torch.autograd.gradgradcheck(value, (weight, scores))
 
 
 def test_tag_samples_have_the_right_frequencies():

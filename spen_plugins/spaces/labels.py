@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.bags import LabelBags, ascending, where
+from spen_plugins.spaces.bags import LabelBags, ascending, positive, where
 from spen_plugins.spaces.base import OutputSpace, full, inner
 
 
@@ -47,7 +47,7 @@ class LabelSet(OutputSpace):
         """
         batch, _, labels = logits.shape
         logits = logits.detach().flatten()
-        likely = where(logits > 0)
+        likely = positive(logits)
         # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
         # as fresh memory costs more than what is computed in it.
         rates = full(logits).index_fill(0, likely, -torch.inf).exp_().log1p_().double().cumsum_(0)
