@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor, nn
 
@@ -11,9 +13,12 @@ from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.schema import Config
-from spen_plugins.spaces import TagSequence
+from spen_plugins.spaces import LabelBags, LabelSet, TagSequence
 from spen_plugins.spaces.base import full, inner
 from spen_plugins.task import Task
+
+MANY_LABELS = 2000
+"""From so many labels on, what a step costs is the rows of all labels that it touches: only those needed are."""
 
 
 class Local(Energy):
@@ -23,16 +28,17 @@ class Local(Energy):
     """
 
     uses_features = True
+    takes_bags = True
 
     def __init__(self, config: Config, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         self.local = local_scores(self)
 
-    def encode(self, x: X) -> Tensor:
-        return masked_scores(self, x)
+    def encode(self, x: X) -> Tensor | LateScores:
+        return encoded_scores(self, x)
 
-    def forward(self, features: Tensor, y: Tensor) -> Tensor:
-        return -inner(features, y)
+    def forward(self, features: Tensor | LateScores, y: Tensor | LabelBags) -> Tensor:
+        return -local_part(features, y)
 
 
 class LinearChain(Energy):
@@ -79,6 +85,43 @@ def masked_scores(component: Component, x: X) -> Tensor:
     """Local scores of x, `(batch, *variables)`, zero on padding: the part of a local energy that y doesn't change."""
     scores = component.local(component.features(x))
     return scores if x.mask is None else scores * x.mask.unsqueeze(-1)
+
+
+class LateScores:
+    """Local scores of many labels: those of the labels in bags where outputs are bags, all of them at first need.
+
+    Args:
+        vectors: T(x), `(batch, size)`.
+        local: its weight has a row b_i per label.
+    """
+
+    def __init__(self, vectors: Tensor, local: nn.Linear) -> None:
+        self.vectors, self.local = vectors, local
+        self._gradients = torch.is_grad_enabled()
+
+    @cached_property
+    def all(self) -> Tensor:
+        """`(batch, label)`."""
+        with torch.set_grad_enabled(self._gradients):
+            return self.local(self.vectors)
+
+    def sums(self, bags: LabelBags) -> Tensor:
+        """Σ_i y_i b_iᵀ T(x), `(batch, sample)`: the b_i of a bag are added up before T(x) is multiplied."""
+        return inner(self.vectors, bags.vectors(self.local.weight).view(*bags.shape[:2], -1))
+
+
+def encoded_scores(component: Component, x: X) -> Tensor | LateScores:
+    """As `masked_scores`, but late where there are many labels; `local_part` takes either."""
+    if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
+        return LateScores(component.features(x), component.local)
+    return masked_scores(component, x)
+
+
+def local_part(scores: Tensor | LateScores, y: Tensor | LabelBags) -> Tensor:
+    """Σ over variables of y · scores, `(batch, sample)`."""
+    if isinstance(y, LabelBags):
+        return scores.sums(y) if isinstance(scores, LateScores) else y.sums(full(scores))
+    return inner(scores.all if isinstance(scores, LateScores) else scores, y)
 
 
 def need_tags(component: Component) -> None:

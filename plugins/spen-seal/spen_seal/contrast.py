@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import candidates, nothing
+from spen_seal.samples import Form, bag_candidates, candidates, nothing, use_bags
 
 
 class Contrast(sp.Config):
@@ -24,6 +24,16 @@ class Contrast(sp.Config):
     """Draw from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)
     """The noise's deviation; continuous samples only."""
+    sampling: Form = "auto"
+    """What discrete label sets are held as. dense: a number for each label. sparse: lists of the labels that are on,
+    for large label spaces with few labels on; the same distribution, from other random numbers. auto: sparse where
+    energy and net can and it is faster."""
+
+    @model_validator(mode="after")
+    def _sparse_is_discrete(self) -> Contrast:
+        if self.sampling == "sparse" and self.sample != "discrete":
+            raise ValueError(f'sampling "sparse" is for discrete samples, but sample is "{self.sample}"')
+        return self
 
 
 class Ranking(sp.EnergyLoss):
@@ -38,14 +48,17 @@ class Ranking(sp.EnergyLoss):
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return nothing(energy, proposal)
-        y = self._candidates(batch, proposal)
+        y = self._candidates(energy, batch.gold, proposal)
         return gold_surprise(-energy(y)) * batch.labelled
 
-    def _candidates(self, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+    def _candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.LabelBags:
+        """Gold and K samples of each example."""
         c = self.config
 
-        def draw() -> Tensor:
-            return candidates(batch.gold, proposal, c.samples, c.sample, c.std)
+        def draw() -> Tensor | sp.LabelBags:
+            if c.sample == "discrete" and use_bags(c.sampling, energy, proposal, c.samples):
+                return bag_candidates(gold, proposal, c.samples)
+            return candidates(gold, proposal, c.samples, c.sample, c.std)
 
         return draw() if c.redraw == "step" else proposal.keep((id(self), "candidates"), draw)
 
@@ -59,9 +72,10 @@ class Nce(Ranking):
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return nothing(energy, proposal)
-        y = self._candidates(batch, proposal)
+        y = self._candidates(energy, batch.gold, proposal)
         with torch.no_grad():
-            noise = proposal.log_prob(y)
+            # For bags without what all candidates of an example share, Σ ln(1 − p): the softmax takes it away.
+            noise = y.sums(proposal.logits) if isinstance(y, sp.LabelBags) else proposal.log_prob(y)
         return gold_surprise(-energy(y) - noise) * batch.labelled
 
 

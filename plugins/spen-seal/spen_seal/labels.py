@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import local_scores, masked_scores
+from spen_plugins.builtin.energies import MANY_LABELS, LateScores, encoded_scores, local_part, local_scores
 from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.base import full, inner
+from spen_plugins.spaces.base import full
 
 
 class Labels(sp.Energy):
@@ -23,6 +23,7 @@ class Labels(sp.Energy):
     """
 
     uses_features = True
+    takes_bags = True
 
     class Config(sp.Config):
         hidden: int = Field(200, ge=1)
@@ -39,21 +40,27 @@ class Labels(sp.Energy):
             )
         self.local = local_scores(self)
         self.measure = nn.Linear(self.space.shape[-1], config.hidden)
+        if self.space.shape[-1] >= MANY_LABELS:
+            # The same (hidden, label) matrix, stored label by label: a bag adds up whole rows of memory.
+            self.measure.weight = nn.Parameter(self.measure.weight.detach().t().contiguous().t())
         self.v = nn.Parameter(torch.randn(config.hidden) * math.sqrt(2 / config.hidden))
 
-    def encode(self, x: sp.X) -> Tensor:
-        """b_iᵀ T_E(x), `(batch, label)`."""
-        return masked_scores(self, x)
+    def encode(self, x: sp.X) -> Tensor | LateScores:
+        """b_iᵀ T_E(x), `(batch, label)`, or what they are made of where labels are many."""
+        return encoded_scores(self, x)
 
-    def forward(self, features: Tensor, y: Tensor) -> Tensor:
-        return -inner(features, y) - self.measured(y)
+    def forward(self, features: Tensor | LateScores, y: Tensor | sp.LabelBags) -> Tensor:
+        return -local_part(features, y) - self.measured(y)
 
-    def global_energy(self, y: Tensor) -> Tensor:
+    def global_energy(self, y: Tensor | sp.LabelBags) -> Tensor:
         """The part of E that couples labels and sees no input, −vᵀ softplus(M y + c), `(batch, sample)`."""
         return -self.measured(y)
 
-    def measured(self, y: Tensor) -> Tensor:
-        """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product; sparse samples would enter here."""
-        rows = F.softplus(self.measure(y.reshape(-1, y.shape[-1])))
-        with torch.autocast(y.device.type, enabled=False):
-            return F.linear(full(rows), self.v.unsqueeze(0)).view(y.shape[:2])
+    def measured(self, y: Tensor | sp.LabelBags) -> Tensor:
+        """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product, or are sums of columns of M."""
+        if isinstance(y, sp.LabelBags):
+            rows = y.vectors(self.measure.weight.t().contiguous()) + self.measure.bias
+        else:
+            rows = self.measure(y.reshape(-1, y.shape[-1]))
+        with torch.autocast(self.v.device.type, enabled=False):
+            return F.linear(F.softplus(full(rows)), self.v.unsqueeze(0)).view(y.shape[:2])

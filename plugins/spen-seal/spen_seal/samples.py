@@ -8,9 +8,17 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_plugins.errors import ConfigError
+from spen_plugins.spaces.bags import join
 
 How = Literal["discrete", "continuous"]
 """Draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
+Form = Literal["auto", "dense", "sparse"]
+"""What discrete samples are held as: tensors of zeros and ones, or lists of the labels that are on."""
+
+# Where bags are the faster form, by tools/bench_sparse.py on one core: from so many labels, and numbers in the samples
+# of an example, and where no more than this share of labels is on.
+MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 
 def draw(proposal: sp.Proposal, n: int, sample: How, std: float) -> Tensor:
@@ -23,6 +31,41 @@ def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: How, std: fl
     """Gold first, then `n` samples, so that one call of the energy scores them all: `(batch, 1 + n, *variables)`."""
     drawn = draw(proposal, n, sample, std)
     return torch.cat([gold.to(drawn), drawn], 1)
+
+
+def bag_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.LabelBags:
+    """As `candidates`, discrete and as bags."""
+    return join(sp.LabelBags.of_dense(gold), proposal.sample_bags(n))
+
+
+def use_bags(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
+    """Whether `n` discrete samples are to be drawn as bags; `ConfigError` where that is asked for and can't be."""
+    if form == "sparse":
+        need_bags(energy.energy, proposal)
+        return True
+    labels = proposal.logits.shape[-1]
+    return (
+        form == "auto"
+        and energy.energy.takes_bags
+        and proposal.gives_bags
+        and labels >= MANY_LABELS
+        and labels * n >= MANY_NUMBERS
+        and proposal.logits.detach().sigmoid().mean().item() <= FEW_ON
+    )
+
+
+def need_bags(energy: sp.Energy, proposal: sp.Proposal) -> None:
+    """`ConfigError` unless samples of `proposal` can be bags and `energy` takes them."""
+    if not proposal.gives_bags:
+        raise ConfigError(
+            f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
+            f'{type(proposal).__name__}; it needs label sets of independent labels. Take "auto" or "dense"'
+        )
+    if not energy.takes_bags:
+        raise ConfigError(
+            f'energy_loss.sampling is "sparse", but {type(energy).__name__} takes dense outputs only. Take "auto" or '
+            '"dense", or an energy that takes bags (seal.labels, core.local)'
+        )
 
 
 def nothing(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
