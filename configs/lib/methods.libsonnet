@@ -45,7 +45,7 @@ local seal(energy_loss, first='energy') = function(h) {
 local descent(h) = { steps: h.gbi_steps, lr: h.gbi_lr };
 local alone = {
   spen: { loss(h):: { type: 'ssvm', cost: 'score', starts: ['net'], descent: descent(h) }, gbi: { starts: ['net'] }, net: true },
-  dvn: { loss(h):: { type: 'dvn', descent: descent(h), adversary: descent(h) { pick: 'last' } }, gbi: { starts: ['zeros'] }, net: false },
+  dvn: { loss(h):: { type: 'dvn', descent: descent(h), adversary: { steps: 1, lr: h.gbi_lr, pick: 'last' } }, gbi: { starts: ['zeros'] }, net: false },
   nce: { loss(h):: { type: 'seal.nce', samples: h.samples }, gbi: { starts: ['random'], random: 3 }, net: true },
 };
 

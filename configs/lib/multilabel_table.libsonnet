@@ -108,7 +108,7 @@ local rows(cross_entropy, nce, ranking, regression, regression_s, margin, spen, 
     local hidden = [200, 200, 200, 200];
     rows(
       net(hidden, dropout, 200) + ce(0.005),
-      net(hidden, dropout, 400) + nce(4.14, 80, 5.25e-05, 0.000216, [6, 10]),
+      net(hidden, dropout, 400) + nce(4.14, 80, 5.25e-05, 0.000216, [6, 10]) + { light: { samples: 20, rounds: 3, energy_steps: 1, energy_lr: 0.0005, net_lr: 0.0005 } },
       net(hidden, dropout, 400) + nce(1.05, 40, 0.0102, 0.000522, [6, 5]),
       net(hidden, dropout, 400) + regression(0.138, 0.000327, 0.00059, 1e-05, [9, 5]),
       net(hidden, dropout, 400) + nce(0.0212, 5, 3.16e-05, 0.000878, [9, 5]) + { std: 0.217 },
