@@ -50,7 +50,7 @@ class LabelSet(OutputSpace):
         likely = positive(logits)
         # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
         # as fresh memory costs more than what is computed in it.
-        rates = full(logits).index_fill(0, likely, -torch.inf).exp_().log1p_().double().cumsum_(0)
+        rates = full(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
         total = rates[-1].nan_to_num(0)  # a net that has diverged is told by its loss
         events = int(torch.poisson(n * total))
         at = ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
