@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 optuna = pytest.importorskip("optuna")
 
 from spen_plugins import runner  # noqa: E402
 from spen_plugins.builtin.multilabel import MultiLabel  # noqa: E402
-from spen_plugins.config import evaluate  # noqa: E402
+from spen_plugins.cli.main import app  # noqa: E402
+from spen_plugins.config import evaluate, parse_value  # noqa: E402
 from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
 from spen_plugins.research import space as spaces  # noqa: E402
 from spen_plugins.research import study as studies  # noqa: E402
@@ -117,7 +119,7 @@ def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
     for _ in range(200):
         trial = study.ask()
         for name, dimension in space.items():
-            drawn[name].add(json.dumps(evaluate_one(name, dimension.suggest(trial, name))))
+            drawn[name].add(json.dumps(parse_value(dimension.suggest(trial, name))))
     assert drawn["samples"] == {"20", "40", "60", "80"}
     assert drawn["epochs"] == set(map(str, range(1, 10)))
     assert drawn["weight"] == {"0.0", "0.25", "0.5", "0.75", "1.0"}
@@ -126,12 +128,6 @@ def test_what_is_drawn_is_what_a_config_understands(tmp_path: Path) -> None:
     values = sorted(map(float, drawn["lr"]))
     assert values[0] >= 1e-3 and values[-1] <= 10
     assert 0.05 < values[100] < 0.2, "the median of a logarithmic range is its geometric mean, 0.1"
-
-
-def evaluate_one(name: str, text: str) -> Any:
-    from spen_plugins.config import parse_value
-
-    return parse_value(text)
 
 
 def test_the_example_space_fits_its_config() -> None:
@@ -199,8 +195,8 @@ def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run
     fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]])
     for cut in (4, 12):
         sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
-    sweep(describe(12, folder=tmp_path / "whole"), lambda _: None)
-    sweep(describe(12, folder=tmp_path / "other", seed=1), lambda _: None)
+    sweep(describe(12, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
+    sweep(describe(12, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
     drawn = {name: [row["net_lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
     assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 12
     assert not set(drawn["other"]) & set(drawn["whole"])
@@ -267,36 +263,46 @@ def test_a_study_is_one_experiment(describe, fake_run) -> None:
 # Kills and company
 
 
-def start(space: Path, folder: Path, trials: int, *words: str) -> subprocess.Popen[str]:
-    code = "import typer; from spen_plugins.cli.sweep import sweep; typer.run(sweep)"
-    command = [str(CONFIG), str(space), "method=cross_entropy", *words, "--trials", str(trials)]
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *command, "--out", str(folder), "--device", "cpu"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["optuna", "spen_plugins.research.sweep", "spen_plugins.runner"])
+    return context
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+def command(words: Sequence[str], out: Path) -> None:
+    """`spen sweep` in a process of its own; what it says goes to a file."""
+    torch.set_num_threads(1)
+    with out.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        app(["sweep", str(CONFIG), *words, "--device", "cpu"])
+
+
+def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str) -> Any:
+    line = [str(space), "method=cross_entropy", *words, "--trials", str(trials), "--out", str(folder)]
+    process = processes.Process(target=command, args=(line, out))
+    process.start()
+    return process
+
+
+def wait_for(path: Path, process: Any, out: Path) -> None:
     until = time.monotonic() + 60
     while not path.exists():
-        assert process.poll() is None and time.monotonic() < until, process.stdout and process.stdout.read()
+        assert process.is_alive() and time.monotonic() < until, out.read_text()
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
-def test_a_sweep_goes_on_after_sigkill(space: Path, tmp_path: Path, storage: str) -> None:
-    folder = tmp_path / "sweep"
+def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
+    folder, out = tmp_path / "sweep", tmp_path / "said"
     place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
-    killed = start(space, folder, 3, "epochs=9", "patience=null", "--storage", place)
-    wait_for(folder / "trial-1" / "history.jsonl", killed)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (folder / "best.json").exists()
+    killed = start(processes, out, space, folder, 3, "epochs=9", "patience=null", "--storage", place)
+    wait_for(folder / "trial-1" / "history.jsonl", killed, out)
+    killed.kill()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL and not (folder / "best.json").exists()
 
+    fake_run(lambda config: [0.5])
     fixed = {"method": "cross_entropy", "epochs": "9", "patience": "null"}
     what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
     said: list[str] = []
@@ -312,11 +318,13 @@ def test_a_sweep_goes_on_after_sigkill(space: Path, tmp_path: Path, storage: str
     assert len(said) == 2 and rows(folder) == table, "nothing is left to do"
 
 
-def test_two_processes_share_a_storage(space: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "sweep"
-    processes = [start(space, folder, 6, "epochs=3") for _ in range(2)]
-    said = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
+def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -> None:
+    folder, outs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
+    started = [start(processes, out, space, folder, 6, "epochs=2") for out in outs]
+    for process in started:
+        process.join(120)
+    said = [out.read_text() for out in outs]
+    assert [process.exitcode for process in started] == [0, 0], said
     trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in said]
     assert all(trials) and sum(trials) == 6, "both worked"
     study = open_again(folder)
