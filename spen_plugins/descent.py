@@ -67,8 +67,8 @@ class Found:
     energies: Tensor | None = None
 
     def lowest(self) -> Found:
-        """Of each example the start that ended lowest: `sample` is 1."""
-        best = self.energy.argmin(1)
+        """Of each example the start that ended lowest, one that went nowhere left out: `sample` is 1."""
+        best = torch.where(self.energy.isfinite(), self.energy, torch.inf).argmin(1)
         rows = torch.arange(len(best), device=best.device)
 
         def choose(values: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def minimise(
         keep: whether to return the whole path.
 
     Raises:
-        RunError: the objective was never finite on the way of some example.
+        RunError: of some example no start came to a finite objective.
     """
     projected = config.method == "projected"
     to_y = space.project if projected else space.relax
@@ -128,10 +128,10 @@ def minimise(
             place = step(place, gradient, energy, value)
             if projected:
                 place = space.project(place, mask)
-    if not torch.isfinite(best).all():
+    if not torch.isfinite(best).any(1).all():
         raise RunError(
-            "gradient-based inference met no finite energy from some start; a lower lr "
-            f"(now {config.lr:g}) or an energy that is bounded below may help"
+            f"gradient-based inference ended at no finite energy for some example; a lower lr (now {config.lr:g}), "
+            "pick 'best' or an energy that is bounded below may help"
         )
     return Found(best_y, best, tuple(path), torch.stack(energies) if keep else None)
 

@@ -51,7 +51,9 @@ class Gbi(InferenceNet):
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_path`."""
         assert energy is not None
-        net = None if self.net is None else self.net(x, energy if self.net.uses_energy else None).y
+        net = None
+        if "net" in self.starts:
+            net = self.net(x, energy if self.net.uses_energy else None).y
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
         found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_path).lowest()
@@ -72,12 +74,7 @@ class Gbi(InferenceNet):
 
 
 def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Config) -> float:
-    """The task's selection score when the model's energy predicts by `gbi`, standing on its inference net where one of
-    the starts is that net's output."""
-    stands = "net" in (config.starts or ["net"])
-    net = Gbi(config, task, net=model.inference_net if stands else None).eval()
-    metric = task.metric()
+    """The task's selection score when the model's energy predicts by `gbi`, standing on its inference net."""
+    net = Gbi(config, task, net=model.inference_net).eval()
     with torch.no_grad():
-        for batch in batches:
-            metric.update(net(batch.x, model.energy.at(batch.x)), batch)
-    return float(metric.compute()[task.selection])
+        return task.selection_score((net(batch.x, model.energy.at(batch.x)), batch) for batch in batches)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -176,6 +177,15 @@ class Task(ABC):
 
     def choose_decision(self, metric: Metric) -> None:
         """Fit what a decision needs (a threshold) on the validation part's metric; nothing by default."""
+
+    def selection_score(self, found: Iterable[tuple[Proposal, Batch]]) -> float:
+        """The selection score of other predictions of the validation part than the model's: under a decision (a
+        threshold) fitted to them, the task's own staying as it is."""
+        metric = self.metric()
+        for proposal, batch in found:
+            metric.update(proposal, batch)
+        copy(self).choose_decision(metric)
+        return float(metric.compute()[self.selection])
 
 
 def _listed(value: Any) -> Any:

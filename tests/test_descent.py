@@ -172,6 +172,21 @@ def test_no_finite_energy_is_an_error():
         minimise(lambda y: y.sum(-1) * float("nan"), LABELS, torch.zeros(1, 1, 12), None, Descent(steps=2))
 
 
+def test_a_start_that_goes_nowhere_leaves_the_others_to_it():
+    """A start at which the energy is NaN hides neither its example's other start nor the other examples."""
+
+    def objective(y):
+        energy = (y - 0.3).square().sum(-1)
+        return torch.where(y[..., 0] > 0.8, torch.nan, energy)
+
+    start = torch.tensor([[[0.9, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.2, 0.2]]])
+    found = minimise(objective, LabelSet(["a", "b"]), start, None, Descent(steps=200, lr=0.02))
+    assert found.energy.isnan().tolist() == [[True, False], [False, False]]
+    torch.testing.assert_close(found.lowest().y, torch.full((2, 1, 2), 0.3), atol=1e-2, rtol=0)
+    with pytest.raises(RunError, match="some example"):
+        minimise(objective, LabelSet(["a", "b"]), start[:, :1], None, Descent(steps=5))
+
+
 def test_settings_that_do_not_fit():
     with pytest.raises(ValidationError, match="lbfgs"):
         Descent(optimizer="lbfgs")
@@ -228,6 +243,30 @@ def test_losses_see_the_net_that_gbi_stands_on():
     )
     alone = Gbi(Gbi.Config(), task).training_proposal(batch.x, energy.at(batch.x))
     assert not alone.logits.any()
+
+
+def test_a_net_that_no_start_wants_does_not_run():
+    class Busy(sp.InferenceNet):
+        def forward(self, x, energy=None):
+            raise AssertionError("nobody starts here")
+
+    task = ToyLabels()
+    batch, bound = batch_of(task), energy_of(task).at(batch_of(task).x)
+    with torch.no_grad():
+        found = Gbi(Gbi.Config(starts=["random"]), task, net=Busy(sp.Config(), task)).eval()(batch.x, bound)
+    assert torch.isfinite(found.logits).all()
+
+
+def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_own():
+    from spen_plugins.builtin.multilabel import MultiLabel
+
+    task = MultiLabel(MultiLabel.Config(corpus="sample", threshold="validation"))
+    task.load()
+    batch = task.collate(task.part("validation"))
+    task.threshold = 0.9  # the model's
+    low = Proposal(task.space, torch.logit(0.1 + 0.2 * batch.gold))
+    assert task.selection_score([(low, batch)]) == 1.0
+    assert task.threshold == 0.9
 
 
 @pytest.mark.parametrize("toy", [ToyLabels, ToyTags])

@@ -106,7 +106,5 @@ def net_stage(
 
 
 def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
-    metric = task.metric()
-    for batch in batches:
-        metric.update(model.inference_net.training_proposal(batch.x, model.energy.at(batch.x)), batch)
-    return float(metric.compute()[task.selection])
+    net = model.inference_net
+    return task.selection_score((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches)
