@@ -48,7 +48,9 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
-def validate(config: type[C], values: Mapping[str, Any], where: str, source: object) -> C:
+def validate(
+    config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()
+) -> C:
     """`values` as an instance of `config`.
 
     Args:
@@ -56,6 +58,7 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         values: JSON values.
         where: the path at which they stand in the user's config (`energy`), `""` at its top.
         source: the file they come from.
+        beside: keys the table has that are looked at elsewhere; they are not among `values`.
 
     Raises:
         ConfigError: naming every wrong key by its path, what was found and what is known.
@@ -64,12 +67,14 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         # By way of JSON, because strict Python input refuses the lists that JSON has for tuples.
         return config.model_validate_json(json.dumps(values))
     except ValidationError as error:
-        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where))) from None
+        raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where, beside))) from None
     except TypeError as error:
         raise ConfigError(f"{source}: {where or 'the config'} is not made of JSON values: {error}") from None
 
 
-def _explain(error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], where: str) -> list[str]:
+def _explain(
+    error: ValidationError, config: type[BaseModel], values: Mapping[str, Any], where: str, beside: Sequence[Field]
+) -> list[str]:
     """One message per wrong key, in the order of the keys."""
     messages: dict[str, str] = {}
     for detail in error.errors(include_url=False):
@@ -77,8 +82,8 @@ def _explain(error: ValidationError, config: type[BaseModel], values: Mapping[st
         key, place = ".".join((where, *path)) if where else ".".join(path), ".".join(path[:-1])
         table = ".".join(part for part in (where, place) if part)
         if detail["type"] == "extra_forbidden" and model is not None:
-            known = list(fields(model))
-            near = did_you_mean(path[-1], model.model_fields)
+            known = [*fields(model), *(beside if len(path) == 1 else ())]
+            near = did_you_mean(path[-1], [field.name for field in known])
             listing = "; ".join(map(str, known)) if known else "none"
             messages.setdefault(key, f"unknown key '{key}'.{near} Known keys of {table or 'a config'}: {listing}.")
         elif detail["type"] == "missing":

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spen_plugins.errors import ConfigError, PluginError, did_you_mean
-from spen_plugins.fields import validate
+from spen_plugins.fields import Field, validate
 from spen_plugins.host import CORE, KINDS, Kind, Plugin, PluginHost, said
 from spen_plugins.schema import Config
 
@@ -98,9 +98,10 @@ class Registry:
             cls = self.resolve(kind, type_name)
         except (ConfigError, PluginError) as error:
             raise type(error)(f"{source}: {where}.type: {error}") from error
-        for part in getattr(cls, "parts", ()):
-            values.pop(part, None)
-        return cls, validate(cls.Config, values, where, source)
+        tables = component_tables(cls)
+        for table in tables:
+            values.pop(table.name, None)
+        return cls, validate(cls.Config, values, where, source, tables)
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin a type belongs to."""
@@ -139,6 +140,13 @@ class Registry:
         whole = [name for name in names if name.partition(".")[2] == short]
         near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(_type(plugin, short), names)
         return f"unknown {kind} {type_name!r}.{near} Installed: {', '.join(names) or 'none'}."
+
+
+def component_tables(cls: type) -> list[Field]:
+    """The keys of a component's table that hold tables of other components."""
+    parts = {"features": "features"} if getattr(cls, "uses_features", False) else {}
+    parts |= getattr(cls, "parts", {})
+    return [Field(name, f"table of kind {kind}", "null", "") for name, kind in parts.items()]
 
 
 def _kind(kind: str) -> Kind:

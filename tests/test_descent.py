@@ -348,6 +348,51 @@ def test_dvn_value_loss_is_lowest_where_the_guess_is_the_score():
     assert (losses[0] > losses[1]).all() and (losses[2] > losses[1]).all()
 
 
+# Components inside of components
+
+
+def checked(net: dict):
+    from spen_plugins.experiment import check
+    from spen_plugins.registry import Registry
+
+    config = evaluate_config("configs/mlc_seal.jsonnet", {"method": "dvn", "hidden": "[16]", "global_hidden": "8"})
+    return check({**config, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
+
+
+@pytest.mark.parametrize(
+    ("net", "says"),
+    [
+        ({"nett": {"type": "independent"}}, r"'inference_net\.nett'\. Did you mean 'net'\?.*net: table of kind"),
+        ({"net": 5}, r"inference_net\.net: expected a table with a 'type', found 5"),
+        ({"net": {"type": "seal.labels"}}, r"inference_net\.net\.type: .* is of kind energy"),
+        ({"net": {"type": "independent", "featurs": {}}}, r"inference_net\.net\.featurs'\. Did you mean 'features'"),
+        ({"net": {"type": "independent", "features": {"type": "mlp", "hiden": [4]}}}, r"net\.features\.hiden"),
+        ({"net": {"type": "gbi", "features": {"type": "mlp"}}}, r"inference_net\.net\.features: .* takes no feature"),
+    ],
+)
+def test_mistakes_in_a_table_inside_of_a_table(net, says):
+    with pytest.raises(ConfigError, match=says):
+        checked(net)
+
+
+def test_a_table_inside_of_a_table_is_completed_and_built():
+    from spen_plugins.experiment import build
+    from spen_plugins.registry import Registry
+
+    assert "net" not in checked({"net": None}).inference_net
+    experiment = checked({"net": {"type": "independent", "features": {"type": "mlp", "hidden": [4]}}})
+    inner = experiment.inference_net["net"]
+    assert inner["bias"] is None and "dropout" in inner["features"]
+    net = build(experiment, Registry()).model.inference_net.net
+    assert net.features.output_dim == 4
+    assert build(checked({"net": {"type": "independent"}}), Registry()).model.inference_net.net.features.output_dim == 16
+
+
+def test_describe_says_what_a_table_may_hold():
+    done = CliRunner().invoke(app, ["describe", "inference_net", "gbi"])
+    assert "net: may hold the table of another component, of kind inference_net" in done.output
+
+
 # Runs
 
 

@@ -101,6 +101,8 @@ def _facts(kind: str, cls: type) -> list[str]:
         lines.append("features: takes a feature network, the config's 'features' or its own")
     if getattr(cls, "uses_energy", False):
         lines.append("energy: predicts with the energy")
+    for part, of in getattr(cls, "parts", {}).items():
+        lines.append(f"{part}: may hold the table of another component, of kind {of}")
     if getattr(cls, "needs", ()):
         lines.append(f"needs: {', '.join(cls.needs)}")
     if kind == "task" and hasattr(cls, "selection"):
