@@ -48,9 +48,7 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
-def validate(
-    config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()
-) -> C:
+def validate(config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()) -> C:
     """`values` as an instance of `config`.
 
     Args:

@@ -385,7 +385,8 @@ def test_a_table_inside_of_a_table_is_completed_and_built():
     assert inner["bias"] is None and "dropout" in inner["features"]
     net = build(experiment, Registry()).model.inference_net.net
     assert net.features.output_dim == 4
-    assert build(checked({"net": {"type": "independent"}}), Registry()).model.inference_net.net.features.output_dim == 16
+    plain = build(checked({"net": {"type": "independent"}}), Registry()).model.inference_net.net
+    assert plain.features.output_dim == 16
 
 
 def test_describe_says_what_a_table_may_hold():
