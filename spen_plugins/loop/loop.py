@@ -222,7 +222,9 @@ class Loop:
         """The nets that run in training mode in a player's phase."""
         if player.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
-        if self.model.inference_net.uses_energy and "energy" in player.touches:  # an unrolled net trains as the energy
+        net = self.model.inference_net
+        # An unrolled net has no weights but the energy's and trains as the energy; one that stands on a fixed net doesn't.
+        if net.uses_energy and "energy" in player.touches and next(net.parameters(), None) is None:
             return player.touches | {"inference_net"}
         return player.touches
 

@@ -77,6 +77,18 @@ def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_
     assert any(not torch.equal(final[name], seen["seal"][name]) for name in final if name.startswith("inference_net"))
 
 
+@pytest.mark.parametrize(("static", "alone"), [("static_nce", "nce_alone"), ("static_margin", "spen")])
+def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone):
+    """To the bit: the net it learns from is fixed in both, without dropout."""
+    shared = {"net_epochs": "2", "hidden": "[16, 16]", "dropout": "0.5", "net_lr": "0.01", "gbi_steps": "3"}
+    teaching = train(tmp_path / "a", method=static, energy_epochs="1", **shared)
+    arguments = {"global_hidden": "8", "epochs": "1", "method": alone, **shared}
+    made = evaluate("configs/mlc_seal.jsonnet", arguments)
+    predicting = run(made, "x.jsonnet", tmp_path / "b", device="cpu", quiet=True)
+    ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
+    assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
 def test_the_net_may_go_on_from_where_it_is(tmp_path):
     experiment = check(config(method="static_nce", **{"trainer.fresh_net": "false"}), "x", Registry())
     built = build(experiment, Registry())
