@@ -12,9 +12,10 @@ from torch.nn import functional as F
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.independent import Independent
-from spen_plugins.builtin.mlp import BagLinear, Mlp, _BagSum
+from spen_plugins.builtin.mlp import BagLinear, Mlp
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.sparse import Lists
 from spen_plugins.task import VectorInputs, WordInputs
 
 INDICES, OFFSETS = torch.tensor([0, 3, 4, 1, 3]), torch.tensor([0, 3, 3])
@@ -46,7 +47,7 @@ def test_bag_has_second_derivatives_and_forward_mode():
     weight = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
 
     def value(w):
-        return torch.tanh(_BagSum.apply(w, INDICES, OFFSETS))
+        return torch.tanh(Lists(INDICES, OFFSETS, w.shape[0]).sums(w))
 
     assert torch.autograd.gradcheck(value, (weight,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)
@@ -64,7 +65,7 @@ def test_bags_with_values_equal_dense_linear_in_value_and_derivatives():
     torch.testing.assert_close(layer.weight.grad, weight.grad)
 
     def value(w):
-        return torch.tanh(_BagSum.apply(w, INDICES, OFFSETS, values))
+        return torch.tanh(Lists(INDICES, OFFSETS, w.shape[0], values).sums(w))
 
     assert torch.autograd.gradcheck(value, (weight,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(value, (weight,), check_fwd_over_rev=True)

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from spen_plugins.batch import X
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.schema import Config
+from spen_plugins.sparse import Lists
 from spen_plugins.task import Task, VectorInputs
 
 _ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
@@ -72,43 +72,7 @@ class BagLinear(nn.Module):
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
         """indices and values `(total,)`, offsets `(batch,)`: where each row's begin -> `(batch, after)`."""
-        return _BagSum.apply(self.weight, indices, offsets, values) + self.bias
-
-
-class _BagSum(torch.autograd.Function):
-    """S W for the sparse matrix S `(batch, before)` the bags stand for; linear in W, and S is a constant.
-
-    torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
-    through another player's update need. The gradient, Sᵀ G, is a sum over bags too, those of the transposed lists; so
-    each output row is written once, which takes half the time of scattering rows into zeros.
-    """
-
-    # `forward` takes the context itself: a separate `setup_context` makes torch inspect the signature at every call.
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
-        ctx.rows = weight.shape[0]
-        ctx.save_for_backward(indices, offsets, values)
-        ctx.save_for_forward(indices, offsets, values)
-        return F.embedding_bag(indices, weight, offsets, mode="sum", per_sample_weights=values)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _BagSum.apply(grad, *_transposed(*ctx.saved_tensors, ctx.rows)), None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        return _BagSum.apply(tangent, *ctx.saved_tensors)
-
-
-def _transposed(
-    indices: Tensor, offsets: Tensor, values: Tensor | None, size: int
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Of each of `size` numbers, which bags hold it: indices, offsets and values of the transposed matrix."""
-    total = indices.shape[0]
-    bag = torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
-    start = torch.bincount(indices, minlength=size).cumsum(0)[:-1]
-    order = indices.argsort(stable=True)
-    return bag[order], F.pad(start, (1, 0)), None if values is None else values[order]
+        return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
 
 
 def check_layers(config: Layers) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from spen_plugins.sparse import Lists, ascending, list_of_each, starts_of_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +36,14 @@ class LabelBags:
     def of_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> LabelBags:
         """From places `(total,)` in the flat dense tensor, ascending."""
         rows = keys // shape[2]
-        bags = cls(keys - rows * shape[2], _starts(rows, shape[0] * shape[1]), tuple(shape))
+        bags = cls(keys - rows * shape[2], starts_of_each(rows, shape[0] * shape[1]), tuple(shape))
         bags.__dict__["rows"] = rows
         return bags
 
     @cached_property
     def rows(self) -> Tensor:
         """`(total,)`, the bag of each label: example · sample count + sample."""
-        return _owners(self.offsets, self.indices.shape[0])
+        return list_of_each(self.offsets, self.indices.shape[0])
 
     @cached_property
     def places(self) -> Tensor:
@@ -52,8 +53,8 @@ class LabelBags:
         return self.rows // self.shape[1] * self.shape[2] + self.indices
 
     @cached_property
-    def _lists(self) -> _Lists:
-        return _Lists(self.indices, self.offsets, self.shape[2])
+    def _lists(self) -> Lists:
+        return Lists(self.indices, self.offsets, self.shape[2])
 
     def dim(self) -> int:
         return 3
@@ -72,7 +73,7 @@ class LabelBags:
 
     def vectors(self, weight: Tensor) -> Tensor:
         """Σ over each bag of the rows of `weight` `(label, size)`, `(batch * sample, size)`; twice differentiable."""
-        return _ListSum.apply(weight, self._lists)
+        return self._lists.sums(weight)
 
 
 def join(first: LabelBags, second: LabelBags) -> LabelBags:
@@ -86,13 +87,6 @@ def join(first: LabelBags, second: LabelBags) -> LabelBags:
 
     keys = ascending(torch.cat([moved(first, 0), moved(second, a)]))
     return LabelBags.of_keys(keys, (batch, a + b, labels))
-
-
-def ascending(values: Tensor) -> Tensor:
-    """`values` `(n,)` sorted; numpy sorts ten times as fast as torch does on a CPU."""
-    if values.device.type == "cpu":
-        return torch.from_numpy(np.sort(values.numpy()))
-    return values.sort().values
 
 
 def where(mask: Tensor) -> Tensor:
@@ -109,50 +103,3 @@ def positive(values: Tensor) -> Tensor:
     some = where(blocks.amax(1) > 0)
     inside = where((blocks[some] > 0).flatten())
     return some[inside // size] * size + inside % size
-
-
-@dataclass(eq=False)
-class _Lists:
-    """A sparse 0/1 matrix `(list, column)`: the columns of each row's ones."""
-
-    indices: Tensor
-    offsets: Tensor
-    columns: int
-
-    @cached_property
-    def transposed(self) -> _Lists:
-        rows = self.offsets.shape[0]
-        keys = self.indices * rows + _owners(self.offsets, self.indices.shape[0])
-        other = _Lists(ascending(keys) % max(rows, 1), _starts(self.indices, self.columns), rows)
-        other.__dict__["transposed"] = self
-        return other
-
-
-class _ListSum(torch.autograd.Function):
-    """S W for the matrix S of `lists`; linear in W, so its gradient Sᵀ G is the same sum over the transposed lists.
-
-    Each row of the gradient is written once, and the transposed lists are made once for all that is summed over them.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, lists: _Lists) -> Tensor:
-        ctx.lists = lists
-        return F.embedding_bag(lists.indices, weight, lists.offsets, mode="sum")
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _ListSum.apply(grad.contiguous(), ctx.lists.transposed), None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
-        return _ListSum.apply(tangent, ctx.lists)
-
-
-def _starts(rows: Tensor, n: int) -> Tensor:
-    """Where each of `n` lists starts, given how often each number occurs in `rows`: `(n,)`."""
-    return F.pad(torch.bincount(rows, minlength=n).cumsum(0)[:-1], (1, 0))
-
-
-def _owners(offsets: Tensor, total: int) -> Tensor:
-    """The list of each element: the opposite of `_starts` where `rows` ascend, `(total,)`."""
-    return torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.bags import LabelBags, ascending, positive, where
+from spen_plugins.spaces.bags import LabelBags, positive, where
 from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.sparse import ascending
 
 
 class LabelSet(OutputSpace):

@@ -1,0 +1,87 @@
+"""Sums over rows of a matrix, named by lists of row numbers: products with sparse matrices, differentiable at will."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(eq=False)
+class Lists:
+    """A sparse matrix S `(list, column)`: of each row, the columns that are not zero and what stands there.
+
+    Args:
+        indices: `(total,)` columns, one list after the other.
+        offsets: `(lists,)` where each list starts, as `torch.nn.functional.embedding_bag` takes it.
+        columns: how many there are.
+        values: `(total,)`, None where all are 1.
+    """
+
+    indices: Tensor
+    offsets: Tensor
+    columns: int
+    values: Tensor | None = None
+
+    @cached_property
+    def transposed(self) -> Lists:
+        """Sᵀ; made once for all that is summed over these lists."""
+        rows = self.offsets.shape[0]
+        owners = list_of_each(self.offsets, self.indices.shape[0])
+        starts = starts_of_each(self.indices, self.columns)
+        if self.values is None:
+            other = Lists(ascending(self.indices * rows + owners) % max(rows, 1), starts, rows)
+        else:
+            order = self.indices.argsort(stable=True)
+            other = Lists(owners[order], starts, rows, self.values[order])
+        other.__dict__["transposed"] = self
+        return other
+
+    def sums(self, weight: Tensor) -> Tensor:
+        """S W, `(columns, size)` -> `(lists, size)`."""
+        return _ListSum.apply(weight, self)
+
+
+class _ListSum(torch.autograd.Function):
+    """S W; linear in W, and S is a constant.
+
+    torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
+    through another player's update need. The gradient, Sᵀ G, is a sum over lists too, those of the transposed matrix;
+    so each of its rows is written once, which takes half the time of scattering rows into zeros.
+    """
+
+    # `forward` takes the context itself: a separate `setup_context` makes torch inspect the signature at every call.
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, lists: Lists) -> Tensor:
+        ctx.lists = lists
+        return F.embedding_bag(lists.indices, weight, lists.offsets, mode="sum", per_sample_weights=lists.values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _ListSum.apply(grad.contiguous(), ctx.lists.transposed), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: Any) -> Tensor:
+        return _ListSum.apply(tangent, ctx.lists)
+
+
+def starts_of_each(rows: Tensor, n: int) -> Tensor:
+    """Where each of `n` lists starts, given how often each number occurs in `rows`: `(n,)`."""
+    return F.pad(torch.bincount(rows, minlength=n).cumsum(0)[:-1], (1, 0))
+
+
+def list_of_each(offsets: Tensor, total: int) -> Tensor:
+    """The list of each element, `(total,)`: the opposite of `starts_of_each` where its `rows` ascend."""
+    return torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
+
+
+def ascending(values: Tensor) -> Tensor:
+    """`values` `(n,)` sorted; numpy sorts ten times as fast as torch does on a CPU."""
+    if values.device.type == "cpu":
+        return torch.from_numpy(np.sort(values.numpy()))
+    return values.sort().values
