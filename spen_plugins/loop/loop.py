@@ -223,7 +223,7 @@ class Loop:
         if player.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
         net = self.model.inference_net
-        # An unrolled net has no weights but the energy's and trains as the energy; one that stands on a fixed net doesn't.
+        # An unrolled net has no weights but the energy's and trains as it does; what stands on a fixed net doesn't.
         if net.uses_energy and "energy" in player.touches and next(net.parameters(), None) is None:
             return player.touches | {"inference_net"}
         return player.touches
