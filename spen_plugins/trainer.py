@@ -191,6 +191,11 @@ class Trainer(ABC):
         """The stages, in order."""
 
 
+def all_but(model: Model, *trained: str) -> tuple[str, ...]:
+    """The model's nets that have parameters, less those named: what a stage that trains these names as frozen."""
+    return tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()} - set(trained)))
+
+
 def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
     """−ln q(gold | x), `(batch,)`: summed over variables, or their mean with `per_variable`; 0 in rows without gold."""
     batch, proposal = context.batch, context.proposal

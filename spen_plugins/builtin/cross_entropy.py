@@ -15,6 +15,7 @@ from spen_plugins.trainer import (
     Terms,
     Trainer,
     TrainerConfig,
+    all_but,
     cross_entropy,
 )
 
@@ -49,8 +50,8 @@ class CrossEntropy(Trainer):
             clip=config.clip,
             plateau=config.plateau,
         )
-        others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
-        return [Stage("train", (phase,), config.epochs, config.rounds, tuple(sorted(others)), patience=config.patience)]
+        frozen = all_but(model, "inference_net")
+        return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
 
     def _loss(self, context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, self.config.per_variable)}

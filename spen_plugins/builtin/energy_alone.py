@@ -8,6 +8,8 @@ from functools import partial
 from pydantic import Field
 
 from spen_plugins.batch import Batch
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.task import Task
 from spen_plugins.trainer import (
@@ -19,6 +21,7 @@ from spen_plugins.trainer import (
     Terms,
     Trainer,
     TrainerConfig,
+    all_but,
     cross_entropy,
 )
 
@@ -54,7 +57,8 @@ class EnergyAlone(Trainer):
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
-        roots = {name.split(".")[0] for name, _ in model.named_parameters()}
+        frozen = all_but(model, "energy")
+        need_no_training(model.energy_loss, "energy")
         energy = Phase(
             name="energy",
             trains=("energy",),
@@ -64,8 +68,8 @@ class EnergyAlone(Trainer):
             clip=config.clip,
             plateau=config.plateau,
         )
-        alone = Stage("energy", (energy,), config.epochs, frozen=tuple(roots - {"energy"}), patience=config.patience)
-        if not config.net_epochs or "inference_net" not in roots:
+        alone = Stage("energy", (energy,), config.epochs, frozen=frozen, patience=config.patience)
+        if not config.net_epochs or "inference_net" not in frozen:
             return [alone]
         return [net_stage("net", model, task, config.net_epochs, config), alone]
 
@@ -100,9 +104,20 @@ def net_stage(
         clip=config.net_clip,
         plateau=config.net_plateau,
     )
-    others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
     select = partial(_net_score, task) if model.inference_net.uses_energy else None
-    return Stage(name, (phase,), epochs, frozen=tuple(sorted(others)), select=select, patience=config.patience)
+    frozen = all_but(model, "inference_net")
+    return Stage(name, (phase,), epochs, frozen=frozen, select=select, patience=config.patience)
+
+
+def need_no_training(loss: EnergyLoss, trainer: str) -> None:
+    """`ConfigError` where an energy would learn from what an untrained net of its loss comes up with."""
+    own = next(loss.named_parameters(), None)
+    if own is not None:
+        raise ConfigError(
+            f"trainer {trainer!r}: {type(loss).__name__} has a net of its own ({own[0].split('.')[0]}) that learns "
+            "together with the inference net, and that stands still here. Take an energy_loss without one ('ssvm' for "
+            "a margin), or a trainer that moves both on every batch"
+        )
 
 
 def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:

@@ -52,6 +52,22 @@ def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
     assert "inference_net.energy" in history(made)[0]["losses"]
 
 
+@pytest.mark.parametrize("loss", Registry().names("energy_loss"))
+def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
+    arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0", "epochs": "1"}
+    made = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}', energy_dropout="true")
+    before, after = weights(dvn, "energy"), weights(made, "energy")
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("method", ["static_margin", "spen"])
+def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, method):
+    arguments = {"global_hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
+    made = evaluate("configs/mlc_seal.jsonnet", arguments)
+    with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
+        run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+
+
 def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_path, monkeypatch):
     from spen_plugins.loop.loop import Loop
 
@@ -104,9 +120,9 @@ def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
     assert all(record["score"] < 0 for record in by_loss if record["stage"] == "energy")
 
 
-@pytest.mark.parametrize("stop_after", [3, 9])
+@pytest.mark.parametrize("stop_after", [1, 3, 9])
 def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeypatch, stop_after):
-    """Stopped in the energy's stage, or in the net's last one."""
+    """Stopped in the net's first stage, in the energy's, or in the net's last one."""
     arguments = {"method": "static_nce", "net_epochs": "1", "samples": "3", "trainer.batch_size": "128"}
     whole = train(tmp_path / "whole", **arguments)
     batches = sum(1 for _ in history(whole))

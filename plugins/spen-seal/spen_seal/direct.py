@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_plugins.trainer import Context, Terms, cross_entropy
+from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
 from spen_seal.contrast import gold_surprise
 from spen_seal.samples import candidates
 
@@ -36,8 +36,7 @@ class Direct(sp.Trainer):
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
         phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.optimizer, clip=c.clip, plateau=c.plateau)
-        others = {name.split(".")[0] for name, _ in model.named_parameters()} - {"inference_net"}
-        return [sp.Stage("direct", (phase,), c.epochs, frozen=tuple(sorted(others)), patience=c.patience)]
+        return [sp.Stage("direct", (phase,), c.epochs, frozen=all_but(model, "inference_net"), patience=c.patience)]
 
     def _loss(self, context: Context) -> Terms:
         c, batch, proposal = self.config, context.batch, context.proposal

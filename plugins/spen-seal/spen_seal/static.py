@@ -9,13 +9,14 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_plugins.builtin.energy_alone import net_stage
+from spen_plugins.builtin.energy_alone import need_no_training, net_stage
 from spen_plugins.gbi import Gbi, gbi_score
+from spen_plugins.trainer import all_but
 from spen_seal.net import SealConfig, energy_loss, net_phase
 
 
 class Static(sp.Trainer):
-    """SEAL with a fixed energy (Lee et al. 2022, Sec. 2.2 and Table 1, "SEAL-static"), in up to three stages:
+    """SEAL with a fixed energy (Lee et al. 2022, Sec. 2.1 and Table 1, "SEAL-static"), in up to three stages:
 
     1. `net`: the net learns by cross entropy, where the energy loss wants one to start from (samples for NCE).
     2. `energy`: the energy learns by its loss, the net standing still; its score is what gradient-based inference gets
@@ -57,23 +58,23 @@ class Static(sp.Trainer):
         stages = []
         if c.net_epochs:
             stages.append(net_stage("net", model, task, c.net_epochs, c, c.per_variable))
-        loss = any(True for _ in model.energy_loss.parameters())
-        aside = ("energy_loss",) if loss else ()
         if c.energy_epochs:
+            need_no_training(model.energy_loss, "seal.static")
             energy = sp.Phase("energy", ("energy",), energy_loss, c.energy_optimizer, c.energy_steps, c.energy_clip)
             stages.append(
                 sp.Stage(
                     "energy",
                     (energy,),
                     c.energy_epochs,
-                    frozen=("inference_net", *aside),
+                    frozen=all_but(model, "energy"),
                     select=self._select(task),
                     patience=c.patience,
                 )
             )
         phase = net_phase(c, c.energy_weight, ("inference_net",), c.net_steps)
         start = reset(model) if c.fresh_net and stages else None
-        stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=("energy", *aside), start=start, patience=c.patience))
+        frozen = all_but(model, "inference_net")
+        stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
         return stages
 
     def _select(self, task: sp.Task) -> Callable[[sp.Model, Sequence[sp.Batch]], float]:
