@@ -75,9 +75,12 @@ class Predictor:
         """After each step of the run's gradient-based inference, the start first: the mean energy, and the scores.
 
         Raises:
-            ConfigError: the run predicts without gradient-based inference, and no `refine` was asked for.
+            ConfigError: the run predicts without gradient-based inference (or has no energy at all), and no `refine`
+                was asked for.
             DataError: the file has no gold.
         """
+        if self.model.energy is None:
+            raise ConfigError("there is no trajectory: this run was trained without an energy")
         if not isinstance(self.model.inference_net, Gbi):
             raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
         labelled = self._labelled(self.task.read(str(path)))

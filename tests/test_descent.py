@@ -328,6 +328,26 @@ def test_dvn_adversary_climbs_the_loss():
     assert (after >= before - 1e-4).all() and (after > before + 1e-3).any()
 
 
+@pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
+def test_dvn_adversary_steps_along_the_gradient_of_the_loss(toy):
+    """One plain step: up the loss, which has another gradient than the energy, from gold in some rows only."""
+    task = toy()
+    energy, batch = energy_of(task), batch_of(task)
+    proposal = Proposal(task.space, torch.zeros_like(batch.gold), batch.x.mask)
+    step = Descent(steps=1, optimizer="gradient", lr=0.3, pick="last")
+    loss = Dvn(Dvn.Config(tuples=["adversarial"], starts=["uniform"], adversary=step), task)
+    bound, origins = energy.at(batch.x), set()
+    for seed in range(4):
+        torch.manual_seed(seed)
+        found = loss.outputs(bound, batch, proposal)
+        for origin, start in (("gold", batch.gold), ("start", proposal.y)):
+            y = start.clone().requires_grad_()
+            [up] = torch.autograd.grad(loss.value_loss(bound, batch, y).sum(), y)
+            here = (task.space.project(start + 0.3 * up, batch.x.mask) - found).abs().flatten(1).amax(1) < 1e-6
+            origins.update((origin, row) for row in here.nonzero().flatten().tolist())
+    assert origins == {(origin, row) for origin in ("gold", "start") for row in range(len(batch))}
+
+
 def test_dvn_value_loss_is_lowest_where_the_guess_is_the_score():
     task = ToyLabels()
     batch = batch_of(task)
@@ -462,6 +482,17 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, tmp_path):
     assert lines[-1]["energy"] < lines[0]["energy"]
     bad = CliRunner().invoke(app, ["evaluate", str(seal), str(path), "--trajectory"])
     assert bad.exit_code == 2 and "--refine gbi" in bad.output
+
+
+def test_a_run_without_energy_has_no_trajectory(tmp_path):
+    arguments = {"epochs": "1", "hidden": "[8]", "method": "cross_entropy"}
+    folder = run(
+        evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
+    )
+    with pytest.raises(ConfigError, match="without an energy"):
+        next(sp.load(folder).trajectory_file(tmp_path / "none.arff"))
+    with pytest.raises(ConfigError, match="without an energy"):
+        sp.load(folder, refine="gbi")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ class Dvn(EnergyLoss):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
 
     Tuples: gold; what gradient-based inference finds at the moment; and an adversarial output that climbs this very
-    loss, from gold in half of the examples (drawn anew each time) and from the other starts in the rest.
+    loss, from gold in half of the examples (drawn anew each time) and from the first of the starts in the rest.
     """
 
     class Config(Config):
