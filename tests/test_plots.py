@@ -115,6 +115,15 @@ def test_a_fall_by_orders_of_magnitude_is_shown_on_a_scale_that_shows_the_rest(t
     assert scales == {"positive": "log", "signed": "symlog", "plain": "linear"}
 
 
+def test_scores_are_on_a_linear_scale_and_a_single_epoch_is_seen(tmp_path: Path) -> None:
+    norms = [{"net.energy": 2.0}, {}, {}, {}]
+    run = written(tmp_path / "a", [0.001, 0.002, 0.1, 0.6], gradient_norms=norms)
+    axes = panels(training_figure([Group("a", [run])]))
+    assert axes["validation f1"].get_yscale() == "linear"
+    [line] = axes["gradient of net.energy"].lines
+    assert len(line.get_xdata()) == 1 and line.get_marker() == "."
+
+
 def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no epoch has been finished in mine"):
         training_figure([Group("mine", [written(tmp_path / "mine", [])])])
@@ -273,7 +282,9 @@ def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> Non
         done = call(*words)
         assert done.exit_code == 0, done.output
         wanted = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
-        assert done.stdout.split() == [str(path) for path in wanted] and all(path.stat().st_size for path in wanted)
+        assert done.stdout.split() == [str(path) for path in wanted] and all(
+            0 < path.stat().st_size < 2**20 for path in wanted
+        )
     done = call("training", f"a={trained}", "--out", str(tmp_path / "there" / "x"))
     assert done.stdout.split() == [str(tmp_path / "there" / f"x.{kind}") for kind in ("png", "svg")]
     assert read_groups([f"a={trained}"])[0].runs[0].history()[0]["probe"].keys() == {"net", "net_gbi", "random_gbi"}

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from spen_plugins.errors import ConfigError, did_you_mean
-from spen_plugins.experiment import check, make_task
 from spen_plugins.predictor import Predictor
 from spen_plugins.registry import Registry
 from spen_plugins.research.plots import COLOURS, new_figure, styled
+from spen_plugins.research.report_outputs import load_task
 from spen_plugins.run_folder import RunFolder
 from spen_plugins.spaces import LabelSet
 
@@ -102,6 +102,7 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
 
     Raises:
         ConfigError: no energy, other outputs, unknown labels, no such example.
+        DataError: the example's data are missing or have changed.
     """
     predictor = Predictor(run)
     model, space = predictor.model, predictor.task.space
@@ -180,7 +181,8 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
     scale: dict[str, Any] = {"norm": SymLogNorm(1.0)}
     if width is not None:
         scale = {"vmin": middle - width / 2, "vmax": middle + width / 2}
-    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", **scale)
+    # As pixels in SVG, too, where each of the grid's cells would else be triangles with gradients: tens of megabytes.
+    image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", rasterized=True, **scale)
     if values.max() > values.min():
         levels = values.quantile(torch.linspace(0.1, 0.9, 6)).unique().tolist()
         lines = axis.contour(at, at, table, levels=levels, colors="white", linewidths=0.7, linestyles="-")
@@ -205,10 +207,7 @@ def _effects(axis: Axes, found: Couplings) -> None:
 
 def _validation(run: RunFolder, predictor: Predictor, example: int) -> Any:
     """A batch of one validation example."""
-    registry = Registry()
-    task = make_task(check(run.config(), str(run.path / "config.json"), registry), registry)
-    task.load()
-    part = task.part("validation")
+    part = load_task(run, Registry()).part("validation")
     if not 0 <= example < len(part):
         raise ConfigError(f"--example {example}: the validation part has {len(part)} examples, numbered from 0")
     return predictor.task.collate([part[example]])

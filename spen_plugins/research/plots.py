@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -38,6 +39,7 @@ STYLE = {
 
 Record = dict[str, Any]
 Curve = Callable[[Record], float | None]
+Scale = Literal["linear", "log", "fitting"]
 
 
 def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
@@ -105,15 +107,15 @@ def training_figure(groups: Sequence[Group]) -> Figure:
     figure = new_figure(3.6 * columns, 0.6 + 2.7 * rows)
     figure.suptitle("Training: " + ", ".join(histories) if len(histories) < 3 else "Training", x=0.01, ha="left")
     axes = figure.subplots(rows, columns, squeeze=False).flat
-    for axis, (title, unit, curve, logarithmic) in zip(axes, panels, strict=False):
-        for colour, (label, seeds) in zip(_cycle(COLOURS), histories.items(), strict=False):
+    for axis, (title, unit, curve, scale) in zip(axes, panels, strict=False):
+        for colour, (label, seeds) in zip(cycle(COLOURS), histories.items(), strict=False):
             draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
         axis.set(title=title, xlabel="epoch", ylabel=unit)
         axis.xaxis.get_major_locator().set_params(integer=True)
-        _scale(axis, logarithmic)
+        _set_scale(axis, scale)
         mark_stages(axis, (history for seeds in histories.values() for history in seeds))
     first = figure.axes[0]
-    for colour, seeds in zip(_cycle(COLOURS), histories.values(), strict=False):
+    for colour, seeds in zip(cycle(COLOURS), histories.values(), strict=False):
         if len(seeds) == 1:
             _mark_best(first, seeds[0], panels[0][2], colour)
     for axis in list(axes)[len(panels) :]:
@@ -131,15 +133,18 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
     seeds = [points for points in seeds if len(points)]
     if not seeds:
         return
+    marker = "." if max(map(len, seeds)) == 1 else ""  # a line through one point is not seen
     if len(seeds) == 1:
-        axis.plot(*seeds[0].T, color=colour, label=label, linestyle=style)
+        axis.plot(*seeds[0].T, color=colour, label=label, linestyle=style, marker=marker)
         return
     for points in seeds:
-        axis.plot(*points.T, color=colour, alpha=0.3, linewidth=0.7, linestyle=style)
+        axis.plot(*points.T, color=colour, alpha=0.3, linewidth=0.7, linestyle=style, marker=marker)
     shared = functools.reduce(np.intersect1d, [points[:, 0] for points in seeds])
     values = np.stack([points[np.isin(points[:, 0], shared), 1] for points in seeds])
     # The range and not a deviation: a band below 0 of what is above it would say nothing on a logarithmic scale.
-    axis.plot(shared, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style)
+    axis.plot(
+        shared, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style, marker=marker
+    )
     axis.fill_between(shared, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
 
 
@@ -149,8 +154,8 @@ def selection(history: Iterable[Record]) -> str | None:
     return max(names, key=names.count) if names else None
 
 
-def _panels(records: list[Record]) -> list[tuple[str, str, Curve, bool]]:
-    """Title, unit, curve and whether the scale is logarithmic, of all that some record has."""
+def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
+    """Title, unit, curve and scale of all that some record has."""
 
     def within(table: str, name: str) -> Curve:
         return lambda record: record.get(table, {}).get(name)
@@ -163,9 +168,9 @@ def _panels(records: list[Record]) -> list[tuple[str, str, Curve, bool]]:
     chosen = selection(records)
     score = within("validation", chosen) if chosen else lambda record: record["score"]
     return [
-        (f"validation {chosen or 'score'}", chosen or "score", score, False),
-        *((f"loss {name}", "mean per example", within("losses", name), False) for name in names("losses")),
-        *((f"gradient of {name}", "norm", within("gradient_norms", name), True) for name in names("gradient_norms")),
+        (f"validation {chosen or 'score'}", chosen or "score", score, "linear"),
+        *((f"loss {name}", "mean per example", within("losses", name), "fitting") for name in names("losses")),
+        *((f"gradient of {name}", "norm", within("gradient_norms", name), "log") for name in names("gradient_norms")),
     ]
 
 
@@ -187,14 +192,15 @@ def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
         axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
 
 
-def _scale(axis: Axes, logarithmic: bool) -> None:
-    """Losses may fall by orders of magnitude in the first epoch, and below 0: then logarithmic away from 0."""
+def _set_scale(axis: Axes, scale: Scale) -> None:
+    """One that fits, for losses that fall by orders of magnitude in the first epoch, perhaps below 0: then it is
+    logarithmic away from 0."""
     values = np.concatenate([line.get_ydata() for line in axis.lines] or [np.zeros(0)])
     sizes = np.abs(values[values != 0])
-    if not len(sizes):
+    if scale == "linear" or not len(sizes):
         return
     typical = float(np.median(sizes))
-    if (values > 0).all() and (logarithmic or sizes.max() > 3 * typical):
+    if (values > 0).all() and (scale == "log" or sizes.max() > 3 * typical):
         axis.set_yscale("log")
     elif sizes.max() > 30 * typical:
         axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(typical)))
@@ -205,8 +211,3 @@ def _mark_best(axis: Axes, history: Sequence[Record], curve: Curve, colour: str)
     kept = [epoch for epoch, record in enumerate(history, 1) if record["best"]]
     if kept and (value := curve(history[kept[-1] - 1])) is not None:
         axis.plot(kept[-1], value, "o", color=colour, markersize=5)
-
-
-def _cycle(values: Sequence[str]) -> Iterable[str]:
-    while True:
-        yield from values

@@ -60,7 +60,7 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     registry = Registry()
     predictor = Predictor(run, device, registry)
     # Read anew for each run: examples keep what a run's own indexers made of them.
-    examples = _load(run, registry).part(part)
+    examples = load_task(run, registry).part(part)
     found = Outputs(predictor.task.space, predictor.task.selection)
     for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
         if batch.gold is not None:
@@ -69,8 +69,12 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     return found
 
 
-def _load(run: RunFolder, registry: Registry) -> Task:
-    """The run's task with its data, which must be those it was trained on."""
+def load_task(run: RunFolder, registry: Registry) -> Task:
+    """A run's task with its data.
+
+    Raises:
+        DataError: they can't be found, or are not those the run was trained on.
+    """
     experiment = check(run.config(), str(run.path / "config.json"), registry)
     task = make_task(experiment, registry)
     task.load()
