@@ -193,12 +193,12 @@ def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Pa
 
 def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run, tmp_path: Path) -> None:
     fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]])
-    for cut in (4, 12):
+    for cut in (4, 11):
         sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
-    sweep(describe(12, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
-    sweep(describe(12, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
+    sweep(describe(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
+    sweep(describe(3, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
     drawn = {name: [row["net_lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
-    assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 12
+    assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 11
     assert not set(drawn["other"]) & set(drawn["whole"])
 
 
@@ -249,6 +249,12 @@ def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: P
         before = sorted(float(row["score"]) for row in table[: int(first["trial"])])
         median = (before[(len(before) - 1) // 2] + before[len(before) // 2]) / 2
         assert len(before) >= 5 and float(first["score"]) < median and first["epochs"] == "1"
+
+
+def test_a_folder_that_can_not_be_made_is_told(describe, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file can't be made"):
+        sweep(describe(1, folder=tmp_path / "file"))
 
 
 def test_a_study_is_one_experiment(describe, fake_run) -> None:

@@ -85,7 +85,10 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     """
     space = read(what.space)
     epochs = check_space(what, space)
-    what.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        what.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the folder {what.folder} can't be made: {error.strerror}") from error
     facts = {"config": what.evaluate(first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
     name = what.name or what.folder.resolve().name
     study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
