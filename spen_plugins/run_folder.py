@@ -186,8 +186,15 @@ class RunFolder:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a .jsonl file; none where there is no file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    """The lines of a .jsonl file; none where there is no file.
+
+    Raises:
+        RunError: one of them is damaged.
+    """
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
 
 
 def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
