@@ -24,7 +24,7 @@ from spen_plugins.research import bootstrap
 from spen_plugins.research.bootstrap import estimate, interval, resampled_scores
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_groups
-from spen_plugins.research.tables import comma_separated, latex, markdown
+from spen_plugins.research.tables import comma_separated, latex, markdown, terminal
 from spen_plugins.run_folder import RunFolder
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -43,7 +43,7 @@ def make(
 ) -> Path:
     """A run folder with two epochs, of 1 and 3 seconds, the energy's share of the gradient 0.25 and 0.75."""
     folder = RunFolder.create(path, {"seed": seed, "task": {"type": task}})
-    folder.write("environment.json", {"seed": seed, "data_sha256": data or {"a.arff": "12"}})
+    folder.write("environment.json", {"seed": seed, "data_sha256": {"a.arff": "12"} if data is None else data})
     for epoch, (seconds, share) in enumerate([(1.0, 0.25), (3.0, 0.75)]):
         folder.append_history(
             {"stage": "train", "epoch": epoch, "gradient_share": {"inference_net.energy": share}}, seconds
@@ -219,6 +219,7 @@ def test_one_group_has_no_differences(pair):
     [
         ({"data": {"b.arff": "34"}}, "did not read the same data files", False),
         ({"data": {"elsewhere/a.arff": "12"}}, None, True),
+        ({"data": {}}, "did not read the same data files", False),
         ({"threshold": "0.4, fixed"}, "differ in protocol, threshold: 0.4, fixed against 0.5, fixed", True),
         ({"ratios": ([1.0], [2.0])}, "were scored on 1 and 2 examples", False),
         ({"ratios": None}, "no examples.safetensors of this part is in: b", False),
@@ -271,8 +272,37 @@ def test_markdown_and_latex(pair):
     assert {line.replace("\\|", "").count("|") for line in lines[:4]} == {8}
     assert any("paired bootstrap" in line for line in lines) and lines[-1].startswith("- ")
     text = latex(found)
-    assert r"a|b\_1 & 50.00 $\pm$ 14.43 & 37.50" in text and text.count(r"\\") == 3
+    assert r"a$|$b\_1 & 50.00 $\pm$ 14.43 & 37.50" in text and text.count(r"\\") == 3
+    assert "p $<$ 0.001" in text
+    turned = latex(compare(read_groups([f"x-1={pair[0]}", f"y={pair[1]}"]), scores=["example_f1"]))
+    assert r"y & 25.00 $\pm$ 0.00 & $-$37.50 $\pm$ 12.50 [$-$50.00, $-$25.00]" in turned and "x-1 & 50" in turned
     assert all(line.startswith("%") or "%" not in line for line in text.splitlines())
+
+
+def test_on_a_narrow_terminal_a_group_is_a_column(pair):
+    found = compare(read_groups(pair))
+    wide, narrow = terminal(found, 200), terminal(found, 80)
+    assert [column.header for column in wide.columns][:2] == ["", "example_f1"] and wide.row_count == 2
+    assert [column.header for column in narrow.columns] == ["", "ours", "theirs"]
+    assert list(narrow.columns[0].cells)[:4] == ["example_f1", "micro_f1", "span_f1", "example_f1 − ours"]
+    assert next(iter(narrow.columns[2].cells)) == "25.00 ± 0.00"
+
+
+def test_corpora_of_the_package_are_the_same_data_for_one_task_only(tmp_path):
+    """They have no files and so no checksums."""
+    for label, task in (("a", "multilabel"), ("b", "multilabel"), ("c", "text")):
+        make(tmp_path / label, 0, 0.5, ([1.0], [1.0]), data={}, task=task)
+    found = compare(read_groups([str(tmp_path / label) for label in "abc"]), against=["a", "a"])
+    assert found.against == ("a",) and [bool(row.differences["a"]) for row in found.rows] == [False, True, True]
+    assert [found.rows[i].differences["a"].examples is not None for i in (1, 2)] == [True, False]
+    assert any("c and a did not read the same data" in note for note in found.notes)
+
+
+def test_a_damaged_history_is_told(pair, tmp_path):
+    with (tmp_path / "ours" / "0" / "history.jsonl").open("a") as file:
+        file.write('{"a"\n')
+    done = spen(*pair)
+    assert done.exit_code == 1 and "history.jsonl is damaged" in done.stderr
 
 
 def test_csv_has_every_number_in_full(pair):
@@ -287,8 +317,8 @@ def test_the_command(pair, tmp_path):
     done = spen(*pair, "--scores", "example_f1,micro_f1", "--baseline", "theirs")
     assert done.exit_code == 0 and done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")
     assert "note: ours and theirs don't have the same seeds" in done.stderr
-    assert spen(*pair, "--out", tmp_path / "t.csv").exit_code == 0
-    assert (tmp_path / "t.csv").read_text().startswith("label,part,seeds,example_f1")
+    assert spen(*pair, "--out", tmp_path / "new" / "t.csv").exit_code == 0
+    assert (tmp_path / "new" / "t.csv").read_text().startswith("label,part,seeds,example_f1")
     table = spen(*pair, "--format", "table", "--part", "validation")
     assert table.exit_code == 0 and "ours" in table.stdout and "validation" in table.stdout
     wrong = spen(*pair, "--out", tmp_path / "t.doc")

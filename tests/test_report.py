@@ -216,7 +216,8 @@ def test_changed_data_are_not_taken_for_the_runs(runs, tmp_path):
 def test_a_mistake_is_told(runs):
     for words, told in (
         (["--part", "test", "nowhere"], "there is no run nowhere"),
-        ([str(runs / "srl"), "--against", "nothing"], "no such group"),
+        ([str(runs / "srl"), "--against", "nothing"], "no group is called 'nothing'"),
+        ([str(runs / "srl"), "--device", "nowhere"], "--device nowhere"),
     ):
         done = CliRunner().invoke(app, ["report", *words])
         assert done.exit_code == 2 and told in done.stderr, done.output
@@ -247,7 +248,7 @@ def test_tag_errors_by_hand():
         output(["B-A", "O", "B-V", "O"], ["O", "O", "B-V", "B-A"]),  # A missed, A spurious
     ]
     confusion = tag_errors(found)
-    assert confusion.columns == ["A", "B", "nothing"]
+    assert confusion.names == ["A", "B", "nothing"]
     assert confusion.counts == [[0, 1, 1], [0, 1, 0], [1, 0, 0]]
     assert confusion.share(0, 1) == 0.5
 

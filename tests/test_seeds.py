@@ -47,10 +47,16 @@ def test_seeds_are_a_range_or_a_list(text, seeds):
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["4..0", "", "a", "1,1", "1..", "-1..3", "0.5"])
+@pytest.mark.parametrize("text", ["4..0", "", "a", "1,1", "1..", "-1..3", "0.5", "[0,1", "0,1]"])
 def test_other_seeds_are_refused(text):
     with pytest.raises(ConfigError, match=r"seeds=0\.\.4"):
         parse_seeds(text)
+
+
+def test_more_seeds_than_anyone_waits_for_are_refused():
+    assert len(parse_seeds("0..999")) == 1000
+    with pytest.raises(ConfigError, match="more than 1000"):
+        parse_seeds("0..999999999")
 
 
 def test_a_run_a_seed_and_their_mean(two, tmp_path):

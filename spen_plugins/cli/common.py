@@ -1,18 +1,45 @@
-"""What the commands share: errors in words with their exit status, JSON lines, plain columns."""
+"""What the commands share: words that several take, errors in words with their exit status, lines, columns."""
 
 from __future__ import annotations
 
 import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from spen_plugins.errors import RunError, SpenError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN",
+        show_default=False,
+        help="Run folders, or folders of one run a seed; label=folder names one.",
+    ),
+]
+Against = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--against",
+        "--baseline",
+        metavar="LABEL",
+        help="The baseline of paired differences, the first RUN by default; may be given more than once.",
+    ),
+]
+
+
+class Part(StrEnum):
+    """A part of the data that runs were scored on."""
+
+    test = "test"
+    validation = "validation"
+
 
 INTERRUPTED = 130
 

@@ -5,19 +5,15 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import Against, Part, Runs, guarded
 from spen_plugins.errors import ConfigError
 
-
-class Part(StrEnum):
-    """Whose scores are compared."""
-
-    test = "test"
-    validation = "validation"
+if TYPE_CHECKING:
+    from spen_plugins.research.compare import Comparison
 
 
 class Format(StrEnum):
@@ -29,27 +25,12 @@ class Format(StrEnum):
     latex = "latex"
 
 
+WIDTH = 200
+"""Of a table that goes to a file, characters."""
 SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
 
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN...",
-        show_default=False,
-        help="A run folder, or a folder of them (one per seed); label=folder gives it a name.",
-    ),
-]
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
 Scores = Annotated[str | None, typer.Option(metavar="A,B", help="Which scores; all by default.")]
-Against = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--against",
-        "--baseline",
-        metavar="LABEL",
-        help="The baseline of paired differences, the first RUN by default; may be given more than once.",
-    ),
-]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -78,36 +59,30 @@ def compare(
     from spen_plugins.research.compare import compare as comparing
     from spen_plugins.research.groups import read_groups
 
-    wanted = [name for name in (scores or "").split(",") if name]
+    wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
     comparison = comparing(read_groups(runs), part.value, wanted, against or ())
     for note in comparison.notes:
         typer.secho(f"note: {note}", err=True, fg=typer.colors.YELLOW)
-    if form is not Format.table:
-        write = {Format.markdown: tables.markdown, Format.csv: tables.comma_separated, Format.latex: tables.latex}
-        _write(write[form](comparison), out)
-    elif out is None:
-        from rich.console import Console
-
-        Console().print(tables.terminal(comparison))
+    if form is Format.table:
+        text = _rendered(comparison, None if out is None else WIDTH)
     else:
-        _write(_rendered(tables.terminal(comparison)), out)
-
-
-def _rendered(table: object) -> str:
-    """A rich table as plain text."""
-    from rich.console import Console
-
-    console = Console(width=200)
-    with console.capture() as captured:
-        console.print(table)
-    return captured.get()
-
-
-def _write(text: str, out: Path | None) -> None:
+        write = {Format.markdown: tables.markdown, Format.csv: tables.comma_separated, Format.latex: tables.latex}
+        text = write[form](comparison)
     if out is None:
         typer.echo(text, nl=False)
         return
-    from spen_plugins.loop.state import writing
+    from spen_plugins.loop.state import save_text
 
-    with writing(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    save_text(text, out)
+
+
+def _rendered(comparison: Comparison, width: int | None) -> str:
+    """A table in characters, as wide as the terminal by default."""
+    from rich.console import Console
+
+    from spen_plugins.research.tables import terminal
+
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(terminal(comparison, console.width))
+    return captured.get()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spen_plugins.cli.common import Runs, guarded
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import guarded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,19 +17,15 @@ if TYPE_CHECKING:
 
 app = make_app("Figures of finished runs, as PNG and SVG.")
 
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN...", show_default=False, help="Run folders, or folders of one run a seed; label=folder names one."
-    ),
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; of several seeds the first.")
 ]
-Run = Annotated[str, typer.Argument(metavar="RUN", show_default=False, help="A run folder.")]
 Seeds = Annotated[
     str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder of one run a seed.")
 ]
 Alone = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[ENERGY_ALONE]...", show_default=False, help="Runs of energies that were trained alone."),
+    typer.Argument(metavar="ENERGY_ALONE", show_default=False, help="Runs of energies that were trained alone."),
 ]
 Labels = Annotated[
     list[str],
@@ -60,6 +56,8 @@ def gradients(run: Run, labels: Labels, others: Others = "0", example: Example =
     from spen_plugins.research.label_plots import couplings, gradients_figure
 
     [group] = _groups([run])
+    if len(group.runs) > 1:
+        typer.echo(f"note: of several seeds the first is plotted: {group.runs[0].path}", err=True)
     _save(gradients_figure(couplings(group.runs[0], group.label, labels, others, example)), group, "gradients", out)
 
 

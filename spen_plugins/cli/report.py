@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import Against, Part, Runs, guarded
 
-
-class Part(StrEnum):
-    """Parts whose errors can be shown."""
-
-    test = "test"
-    validation = "validation"
-
-
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN...", help="Run folders, or folders of one run a seed; label=folder names one.", show_default=False
-    ),
-]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -36,15 +21,6 @@ Examples = Annotated[int, typer.Option(min=0, help="How many of the worst exampl
 PartOption = Annotated[
     Part | None,
     typer.Option(help="Whose errors are shown; test where the runs have one.", show_default=False),
-]
-Against = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--against",
-        "--baseline",
-        metavar="LABEL",
-        help="The baseline of paired differences, the first RUN by default; may be given more than once.",
-    ),
 ]
 Device = Annotated[str, typer.Option(help="Where the models run: cpu, cuda, cuda:1, mps.")]
 

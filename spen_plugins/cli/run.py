@@ -12,6 +12,8 @@ from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, guarded, show_version
 from spen_plugins.errors import ConfigError
 
+MOST_SEEDS = 1000
+
 app = make_app("Train and evaluate the experiment a config describes.")
 
 Config = Annotated[
@@ -20,7 +22,7 @@ Config = Annotated[
 Arguments = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[NAME=VALUE]...",
+        metavar="NAME=VALUE",
         show_default=False,
         help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
         "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again. "
@@ -123,14 +125,16 @@ def parse_seeds(text: str) -> list[int]:
     Raises:
         ConfigError: it is none of these, or a seed stands there twice.
     """
-    if found := re.fullmatch(r"(\d+)\.\.(\d+)", text.strip()):
-        seeds = list(range(int(found[1]), int(found[2]) + 1))
-    elif re.fullmatch(r"\[?\s*\d+(\s*,\s*\d+)*\s*\]?", text.strip()):
+    if found := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
+        seeds = list(range(int(found[1]), int(found[2]) + 1)[: MOST_SEEDS + 1])
+    elif re.fullmatch(r"\d+(\s*,\s*\d+)*|\[\s*\d+(\s*,\s*\d+)*\s*\]", text.strip()):
         seeds = [int(number) for number in re.findall(r"\d+", text)]
     else:
         seeds = []
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds={text}: expected different whole numbers, as in seeds=0..4 or seeds=0,3,7")
+    if len(seeds) > MOST_SEEDS:
+        raise ConfigError(f"seeds={text}: found more than {MOST_SEEDS}; expected as many runs as can be waited for")
     return seeds
 
 

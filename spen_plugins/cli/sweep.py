@@ -31,7 +31,7 @@ Space = Annotated[
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[NAME=VALUE]...", show_default=False, help="As spen-run takes them, for all trials."),
+    typer.Argument(metavar="NAME=VALUE", show_default=False, help="As spen-run takes them, for all trials."),
 ]
 Trials = Annotated[int, typer.Option(min=1, show_default=False, help="How many in all, with those of earlier calls.")]
 Storage = Annotated[

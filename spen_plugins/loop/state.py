@@ -59,6 +59,17 @@ def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
         temporary.write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def save_text(text: str, path: Path) -> None:
+    """Write a text under a temporary name, then rename; its folder is made.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    with writing(path) as temporary:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+
+
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     """JSON for `value`, its tensors put into `tensors` under dotted names; one that is shared, once."""
     if isinstance(value, Tensor):

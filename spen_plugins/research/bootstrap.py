@@ -33,6 +33,15 @@ class Estimate:
     error: float | None
     count: int
 
+    def percent(self) -> str:
+        """`41.13 ± 0.25` for fractions 0.4113 and 0.0025; no error for one seed."""
+        return self.text(100, 2)
+
+    def text(self, scale: float = 1, digits: int = 4) -> str:
+        """Mean ± standard error, times `scale`."""
+        error = "" if self.error is None else f" ± {scale * self.error:.{digits}f}"
+        return f"{scale * self.mean:.{digits}f}{error}"
+
 
 @dataclass(frozen=True)
 class Interval:

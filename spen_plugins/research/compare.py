@@ -95,11 +95,8 @@ def compare(
     read = [_Read(group, part) for group in groups]
     selection = _selection(read, registry or Registry())
     names = _names(read, scores, selection)
-    labels = [group.label for group in groups]
-    for label in against:
-        if label not in labels:
-            raise ConfigError(f"no group is called {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
-    baselines = tuple(against) or (tuple(labels[:1]) if len(labels) > 1 else ())
+    check_baselines(groups, against)
+    baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
     unlike = [note for other in read[1:] for note in _unlike(read[0], other)]
     resampled = _Resampled(read, selection) if baselines else None
     rows = []
@@ -111,6 +108,18 @@ def compare(
         rows.append(one.row(names, differences))
     notes = [note for group in groups for note in group.notes] + unlike + (resampled.notes if resampled else [])
     return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)))
+
+
+def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
+    """Whether all labels are those of groups.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    labels = [group.label for group in groups]
+    for label in against:
+        if label not in labels:
+            raise ConfigError(f"no group is called {label!r}.{did_you_mean(label, labels)} Groups: {', '.join(labels)}")
 
 
 class _Read:
@@ -133,8 +142,8 @@ class _Read:
 
     @cached_property
     def data(self) -> frozenset[tuple[str, ...]]:
-        """Checksums of the data files of each run; one element where all read the same."""
-        return frozenset(tuple(sorted(run.environment().get("data_sha256", {}).values())) for run in self.runs.values())
+        """What each run read; one element where all read the same."""
+        return frozenset(_data(run) for run in self.runs.values())
 
     def values(self, name: str) -> dict[int, float]:
         """A score by seed, of the runs that have it."""
@@ -204,6 +213,12 @@ class _Resampled:
             self._notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
             return None
         return interval(np.mean([ours - theirs for (_, ours), (_, theirs) in pairs], axis=0))
+
+
+def _data(run: RunFolder) -> tuple[str, ...]:
+    """Checksums of a run's data files; of a corpus that comes with the package, whose task it is of."""
+    checksums = run.environment().get("data_sha256", {}).values()
+    return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
 
 
 def _selection(groups: Sequence[_Read], registry: Registry) -> str:

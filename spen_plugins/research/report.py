@@ -10,7 +10,7 @@ from typing import Any
 
 from spen_plugins import __version__
 from spen_plugins.errors import ConfigError, SpenError
-from spen_plugins.loop.state import writing
+from spen_plugins.loop.state import check_device, save_text
 from spen_plugins.research import report_data as data
 from spen_plugins.research.groups import Group
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
@@ -57,19 +57,16 @@ def write_report(
         device: where the models run.
 
     Raises:
-        ConfigError: no run was scored on `part`, a baseline is no group, or jinja2 or matplotlib is missing.
+        ConfigError: no run was scored on `part`, a baseline is no group, there is no such device, or jinja2 or
+            matplotlib is missing.
         RunError: the file can't be written.
     """
+    check_device(device)
     part = data.check_part(part, groups)
     template = _template()
     page = _page(groups, part, against)
     text = template.render(**page, errors=[_errors(group, part, examples, device) for group in groups])
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"--out {out}: its folder can't be made: {error.strerror}") from error
-    with writing(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    save_text(text, out)
 
 
 def default_path(groups: Sequence[Group]) -> Path:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.errors import ConfigError
 from spen_plugins.research.bootstrap import estimate
-from spen_plugins.research.compare import compare
+from spen_plugins.research.compare import check_baselines, compare
 from spen_plugins.research.groups import Group, seed_of
 from spen_plugins.research.tables import caption, cells, heads
 from spen_plugins.run_folder import RunFolder
@@ -39,12 +39,9 @@ class Said(NamedTuple):
 
 
 def percent(values: Iterable[float | None]) -> str:
-    """Fractions, one a seed -> `41.13 ± 0.25`, the mean and its standard error in per cent; no error for one seed."""
-    found = [100 * value for value in values if value is not None]
-    if not found:
-        return NONE
-    over = estimate(found)
-    return f"{over.mean:.2f}" if over.error is None else f"{over.mean:.2f} ± {over.error:.2f}"
+    """Fractions, one a seed -> their mean and its standard error in per cent."""
+    found = [value for value in values if value is not None]
+    return estimate(found).percent() if found else NONE
 
 
 def parts_of(groups: Sequence[Group]) -> list[str]:
@@ -97,10 +94,7 @@ def differences(groups: Sequence[Group], part: str, against: Sequence[str] = ())
     Raises:
         ConfigError: a baseline is no group.
     """
-    labels = [group.label for group in groups]
-    for label in against:
-        if label not in labels:
-            raise ConfigError(f"--against {label}: no such group.{did_you_mean(label, labels)} {', '.join(labels)}")
+    check_baselines(groups, against)
     if len(groups) < 2:
         return None, []
     try:

@@ -51,8 +51,7 @@ class Pair(NamedTuple):
 class Confusion:
     """How often gold (row) is predicted as (column); the last row is spurious spans, the last column missed ones."""
 
-    rows: Sequence[str]
-    columns: Sequence[str]
+    names: Sequence[str]
     counts: Sequence[Sequence[int]]
     unit: str
 
@@ -107,10 +106,8 @@ def _f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
     return 2 * (predicted - false_positives) / (gold + predicted) if gold + predicted else 0.0
 
 
-def _pairs(
-    names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray, count: int = 20
-) -> list[Pair]:
-    """The `count` most frequent of `(predicted i, gold k)` in one example, i wrong and k missing."""
+def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray) -> list[Pair]:
+    """The most frequent of `(predicted i, gold k)` in one example, i wrong and k missing."""
     together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
     top = np.argsort(-together, axis=None, kind="stable")[:PAIRS]
     total = missed.sum(0)
@@ -141,7 +138,7 @@ def tag_errors(outputs: Outputs) -> Confusion:
     for (gold, predicted), count in counts.items():
         table[tuple(place.get(role, place.get(OTHERS, -1)) for role in (gold, predicted))] += count
     unit = "spans at the same words" if spans else "words"
-    return Confusion([n or NOTHING for n in names], [n or NOTHING for n in names], table.tolist(), unit)
+    return Confusion([name or NOTHING for name in names], table.tolist(), unit)
 
 
 def _by_place(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:

@@ -24,7 +24,7 @@ from rich.table import Table
 from spen_plugins import runner
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.loop.state import save_json
-from spen_plugins.research.bootstrap import Estimate, estimate
+from spen_plugins.research.bootstrap import estimate
 from spen_plugins.run_folder import RunFolder
 
 PLAN = "seeds.json"
@@ -211,13 +211,8 @@ def summary(out: Path) -> Table:
         table.add_column(part, justify="right")
     for name, value in (metrics[0][parts[0]] if parts else {}).items():
         if isinstance(value, (int, float)):
-            table.add_row(name, *(_cell([one[part][name] for one in metrics]) for part in parts))
+            table.add_row(name, *(estimate([one[part][name] for one in metrics]).text() for part in parts))
     return table
-
-
-def _cell(values: Sequence[float]) -> str:
-    found: Estimate = estimate(values)
-    return f"{found.mean:.4f}" + ("" if found.error is None else f" ± {found.error:.4f}")
 
 
 def _folder(out: Path, seed: int) -> Path:

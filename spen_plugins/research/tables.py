@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
-from spen_plugins.research.bootstrap import Estimate
 from spen_plugins.research.compare import Comparison, Difference
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
+LATEX |= {character: f"${character}$" for character in "<>|"}  # other signs in LaTeX's default encoding
+MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 
 def heads(comparison: Comparison) -> list[str]:
@@ -27,7 +29,7 @@ def cells(comparison: Comparison) -> list[list[str]]:
     return [
         [
             row.label,
-            *(_percent(row.scores[name]) for name in comparison.scores),
+            *(found.percent() if (found := row.scores[name]) else "" for name in comparison.scores),
             *(_gain(row.differences[label]) for label in comparison.against),
             str(row.seeds),
             f"{row.epochs:.0f}",
@@ -95,27 +97,24 @@ def comma_separated(comparison: Comparison) -> str:
     return file.getvalue()
 
 
-def terminal(comparison: Comparison) -> Table:
-    """For rich's console."""
+def terminal(comparison: Comparison, width: int) -> Table:
+    """For rich's console: a row a group, or, where that is wider than `width` characters, a column a group."""
+    rows = [heads(comparison), *cells(comparison)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + 3 * len(widths) + 1 > width:
+        rows = [list(column) for column in zip(*rows, strict=True)]
     table = Table(caption=escape(caption(comparison)), caption_justify="left")
-    for i, title in enumerate(heads(comparison)):
+    for i, title in enumerate(rows[0]):
         table.add_column(escape(title), justify="right" if i else "left", overflow="fold")
-    for row in cells(comparison):
+    for row in rows[1:]:
         table.add_row(*map(escape, row))
     return table
-
-
-def _percent(value: Estimate | None) -> str:
-    if value is None:
-        return ""
-    error = "" if value.error is None else f" ± {100 * value.error:.2f}"
-    return f"{100 * value.mean:.2f}{error}"
 
 
 def _gain(difference: Difference | None) -> str:
     if difference is None:
         return ""
-    text = _percent(difference.seeds)
+    text = difference.seeds.percent()
     if found := difference.examples:
         p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
         text += f" [{100 * found.low:.2f}, {100 * found.high:.2f}] {p}"
@@ -135,4 +134,4 @@ def _bar(text: str) -> str:
 
 
 def _tex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in text)
+    return "".join(LATEX.get(character, character) for character in MINUS.sub("−", text))
