@@ -336,6 +336,8 @@ def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -
     study = open_again(folder)
     assert len(studies.counted(study)) == 6
     assert len({trial.params["net_lr"] for trial in study.trials}) == len(study.trials), "and on different things"
+    best = max(float(row["score"]) for row in rows(folder) if row["state"] == "complete")
+    assert any(f", {best:.4f} on the validation part" in text for text in said), "the last one to end knows the best"
 
 
 def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from spen_plugins.errors import ConfigError
+from spen_plugins.research.trials import running
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -21,6 +22,10 @@ Pruner = Literal["median", "hyperband", "none"]
 
 WORKER, RETRY_OF, UNCOUNTED = "worker", "retry_of", "uncounted"
 """A trial's attributes: the process that runs it, the killed trial it repeats, why it is none of those asked for."""
+
+
+LOCK = "sweep.lock"
+"""A file in the sweep's folder: who holds it makes the study's tables, or writes its results."""
 
 
 def open_study(
@@ -45,7 +50,7 @@ def open_study(
     except ImportError as error:
         raise ConfigError("a sweep needs optuna: pip install 'spen-plugins[research]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with locked(folder / "opening.lock"):  # two processes that make one SQLite file's tables at once fail
+    with locked(folder / LOCK):  # two processes that make one SQLite file's tables at once fail
         study = optuna.create_study(
             storage=_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
             study_name=name,
@@ -139,10 +144,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _running(study: Study, worker: str) -> list[int]:
-    from optuna.trial import TrialState
-
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    return [trial.number for trial in running if trial.user_attrs.get(WORKER) == worker]
+    return [trial.number for trial in running(study) if trial.user_attrs.get(WORKER) == worker]
 
 
 def _storage(place: str) -> BaseStorage:

@@ -94,7 +94,8 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
     with studies.worker(what.folder / "workers") as worker:
         _run_trials(study, what, space, worker, say)
-    return _conclude(study, what, say)
+    with studies.locked(what.folder / studies.LOCK):  # two processes that end at once write the same files
+        return _conclude(study, what, say)
 
 
 def first(space: Space) -> dict[str, str]:
@@ -206,7 +207,9 @@ def best_score(folder: Path) -> float:
 
 def _conclude(study: Study, what: Sweep, say: Say) -> Path:
     trials.write_table(study, what.folder / "trials.csv")
-    scored = trials.scored(study)
+    scored, running = trials.scored(study), trials.running(study)
+    if running:
+        say(f"other processes still run {len(running)} of the trials; the last of them writes the best one again")
     if not scored:
         errors = {trial.user_attrs.get("error") for trial in studies.counted(study)} - {None}
         raise RunError("no trial has come to a score. " + "; ".join(sorted(errors)))

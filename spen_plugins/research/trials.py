@@ -22,6 +22,13 @@ def scored(study: Study) -> list[FrozenTrial]:
     return sorted(done, key=lambda trial: (-(trial.value or 0.0), trial.number))
 
 
+def running(study: Study) -> list[FrozenTrial]:
+    """Trials that some process is at."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+
+
 def line(study: Study, number: int) -> str:
     """What became of a trial, the best one so far, and the parameters."""
     trial, top = study.get_trials(deepcopy=False)[number], scored(study)[:1]
