@@ -94,14 +94,16 @@ def test_words_that_are_no_group(tmp_path):
     make(tmp_path / "y", 0, 0.5)
     for words, message in (
         ([f"{tmp_path}/yy"], r"there is no run .*Did you mean 'y'"),
-        ([str(tmp_path)], None),
         ([str(tmp_path / "x")], "two runs with seed 0, a and b"),
         ([f"y={tmp_path}/y", f"y={tmp_path}/x/a"], "two runs are called 'y'"),
         ([str(tmp_path / "y" / "config.json")], "neither a run folder"),
     ):
-        if message is not None:
-            with pytest.raises(ConfigError, match=message):
-                read_groups(words)
+        with pytest.raises(ConfigError, match=message):
+            read_groups(words)
+    (tmp_path / "all").mkdir()
+    (tmp_path / "x").rename(tmp_path / "all" / "x")
+    with pytest.raises(ConfigError, match=r"there are two below: name .*all/\*"):
+        read_groups([str(tmp_path / "all")])
 
 
 def test_runs_of_a_group_that_differ_in_more_than_their_seed_are_noted(tmp_path):

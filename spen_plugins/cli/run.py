@@ -110,12 +110,11 @@ def _run(
 
 def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
     """Go on with a run, or with the seeds of a folder."""
-    if (path / "seeds.json").exists():
-        from spen_plugins.research.seeds import resume_seeds
-
-        return resume_seeds(path, device, quiet, every, jobs)
     from spen_plugins import runner
+    from spen_plugins.research.seeds import is_parent, resume_seeds
 
+    if is_parent(path):
+        return resume_seeds(path, device, quiet, every, jobs)
     return runner.resume(path, device, quiet, every)
 
 

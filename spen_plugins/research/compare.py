@@ -132,7 +132,9 @@ class _Read:
         for seed, metrics in self.metrics.items():
             if part not in metrics:
                 known = ", ".join(name for name in metrics if name != "protocol")
-                raise ConfigError(f"{self.runs[seed].path} has no scores on {part}; it has: {known or 'none'}")
+                raise ConfigError(
+                    f"{self.runs[seed].path} has no scores on {part}; it has: {known or 'none'}. Choose with --part"
+                )
 
     @cached_property
     def ratios(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:

@@ -81,7 +81,10 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     else:
         found = [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
     if not found:
-        raise ConfigError(f"{path} is neither a run folder nor a folder of them: no config.json in it or one below")
+        deeper = f"; there are two below: name {path}/*" if any(path.glob("*/*/config.json")) else ""
+        raise ConfigError(
+            f"{path} is neither a run folder nor a folder of them: no config.json in it or one below{deeper}"
+        )
     done = [run for run in found if unfinished or run.metrics() is not None]
     left_out = [str(run.path) for run in found if run not in done]
     if not done:
