@@ -31,7 +31,7 @@ class Descent(Config):
     """Gradient steps."""
     method: Literal["projected", "mirror", "logits"] = "projected"
     """projected: steps in y, back to the nearest point of the box or simplex. mirror: entropic mirror descent, y's
-    gradient added to its logits. logits: the ordinary gradient in y's logits."""
+    gradient subtracted from its logits. logits: the ordinary gradient in y's logits."""
     optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
     """What turns gradients into steps; lbfgs (with a backtracking line search) works in logits only."""
     lr: float = Field(0.1, gt=0)

@@ -50,6 +50,7 @@ class Predictor:
         with torch.random.fork_rng(devices=[]):  # weights are drawn and overwritten; the caller's noise stays his
             self.model = build(experiment, registry, self.task, folder.assets).model
         folder.load_weights(self.model)
+        self.refined: dict[str, Any] = {}
         if refine is not None:
             self.model.inference_net = self._refined(experiment, registry, refine, folder.path)
         self.model.to(device).eval()
@@ -61,13 +62,14 @@ class Predictor:
     ) -> InferenceNet:
         """The inference net that `refine` names, standing on the run's."""
         spec = {"type": refine} if isinstance(refine, str) else refine
-        cls, _ = registry.parse("inference_net", spec, "refine", "--refine")
+        cls, config = registry.parse("inference_net", spec, "refine", "--refine")
         if "net" not in cls.parts or not cls.uses_energy:
             raise ConfigError(f"--refine: {spec['type']!r} starts from no other inference net; 'gbi' does")
         if "net" in spec:
             raise ConfigError("--refine: leave 'net' out; it is the run's own inference net")
         if self.model.energy is None:
             raise ConfigError(f"--refine: {run} was trained without an energy; there is nothing to minimise")
+        self.refined = {"refined": {"type": spec["type"], **config.model_dump(mode="json", exclude_none=True)}}
         own = self.model.inference_net
         return make_net(experiment, registry, "inference_net", spec, "refine", self.task, net=own)
 
@@ -128,7 +130,7 @@ class Predictor:
         split = f"all {len(examples)} examples of {path}"
         if len(labelled) < len(examples):
             split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
-        return {"scores": scores, "protocol": {**self.task.protocol(), "split": split}}
+        return {"scores": scores, "protocol": {**self.task.protocol(), "split": split, **self.refined}}
 
     def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
         """The energies of the gold outputs in a file and of the net's own best ones; low is good.

@@ -461,6 +461,10 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, tmp_path):
     plain = CliRunner().invoke(app, ["evaluate", str(seal), str(path)])
     assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.output)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
+    refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(path)
+    assert refined["scores"] == lines[-1]["scores"]
+    assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
+    assert "refined" not in json.loads(plain.output)["protocol"]
     bad = CliRunner().invoke(app, ["evaluate", str(seal), str(path), "--trajectory"])
     assert bad.exit_code == 2 and "--refine gbi" in bad.output
 
