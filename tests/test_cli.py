@@ -17,7 +17,7 @@ from spen_plugins.cli.common import columns, write_lines
 from spen_plugins.errors import ConfigError, DataError, Interrupted, NonFiniteLoss, PluginError, RunError
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml")
+HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml", "optuna", "matplotlib", "jinja2")
 
 SCALE = """
     import spen_plugins as sp
