@@ -17,9 +17,7 @@ from torch import Tensor
 from spen_plugins.errors import RunError
 from spen_plugins.schema import Config
 from spen_plugins.spaces import OutputSpace
-
-Objective = Callable[[Tensor], Tensor]
-"""`(batch, sample, *variables)` -> `(batch, sample)`; low is good."""
+from spen_plugins.steppers import STEPPERS, Objective
 
 Start = Literal["zeros", "uniform", "random", "net"]
 
@@ -104,7 +102,7 @@ def minimise(
     projected = config.method == "projected"
     to_y = space.project if projected else space.relax
     place = space.project(start, mask).detach() if projected else space.logits(start, mask).detach()
-    step = _STEPPERS[config.optimizer](config, space.simplex)
+    step = STEPPERS[config.optimizer](config.lr, config.momentum, space.simplex)
 
     def value(logits: Tensor) -> Tensor:
         with torch.no_grad():
@@ -204,99 +202,3 @@ def _look(
         energy = objective(y)
         [gradient] = torch.autograd.grad(energy.sum(), variable)
     return y.detach(), energy.detach(), gradient
-
-
-class _Gradient:
-    """Plain steps, with momentum where asked for."""
-
-    def __init__(self, config: Descent, simplex: bool) -> None:
-        self.lr, self.momentum, self.velocity = config.lr, config.momentum, None
-
-    def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
-        if self.momentum:
-            gradient = gradient if self.velocity is None else gradient + self.momentum * self.velocity
-            self.velocity = gradient
-        return place - self.lr * gradient
-
-
-class _Adam:
-    """Adam (Kingma & Ba 2015), elementwise, so that examples stay apart.
-
-    The coordinates of a simplex share one second moment: with one each, all that fall would fall alike, and the steps
-    lead to a tie between them instead of the lowest.
-    """
-
-    def __init__(self, config: Descent, simplex: bool, betas: tuple[float, float] = (0.9, 0.999)) -> None:
-        self.lr, self.simplex, self.betas, self.eps = config.lr, simplex, betas, 1e-8
-        self.mean = self.square = None
-        self.count = 0
-
-    def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
-        first, second = self.betas
-        if self.simplex:
-            gradient = gradient - gradient.mean(-1, keepdim=True)
-        squared = gradient.square().mean(-1, keepdim=True) if self.simplex else gradient.square()
-        if self.mean is None:
-            self.mean, self.square = torch.zeros_like(gradient), torch.zeros_like(squared)
-        self.count += 1
-        self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).add_(squared, alpha=1 - second)
-        size = (self.square / (1 - second**self.count)).sqrt_().add_(self.eps)
-        return torch.addcdiv(place, self.mean, size, value=-self.lr / (1 - first**self.count))
-
-
-class _Lbfgs:
-    """L-BFGS with memory of five steps, for each (example, start) on its own: torch's own shares one curvature and one
-    step length among all rows of a batch (Nocedal & Wright 2006, Alg. 7.4, with Armijo backtracking)."""
-
-    memory, halvings, slope_share = 5, 12, 1e-4
-    longest = 2.0  # of any logit in one step: a longer one may end where the relaxed set is flat
-
-    def __init__(self, config: Descent, simplex: bool) -> None:
-        self.lr = config.lr
-        self.pairs: list[tuple[Tensor, Tensor, Tensor]] = []
-        self.last: tuple[Tensor, Tensor] | None = None
-
-    def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
-        flat, g = place.flatten(2), gradient.flatten(2)
-        if self.last is not None:
-            moved, turned = flat - self.last[0], g - self.last[1]
-            curvature = (moved * turned).sum(-1, keepdim=True)
-            # Rows without positive curvature keep no pair: a weight of 0 leaves the direction as it is.
-            weight = torch.where(curvature > 1e-10, 1 / curvature.clamp(min=1e-10), torch.zeros_like(curvature))
-            self.pairs = [*self.pairs, (moved, turned, weight)][-self.memory :]
-        self.last = (flat, g)
-        direction = -self._apply(g)
-        slope = (direction * g).sum(-1)
-        direction = torch.where((slope < 0).unsqueeze(-1), direction, -g)
-        slope = torch.where(slope < 0, slope, -(g * g).sum(-1))
-        length = torch.full_like(energy, self.lr if not self.pairs else 1.0)
-        length = torch.minimum(length, self.longest / direction.abs().amax(-1).clamp(min=1e-12))
-        for _ in range(self.halvings):
-            reached = value((flat + length.unsqueeze(-1) * direction).view_as(place))
-            enough = reached <= energy + self.slope_share * length * slope
-            if enough.all():
-                break
-            length = torch.where(enough, length, length / 2)
-        length = torch.where(enough, length, torch.zeros_like(length))
-        # A row that got nowhere forgets its curvature and goes on along its gradient.
-        self.pairs = [(moved, turned, weight * enough.unsqueeze(-1)) for moved, turned, weight in self.pairs]
-        return (flat + length.unsqueeze(-1) * direction).view_as(place)
-
-    def _apply(self, gradient: Tensor) -> Tensor:
-        """The inverse Hessian's guess times the gradient: the two-loop recursion."""
-        q, shares = gradient, []
-        for moved, turned, weight in reversed(self.pairs):
-            share = weight * (moved * q).sum(-1, keepdim=True)
-            q = q - share * turned
-            shares.append(share)
-        if self.pairs:
-            _, turned, weight = self.pairs[-1]
-            scale = 1 / (weight * (turned * turned).sum(-1, keepdim=True)).clamp(min=1e-10)
-            q = torch.where(weight > 0, scale * q, q)
-        for (moved, turned, weight), share in zip(self.pairs, reversed(shares), strict=True):
-            q = q + moved * (share - weight * (turned * q).sum(-1, keepdim=True))
-        return q
-
-
-_STEPPERS = {"adam": _Adam, "gradient": _Gradient, "lbfgs": _Lbfgs}

@@ -14,12 +14,8 @@ checkpoint/          the last training state
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
-import subprocess
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +23,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
+from spen_plugins.environment import FORMAT
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.state import Checkpoint, remove_partial, save_json, save_tensors, writing
 from spen_plugins.model import Model
-
-FORMAT = 1
-"""Version of the layout above; a run of a newer one is refused."""
-
-PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
 
 
 class RunFolder:
@@ -230,41 +222,6 @@ def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> N
             raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
-def environment(
-    seed: int, device: str, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str
-) -> dict[str, Any]:
-    """What a result depends on besides its config."""
-    return {
-        "format": FORMAT,
-        "source": source,
-        "working_folder": str(Path.cwd()),
-        "seed": seed,
-        "device": device,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "packages": packages(),
-        "plugins": dict(plugins),
-        "git_commit": _git_commit(),
-        "data_sha256": dict(checksums),
-    }
-
-
-def packages() -> dict[str, str | None]:
-    """Versions of the packages a result depends on."""
-    return {name: _version(name) for name in PACKAGES}
-
-
-def sha256(path: Path) -> str:
-    """Hex digest of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON values of a file with one a line; none where there is no file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-
-
 def _weights(model: Model) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
     seen: set[int] = set()
@@ -294,18 +251,3 @@ def _put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -
             raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
     for name, tensor in wanted.items():
         tensor.data.copy_(found[name])
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _git_commit() -> str | None:
-    try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None

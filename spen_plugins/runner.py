@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from spen_plugins.environment import environment, packages
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.experiment import Built, Experiment, build, check
 from spen_plugins.features import FeatureNetwork
@@ -23,7 +24,7 @@ from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import check_device, seed_everything
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder, environment, packages, warm_start
+from spen_plugins.run_folder import RunFolder, warm_start
 
 
 def run(

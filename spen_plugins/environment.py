@@ -1,0 +1,54 @@
+"""What a result depends on besides its config: versions, seed, commit, data."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+"""Version of the layout above; a run of a newer one is refused."""
+
+PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
+
+
+def environment(
+    seed: int, device: str, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str
+) -> dict[str, Any]:
+    """What a result depends on besides its config."""
+    return {
+        "format": FORMAT,
+        "source": source,
+        "working_folder": str(Path.cwd()),
+        "seed": seed,
+        "device": device,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": packages(),
+        "plugins": dict(plugins),
+        "git_commit": _git_commit(),
+        "data_sha256": dict(checksums),
+    }
+
+
+def packages() -> dict[str, str | None]:
+    """Versions of the packages a result depends on."""
+    return {name: _version(name) for name in PACKAGES}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
