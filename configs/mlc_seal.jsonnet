@@ -30,8 +30,9 @@ function(
   sampling_dropout=null,  // whether the net drops out while it makes outputs for the energy to learn from
   warmup_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
   energy_dropout=null,  // whether the energy drops out while it teaches the net
-  gbi_lr=null,  // gradient-based inference: step size and steps
+  gbi_lr=null,  // gradient-based inference: step size, steps, and adam or gradient (plain steps)
   gbi_steps=null,
+  gbi_optimizer=null,
   net_epochs=null,  // epochs at most in which the net that an energy alone or a static one builds on learns first
   energy_epochs=null,  // epochs at most in which a static energy learns
   hidden=null,  // layers of the feature network, [400, 400]
@@ -54,6 +55,7 @@ function(
     std: std,
     gbi_lr: gbi_lr,
     gbi_steps: gbi_steps,
+    gbi_optimizer: gbi_optimizer,
     net_epochs: net_epochs,
     energy_epochs: energy_epochs,
     energy_weight: energy_weight,

@@ -2,7 +2,7 @@
 //
 // `h` holds the hyper-parameters: net_lr, energy_lr, weight_decay, energy_weight (λ1), cross_entropy_weight (λ2),
 // samples, redraw, sample, std, perceptron_weight, energy_steps, net_steps, rounds, warmup_epochs, sampling_dropout, epochs,
-// batch_size, patience, net_clip, plateau; and where gradient-based inference takes part gbi_lr, gbi_steps, net_epochs, energy_epochs.
+// batch_size, patience, net_clip, plateau; and where gradient-based inference takes part gbi_lr, gbi_steps, gbi_optimizer, net_epochs, energy_epochs.
 local choose = import 'choose.libsonnet';
 
 local optimizer(lr, h) = { type: h.optimizer, lr: lr, weight_decay: h.weight_decay };
@@ -42,10 +42,10 @@ local seal(energy_loss, first='energy') = function(h) {
 
 // How energies alone are trained and looked into: SPEN by loss-augmented inference from the net's output, DVN by inference
 // from zeros, NCE by the samples of a net that learned first. All three are released so.
-local descent(h) = { steps: h.gbi_steps, lr: h.gbi_lr };
+local descent(h) = { steps: h.gbi_steps, lr: h.gbi_lr, optimizer: std.get(h, 'gbi_optimizer', 'adam') };
 local alone = {
   spen: { loss(h):: { type: 'ssvm', cost: 'score', starts: ['net'], descent: descent(h) }, gbi: { starts: ['net'] }, net: true },
-  dvn: { loss(h):: { type: 'dvn', descent: descent(h), adversary: { steps: 1, lr: h.gbi_lr, pick: 'last' } }, gbi: { starts: ['zeros'] }, net: false },
+  dvn: { loss(h):: { type: 'dvn', descent: descent(h), adversary: descent(h) { steps: 1, pick: 'last' } }, gbi: { starts: ['zeros'] }, net: false },
   nce: { loss(h):: { type: 'seal.nce', samples: h.samples }, gbi: { starts: ['random'], random: 3 }, net: true },
 };
 
@@ -103,7 +103,7 @@ local of_energy = ['energy', 'global_hidden', 'energy_lr', 'energy_steps'];
 local of_net = ['energy_weight', 'cross_entropy_weight'];
 local of_turns = ['net_steps', 'rounds'];
 local of_dynamic = of_energy + of_net + of_turns + ['warmup_epochs', 'sampling_dropout', 'energy_dropout'];
-local of_gbi = of_energy + ['gbi_lr', 'gbi_steps'];
+local of_gbi = of_energy + ['gbi_lr', 'gbi_steps', 'gbi_optimizer'];
 local of_static = of_gbi + of_net + ['net_steps', 'energy_epochs', 'energy_dropout'];
 local arguments_of = {
   cross_entropy: of_turns,
