@@ -3,7 +3,8 @@
 //
 // `light` holds what differs under the light schedule: rates released for 60 energy updates a batch are too low for 3,
 // bibtex's cross entropy overfits at the released rate and dropout, genbase's 397 rows make so few batches that the
-// net wants its ten rounds, delicious's nets underfit at the released dropout and rates, and DVN with one adversarial step learns at other rates: on bibtex by plain steps of inference
+// net wants its ten rounds, delicious's nets underfit at the released dropout and rates, and DVN with one adversarial step
+// learns at other rates: on bibtex by plain steps of inference
 // alone, since those of Adam are as long for the many labels that are off as for the few that are on.
 local net(hidden, dropout, global_hidden) = { hidden: hidden, dropout: dropout, global_hidden: global_hidden };
 local ce(net_lr) = { net_lr: net_lr, steps: [1, 1] };
