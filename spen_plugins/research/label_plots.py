@@ -153,12 +153,8 @@ def gradients_figure(found: Couplings) -> Figure:
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
     figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
-    figure.suptitle(
-        f"{found.run}: gradient that teaches label k while label i changes ({found.of}; other labels: {found.others})",
-        x=0.01,
-        ha="left",
-        fontsize=10,
-    )
+    title = f"{found.run}: gradient that teaches label k while label i changes"
+    figure.suptitle(f"{title}\n{found.of}; other labels: {found.others}", x=0.01, ha="left", fontsize=10)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     cross_entropy = cross_entropy_gradient(grid()).expand(POINTS, POINTS)
     _heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
