@@ -197,7 +197,7 @@ def _effects(axis: Axes, found: Couplings) -> None:
         middle = pair.gradient[:, POINTS // 2]
         axis.plot(at, (middle - middle[0]).numpy(), color=colour, label=pair.name.replace("\n", ", "))
     axis.axhline(0, color="0.4", linestyle="--", linewidth=1, label="cross entropy")
-    axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel=f"∂/∂y_k − its value at y_i = {EDGE}")
+    axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel="change of ∂/∂y_k")
     axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
 
 
