@@ -56,6 +56,7 @@ local energy_alone(kind) = function(h) {
   trainer: {
     type: 'energy',
     optimizer: optimizer(h.energy_lr, h),
+    plateau: std.get(h, 'energy_plateau'),
     steps: h.energy_steps,
     net_epochs: if kind.net then h.net_epochs else 0,
     net_optimizer: optimizer(h.net_lr, h),
