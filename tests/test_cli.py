@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -55,6 +56,9 @@ def spen_run(spen):
 @pytest.fixture
 def fake(monkeypatch):
     """A module of the package that does what a test wants."""
+    # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
+    for user in ("seeds", "sweep", "report", "label_plots"):
+        importlib.import_module(f"spen_plugins.research.{user}")
 
     def put(name: str, **members):
         module = types.ModuleType(f"spen_plugins.{name}")
