@@ -14,9 +14,7 @@ function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or an ARFF file of your own
   split=null,  // JSON file with the row numbers of train, validation and test
   threshold=0.5,  // a number, or "validation": chosen on the validation part
-  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin,
-  // static_regression; energies alone: spen, dvn, nce_alone; without energy: cross_entropy, ranking_direct
-  method='nce',  // nce, cross_entropy, static_nce, dvn, … as listed above
+  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; no energy: cross_entropy, ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   samples=null,  // K of nce, ranking, regression_s and their kin
   redraw=null,  // nce, ranking: new samples at each "step" of the energy, or once a "round"

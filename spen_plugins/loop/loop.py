@@ -17,10 +17,9 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
-from spen_plugins.gbi import Gbi, gbi_score
 from spen_plugins.loop import ledger
 from spen_plugins.loop.context import LiveContext, Players
-from spen_plugins.loop.evaluation import evaluate
+from spen_plugins.loop.evaluation import batches, evaluate, probe_scores
 from spen_plugins.loop.order import epoch_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.player import Player
@@ -314,17 +313,11 @@ class Loop:
         probe = self.config.probe
         if probe is None or self.model.energy is None or self.position.epoch % probe.every:
             return {}
-        batches = self._validation_batches()
-        fields = probe.model_dump(exclude={"every"})
-        found = {"net": float(scores[self.task.selection])}
-        for name, start in (("net_gbi", "net"), ("random_gbi", "random")):
-            found[name] = gbi_score(self.model, self.task, batches, Gbi.Config(**fields, starts=[start]))
-        return {"probe": found}
+        found = probe_scores(self.model, self.task, self._validation_batches(), probe)
+        return {"probe": {"net": float(scores[self.task.selection]), **found}}
 
     def _validation_batches(self) -> list[Batch]:
-        size, device = self.config.batch_size, self.accelerator.device
-        parts = [self.validation[i : i + size] for i in range(0, len(self.validation), size)]
-        return [self.task.collate(part).to(device) for part in parts]
+        return batches(self.task, self.validation, self.config.batch_size, self.accelerator.device)
 
     def _patience_is_over(self, stage: Stage) -> bool:
         return stage.patience is not None and self.position.epoch - self.position.best_epoch > stage.patience
