@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +61,7 @@ def table(name: str, group: dict[str, Any]) -> str:
     lines.append("```")
     for row, spec in group["rows"].items():
         line = command(group["config"], _arguments(group, spec), 0)
-        lines.append(f"{' '.join(line)}   # {row}, seeds {_seeds(group, spec)}")
+        lines.append(f"{shlex.join(line)}   # {row}, seeds {_seeds(group, spec)}")
     return "\n".join([*lines, "```", ""])
 
 
