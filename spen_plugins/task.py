@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
@@ -35,12 +35,14 @@ class WordInputs:
     """Inputs that are sentences.
 
     A batch's `X.inputs` holds `"words"`, `(batch, token)` word numbers (0 padding, 1 unknown); each name in `marks`
-    as `(batch, token)` small numbers (for SRL `"predicate"`: 1 at the predicate); and what the task's indexers add.
+    and `columns` as `(batch, token)` small numbers; and what the task's indexers add.
     """
 
     words: Sequence[str]
     marks: Mapping[str, int]
-    """Name of each extra column -> how many values it has."""
+    """Name of each mark the task sets on tokens -> how many values it has (SRL's `"predicate"`: 1 at the predicate)."""
+    columns: Mapping[str, int] = field(default_factory=dict)
+    """Name of each extra column of the data (POS, chunks) -> how many values it has; 0 padding, 1 unknown."""
 
 
 @dataclass(frozen=True)
