@@ -11,6 +11,7 @@ from pydantic import Field
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.fields import validate
+from spen_plugins.host import KINDS
 from spen_plugins.registry import Registry
 from spen_plugins.schema import Config
 
@@ -140,17 +141,45 @@ def _complete(registry: Registry, kind: str, spec: Mapping[str, Any], where: str
     """A table with its defaults."""
     _, config = registry.parse(kind, spec, where, source)
     complete = {"type": spec["type"], **config.model_dump(mode="json")}
-    if kind in NETS and spec.get("features") is not None:
+    if KINDS[kind].features and spec.get("features") is not None:
         complete["features"] = _complete(registry, "features", spec["features"], f"{where}.features", source)
-    for part, of in _parts(registry, kind, spec):
-        complete[part] = _complete(registry, of, spec[part], f"{where}.{part}", source)
+    for part in _parts(registry, kind, spec, where):
+        part.put(complete, _complete(registry, part.kind, part.spec, part.where, source))
     return complete
 
 
-def _parts(registry: Registry, kind: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The components a component's table holds: key, kind."""
-    parts = getattr(registry.resolve(kind, spec["type"]), "parts", {})
-    return [(part, of) for part, of in parts.items() if spec.get(part) is not None]
+@dataclass(frozen=True)
+class _Part:
+    """A component inside a component's table: under `key`, and there under `name` where several share the key."""
+
+    key: str
+    name: str | None
+    kind: str
+    spec: Any
+    where: str
+
+    def put(self, table: dict[str, Any], value: Any) -> None:
+        """Store what was made of the part where the part stood."""
+        if self.name is None:
+            table[self.key] = value
+        else:
+            table.setdefault(self.key, {})[self.name] = value
+
+
+def _parts(registry: Registry, kind: str, spec: Mapping[str, Any], where: str) -> list[_Part]:
+    """The components a component's table holds."""
+    found = []
+    for key, of in getattr(registry.resolve(kind, spec["type"]), "parts", {}).items():
+        table, place = spec.get(key), f"{where}.{key}"
+        if table is None:
+            continue
+        if of[-1] != "*":
+            found.append(_Part(key, None, of, table, place))
+            continue
+        if not isinstance(table, Mapping) or any("." in name for name in table):
+            raise ConfigError(f"{place}: expected tables of kind {of[:-1]} by names without a dot, found {table!r}.")
+        found += [_Part(key, name, of[:-1], inner, f"{place}.{name}") for name, inner in table.items()]
+    return found
 
 
 def _check_features(
@@ -166,8 +195,8 @@ def _check_features(
         raise ConfigError(
             f"{source}: {where}.features: {kind} {spec['type']!r} takes no feature network; leave it out."
         )
-    for part, of in _parts(registry, kind, spec):
-        _check_features(registry, experiment, of, f"{where}.{part}", source, spec[part])
+    for part in _parts(registry, kind, spec, where):
+        _check_features(registry, experiment, part.kind, part.where, source, part.spec)
 
 
 def _check_parts(registry: Registry, experiment: Experiment, source: object) -> None:
@@ -197,7 +226,7 @@ def make_net(
     where: str,
     task: Task,
     assets: Path | None = None,
-    **parts: Component,
+    **parts: Component | dict[str, Component],
 ) -> Component:
     """One component of an experiment and what its table holds; `parts` are those that are there already."""
     cls, config = registry.parse(kind, spec, where, "config")
@@ -206,8 +235,8 @@ def make_net(
         own = spec.get("features")
         place = "features" if own is None else f"{where}.features"
         features = _features(registry, experiment.features if own is None else own, place, task, assets)
-    for part, of in _parts(registry, kind, spec):
-        parts[part] = make_net(experiment, registry, of, spec[part], f"{where}.{part}", task, assets)
+    for part in _parts(registry, kind, spec, where):
+        part.put(parts, make_net(experiment, registry, part.kind, part.spec, part.where, task, assets))
     return cls(config, task, features, **parts)
 
 

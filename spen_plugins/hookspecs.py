@@ -30,6 +30,11 @@ def spen_energy_loss() -> Table:
 
 
 @hookspec
+def spen_cost_net() -> Table:
+    """Cost-augmented nets: subclasses of `spen_plugins.CostNet`, key `cost_net` of an energy loss that takes one."""
+
+
+@hookspec
 def spen_trainer() -> Table:
     """Trainers: subclasses of `spen_plugins.Trainer`, config key `trainer`."""
 

@@ -52,9 +52,10 @@ KINDS = {
     "inference_net": Kind("spen_inference_net", ("inference_net", "InferenceNet"), features=True),
     "energy": Kind("spen_energy", ("energy", "Energy"), features=True),
     "energy_loss": Kind("spen_energy_loss", ("energy_loss", "EnergyLoss"), features=True),
+    "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
     "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
 }
-"""Config key -> kind."""
+"""Config key -> kind; a cost net's table stands below the energy loss that uses it."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,9 @@ class CostNet(Component):
     Owned as a submodule by the energy loss that uses it, and trained in the nets' phase.
     """
 
+    def meet(self, net: InferenceNet) -> None:
+        """Told the test-time net once both are made: one that builds on its features learns their width here."""
+
     def forward(self, batch: Batch, proposal: Proposal) -> Proposal:
         """A proposal meant to violate the margin, from the batch and the test-time net's proposal."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ from torch import nn
 from spen_plugins.batch import Proposal, X
 from spen_plugins.energy import Energy
 from spen_plugins.energy_loss import EnergyLoss
-from spen_plugins.inference_net import InferenceNet
+from spen_plugins.inference_net import CostNet, InferenceNet
 
 
 class Model(nn.Module):
@@ -18,6 +18,9 @@ class Model(nn.Module):
         self.inference_net = inference_net
         self.energy = energy
         self.energy_loss = energy_loss
+        for part in () if energy_loss is None else list(energy_loss.modules()):
+            if isinstance(part, CostNet):
+                part.meet(inference_net)
 
     def propose(self, x: X) -> Proposal:
         """What the model predicts for x."""

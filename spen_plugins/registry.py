@@ -146,7 +146,10 @@ def component_tables(cls: type) -> list[Field]:
     """The keys of a component's table that hold tables of other components."""
     parts = {"features": "features"} if getattr(cls, "uses_features", False) else {}
     parts |= getattr(cls, "parts", {})
-    return [Field(name, f"table of kind {kind}", "null", "") for name, kind in parts.items()]
+    return [
+        Field(key, f"table of kind {kind}" if kind[-1] != "*" else f"tables of kind {kind[:-1]} by name", "null", "")
+        for key, kind in parts.items()
+    ]
 
 
 def _kind(kind: str) -> Kind:

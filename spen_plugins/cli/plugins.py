@@ -102,7 +102,8 @@ def _facts(kind: str, cls: type) -> list[str]:
     if getattr(cls, "uses_energy", False):
         lines.append("energy: predicts with the energy")
     for part, of in getattr(cls, "parts", {}).items():
-        lines.append(f"{part}: may hold the table of another component, of kind {of}")
+        what = f"tables of other components by name, of kind {of[:-1]}" if of[-1] == "*" else None
+        lines.append(f"{part}: may hold {what or f'the table of another component, of kind {of}'}")
     if getattr(cls, "needs", ()):
         lines.append(f"needs: {', '.join(cls.needs)}")
     if kind == "task" and hasattr(cls, "selection"):
