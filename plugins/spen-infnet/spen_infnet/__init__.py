@@ -1,0 +1,42 @@
+"""Inference networks and the energies they minimise (Tu & Gimpel 2018; Tu, Pang & Gimpel 2020)."""
+
+from __future__ import annotations
+
+from spen_plugins import hookimpl
+from spen_plugins.hookspecs import Table
+
+
+@hookimpl
+def spen_energy() -> Table:
+    return {
+        "tag_lm": "spen_infnet.tag_lm:TagLm",
+        "word_tag_lm": "spen_infnet.tag_lm:WordTagLm",
+        "skip_chain": "spen_infnet.high_order:SkipChain",
+        "high_order": "spen_infnet.high_order:HighOrder",
+    }
+
+
+@hookimpl
+def spen_energy_loss() -> Table:
+    return {
+        "margin": "spen_infnet.objectives:Margin",
+        "perceptron": "spen_infnet.objectives:Perceptron",
+        "contrastive": "spen_infnet.objectives:Contrastive",
+        "slack": "spen_infnet.objectives:Slack",
+        "compound": "spen_infnet.objectives:Compound",
+    }
+
+
+@hookimpl
+def spen_cost_net() -> Table:
+    return {
+        "separated": "spen_infnet.cost_nets:Separated",
+        "shared": "spen_infnet.cost_nets:Shared",
+        "stacked": "spen_infnet.cost_nets:Stacked",
+        "stacked_bilstm": "spen_infnet.cost_nets:StackedBiLstm",
+    }
+
+
+@hookimpl
+def spen_trainer() -> Table:
+    return {"joint": "spen_infnet.joint:Joint"}
