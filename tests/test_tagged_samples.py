@@ -1,0 +1,96 @@
+"""The synthetic corpora of tagged sentences."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+
+import pytest
+
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.samples.tagged import LONGEST, SIZES, sample_corpus
+from spen_plugins.samples.tagged_lexicon import ENDINGS, PLACES
+
+KINDS = ("pos", "ner")
+
+
+def everything(kind: str) -> list[TaggedSentence]:
+    return [sentence for part in sample_corpus(kind).values() for sentence in part]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_and_no_sentence_twice(kind: str) -> None:
+    corpus = sample_corpus(kind)
+    assert {part: len(sentences) for part, sentences in corpus.items()} == SIZES
+    sentences = everything(kind)
+    assert len({sentence.words for sentence in sentences}) == len(sentences)
+    for sentence in sentences:
+        assert 0 < len(sentence.words) <= LONGEST
+        assert len(sentence.tags) == len(sentence.words) and all(sentence.words) and all(sentence.tags)
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("pos", "aba9457af0c9"), ("ner", "b016214fe69f")])
+def test_the_same_sentences_everywhere(kind: str, begins: str) -> None:
+    text = "\n".join(f"{s.words} {s.tags} {sorted(s.columns.items())}" for s in everything(kind))
+    assert hashlib.sha256(text.encode()).hexdigest().startswith(begins)
+    assert sample_corpus(kind, seed=1)["train"][0] != sample_corpus(kind)["train"][0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_tag_of_later_parts_is_in_training(kind: str) -> None:
+    corpus = sample_corpus(kind)
+    tags = {part: {tag for s in sentences for tag in s.tags} for part, sentences in corpus.items()}
+    assert tags["validation"] | tags["test"] <= tags["train"]
+    assert len(tags["train"]) == {"pos": 14, "ner": 7}[kind]
+
+
+def most_frequent(corpus: dict[str, list[TaggedSentence]]) -> tuple[float, float, float]:
+    """Of the test words: right if each has its most frequent training tag, ambiguous in training, not in training."""
+    seen: dict[str, Counter] = defaultdict(Counter)
+    for sentence in corpus["train"]:
+        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+            seen[word.lower()][tag] += 1
+    pairs = [(w.lower(), t) for s in corpus["test"] for w, t in zip(s.words, s.tags, strict=True)]
+    right = sum(word in seen and seen[word].most_common(1)[0][0] == tag for word, tag in pairs)
+    ambiguous = sum(len(seen.get(word, ())) > 1 for word, _ in pairs)
+    return right / len(pairs), ambiguous / len(pairs), sum(word not in seen for word, _ in pairs) / len(pairs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_alone_do_not_decide(kind: str) -> None:
+    right, ambiguous, unknown = most_frequent(sample_corpus(kind))
+    assert right < 0.87 and ambiguous > 0.18 and unknown > 0.03
+
+
+def test_endings_tell_what_unknown_words_are() -> None:
+    corpus = sample_corpus("pos")
+    known = {word.lower() for s in corpus["train"] for word in s.words}
+    telling = {ending: tag for tag, endings in ENDINGS.items() for ending in endings if ending != "er"}
+    unknown = [
+        (word, tag)
+        for s in corpus["test"]
+        for word, tag in zip(s.words, s.tags, strict=True)
+        if word.lower() not in known
+    ]
+    guessed = [(tag, telling[e]) for word, tag in unknown for e in telling if word.endswith((e, f"{e}s"))]
+    assert len(guessed) > 0.5 * len(unknown)
+    assert sum(tag == guess for tag, guess in guessed) > 0.9 * len(guessed)
+
+
+def test_names_are_whole_and_stand_for_several_kinds() -> None:
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for sentence in everything("ner"):
+        for before, tag in zip(("O", *sentence.tags), sentence.tags, strict=False):
+            assert not tag.startswith("I-") or before[2:] == tag[2:], sentence
+        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+            kinds[word].add(tag[2:])
+    assert sum({"PER", "LOC", "ORG"} <= kinds[place] for place in PLACES) > 10
+
+
+def test_columns_of_names() -> None:
+    for sentence in everything("ner"):
+        assert set(sentence.columns) == {"pos", "chunk"}
+        assert all(len(values) == len(sentence.words) for values in sentence.columns.values())
+        for before, chunk in zip(("O", *sentence.columns["chunk"]), sentence.columns["chunk"], strict=False):
+            assert not chunk.startswith("I-") or before[2:] == chunk[2:], sentence
+    assert all(not sentence.columns for sentence in everything("pos"))
