@@ -1,0 +1,116 @@
+"""Energies over tags further apart than neighbours (Tu, Liu & Gimpel 2020): skip-chains and high orders."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies import need_tags
+from spen_plugins.errors import ConfigError
+from spen_plugins.spaces.base import full
+
+SPREAD = 0.02
+"""Scores are drawn from U(−0.02, 0.02), as W in Eq. 7 is."""
+LARGEST_TABLE = 5_000_000
+"""Entries a full table may have."""
+
+
+class SkipChain(sp.Energy):
+    """E(y) = −Σ_t Σ_{i=1}^M y_{t−i}ᵀ W_i y_t, a matrix for each distance i (Tu, Liu & Gimpel 2020).
+
+    Only pairs inside the sequence count. Every W_i is a matrix of its own, drawn from U(−0.02, 0.02).
+    """
+
+    class Config(sp.Config):
+        order: int = Field(3, ge=1)
+        """M, the largest distance between two tags that are scored together."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        need_tags(self)
+        tags = self.space.shape[-1]
+        self.pairs = nn.Parameter(torch.empty(config.order, tags, tags).uniform_(-SPREAD, SPREAD))
+
+    def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
+        y = masked(y, features)
+        # A slice that begins after the last token is empty, and its sum is 0.
+        return -sum(
+            full((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3)) for i, w in enumerate(self.pairs, 1)
+        )
+
+
+class HighOrder(sp.Energy):
+    """E(y) = −Σ_{t=M+1}^T s(y_{t−M}, …, y_t), one s for all positions (Tu, Liu & Gimpel 2020).
+
+    s is linear in each of its tags, so soft tags get the expected score of tags drawn independently. Only windows
+    inside the sequence count: one of M tags or fewer has energy 0.
+    """
+
+    class Config(sp.Config):
+        order: int = Field(2, ge=1)
+        """M, how many tags before each are scored with it."""
+        form: Literal["table", "factored"] = "table"
+        """"table": a free number for each of the L^(M+1) windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's Kronecker
+        product of all the tags, without its layers in between). "factored": that table at a low rank,
+        s = Σ_r Π_i (U_iᵀ y_{t−i})_r, whose size grows linearly with M; this form is ours."""
+        rank: int = Field(64, ge=1)
+        """How many products the factored form adds up."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        need_tags(self)
+        tags, places = self.space.shape[-1], config.order + 1
+        if config.form == "table":
+            if tags**places > LARGEST_TABLE:
+                raise ConfigError(
+                    f"energy.order {config.order} with {tags} tags is a table of {tags**places:,} entries; at most "
+                    f"{LARGEST_TABLE:,} are made; take a lower order, or form 'factored'"
+                )
+            self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
+        else:
+            # Drawn so that the table it stands for has entries as spread as a full one's.
+            spread = 3**0.5 * (SPREAD / (3 * config.rank) ** 0.5) ** (1 / places)
+            self.factors = nn.Parameter(torch.empty(places, tags, config.rank).uniform_(-spread, spread))
+
+    def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
+        scores = self.from_table if self.config.form == "table" else self.from_factors
+        return -full(scores(masked(y, features))).sum(-1)
+
+    def from_table(self, y: Tensor) -> Tensor:
+        """Scores of windows `(batch, sample, window)`: the table between the products of its two halves' tags."""
+        tags = windows(y, self.config.order + 1)
+        half = len(tags) // 2
+        left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])
+        return ((left @ self.table.view(left.shape[-1], right.shape[-1])) * right).sum(-1)
+
+    def from_factors(self, y: Tensor) -> Tensor:
+        """Scores of windows `(batch, sample, window)`; `factors[j]` belongs to the window's j-th tag, U_{M−j}."""
+        places, tags, rank = self.factors.shape
+        parts = (y @ self.factors.transpose(0, 1).reshape(tags, -1)).unflatten(-1, (places, rank))
+        shifted = [windows(part, places)[j] for j, part in enumerate(parts.unbind(3))]
+        return reduce(torch.mul, shifted).sum(-1)
+
+
+def masked(y: Tensor, mask: Tensor | None) -> Tensor:
+    """y with zeros on padding: any product that padding takes part in is then 0."""
+    return y if mask is None else y * mask[:, None, :, None]
+
+
+def windows(y: Tensor, size: int) -> list[Tensor]:
+    """The first, second, … last member of all windows of consecutive tokens, `(batch, sample, window, …)` each."""
+    count = max(y.shape[2] - size + 1, 0)
+    return [y[:, :, i : i + count] for i in range(size)]
+
+
+def kronecker(left: Tensor, right: Tensor) -> Tensor:
+    """`(…, a)`, `(…, b)` -> `(…, a·b)`, all products of two numbers."""
+    return (left.unsqueeze(-1) * right.unsqueeze(-2)).flatten(-2)

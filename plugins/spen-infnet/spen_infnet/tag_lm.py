@@ -1,0 +1,207 @@
+"""Tag language models as energies (Tu, Pang & Gimpel 2020, Sec. 5): what tags, and words, say of the next tag."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies import need_tags
+from spen_plugins.errors import ConfigError
+from spen_plugins.spaces.base import full
+
+EPS = 1e-7
+"""Added to a probability before its logarithm: a tag the model excludes costs 16.1, and its gradient stays finite."""
+
+Direction = Literal["forward", "backward"]
+
+
+class LmConfig(sp.Config):
+    """What the tag language models share."""
+
+    hidden: int = Field(128, ge=1)
+    """Width of the LSTM of each direction."""
+    tag_dim: int = Field(32, ge=1)
+    """Width of a tag's embedding; a soft tag is embedded as the mean of the tags it is made of."""
+    weight: float = Field(1.0, ge=0)
+    """What the energy is multiplied with."""
+    dropout: float = Field(0.3, ge=0, lt=1)
+    """Dropout of the LSTM's inputs and outputs (the paper keeps 0.7): one mask per sentence and bound energy, so that
+    the outputs a loss compares are scored by the same thinned model."""
+
+
+class TagLm(sp.Energy):
+    """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})), an LSTM over soft tags (Tu, Pang & Gimpel 2020, Eq. 8).
+
+    y_0 is the start of the sequence and y_{T+1} its end, which the last prediction is of. The backward model starts
+    from the end and predicts t = T … 0. Each direction has its own parameters, and reads inside each sentence's length.
+
+    On one-hot y this is the sequence's negative log-likelihood (up to `EPS`), so a model is trained on tagged text by
+    minimising the energy of the text's own tags.
+    """
+
+    class Config(LmConfig):
+        directions: list[Direction] = Field(default=["forward"], min_length=1)
+        """The models to add up: "forward" alone is the paper's GE(a), both are GE(b)."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        need_tags(self)
+        if len(set(config.directions)) != len(config.directions):
+            raise ConfigError(
+                f"energy.directions: found {config.directions}; expected each direction once at most; "
+                "'weight' makes an energy count more"
+            )
+        words = 0 if features is None else features.output_dim
+        self.readers = nn.ModuleDict(
+            {
+                f"{way}_lm": TagReader(self.space.shape[-1], config.tag_dim, words, config.hidden)
+                for way in config.directions
+            }
+        )
+
+    def encode(self, x: sp.X) -> Read:
+        words = None if self.features is None else self.features(x)
+        like, p = next(self.readers.parameters()), self.config.dropout if self.training else 0.0
+        masks = {
+            name: (dropout_mask(like, x.size, reader.width, p), dropout_mask(like, x.size, reader.hidden, p))
+            for name, reader in self.readers.items()
+        }
+        return Read(x.mask, None if words is None else words.transpose(0, 1), masks)
+
+    def forward(self, features: Read, y: Tensor) -> Tensor:
+        total = sum(terms.sum(-1) for terms in self.terms(features, y).values())
+        return -self.config.weight * total
+
+    def terms(self, features: Read, y: Tensor) -> dict[str, Tensor]:
+        """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the last."""
+        b, _, t, _ = y.shape
+        here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
+        back = reversal(here)
+        # Time first, as LSTM kernels want it; samples are rows like any other.
+        y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
+        found = {}
+        for name, reader in self.readers.items():
+            tags, words = y, features.words
+            if name == "backward_lm":
+                tags = tags.gather(0, back.view(t, b, 1, 1).expand_as(tags))
+                words = words if words is None else words.gather(0, back.unsqueeze(-1).expand_as(words))
+            terms = reader(tags, words, here.sum(0).long(), features.dropout[name])
+            found[name.removesuffix("_lm")] = terms.permute(1, 2, 0)
+        return found
+
+
+class WordTagLm(TagLm):
+    """E(x, y) = −w Σ_{t=1}^{T+1} log(y_tᵀ g(x_0 … x_{t−1}, y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 9).
+
+    As `tag_lm`, with the words that were read so far as further inputs: before t forwards, after t backwards. A tag is
+    thus predicted without its own word. Words are vectors of a feature network that sees a token alone; x_0 is learned.
+    """
+
+    uses_features = True
+
+    class Config(LmConfig):
+        directions: list[Direction] = Field(default=["forward", "backward"], min_length=1)
+        """The models to add up; both are the paper's."""
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        assert features is not None
+        if getattr(features, "contextual", True):
+            raise ConfigError(
+                f"energy 'word_tag_lm' predicts a tag from the words before it, but features "
+                f"{type(features).__name__} puts the words after it in as well; give the energy a table of its own, "
+                "'features': {'type': 'encoder', 'encoder': 'pass_through'}"
+            )
+        super().__init__(config, task, features)
+
+
+class Read:
+    """What `TagLm.encode` keeps: the mask `(batch, token)`, words `(token, batch, size)`, dropout by direction."""
+
+    def __init__(self, mask: Tensor | None, words: Tensor | None, dropout: dict[str, Any]) -> None:
+        self.mask, self.words, self.dropout = mask, words, dropout
+
+
+class TagReader(nn.Module):
+    """One language model: what is read so far -> the distribution of the next tag or of the end.
+
+    Args:
+        tags: how many tags.
+        tag_dim, words: widths of a tag's embedding and of a word's vector, 0 for a model that sees no words.
+        hidden: width of the LSTM.
+    """
+
+    def __init__(self, tags: int, tag_dim: int, words: int, hidden: int) -> None:
+        super().__init__()
+        self.width, self.hidden = tag_dim + words, hidden
+        self.tags = nn.Linear(tags, tag_dim, bias=False)
+        nn.init.normal_(self.tags.weight, std=0.1)
+        self.start = nn.Parameter(torch.randn(self.width) * 0.1)
+        self.lstm = Lstm(self.width, hidden)
+        self.next = nn.Linear(hidden, tags + 1)
+
+    def forward(
+        self, y: Tensor, words: Tensor | None, lengths: Tensor, dropout: tuple[Tensor | None, Tensor | None]
+    ) -> Tensor:
+        """log(y_tᵀ ȳ_t) `(token + 1, batch, sample)`, 0 after the end of a sequence.
+
+        Shapes: y `(token, batch, sample, tag)`, zero on padding, in the order of reading; words `(token, batch, size)`;
+        lengths `(batch,)`; dropout of inputs and of outputs `(batch, size)`.
+        """
+        t, b, n, k = y.shape
+        read = self.tags(y)
+        if words is not None:
+            read = torch.cat([read, words.unsqueeze(2).expand(t, b, n, words.shape[-1])], -1)
+        h = torch.cat([self.start.expand(1, b, n, self.width).to(read), read])
+        h = dropped(h, dropout[0])
+        h, _ = self.lstm(h.flatten(1, 2))
+        expected = torch.softmax(full(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
+        # Where a sequence ends, the next symbol is the end, the last of those predicted.
+        place = torch.arange(t + 1, device=y.device).unsqueeze(1)
+        ends = (place == lengths).to(expected).unsqueeze(-1)
+        agreed = (full(y) * expected[:-1, ..., :k]).sum(-1)
+        agreed = torch.cat([agreed, agreed.new_zeros(1, b, n)]) + ends * expected[..., k]
+        return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
+
+
+class Lstm(nn.LSTM):
+    """An LSTM always in training mode, which makes no other difference: cuDNN has no gradient in evaluation mode, and
+    a frozen energy evaluates while nets learn through it."""
+
+    def __init__(self, before: int, hidden: int) -> None:
+        super().__init__(before, hidden)
+        nn.init.xavier_uniform_(self.weight_ih_l0)
+        for block in self.weight_hh_l0.detach().chunk(4):
+            nn.init.orthogonal_(block)
+        nn.init.zeros_(self.bias_ih_l0)
+        nn.init.zeros_(self.bias_hh_l0)
+        with torch.no_grad():  # the forget gate begins open (Jozefowicz et al. 2015)
+            self.bias_ih_l0[hidden : 2 * hidden] = 1.0
+
+    def train(self, mode: bool = True) -> Lstm:
+        return super().train(True)
+
+
+def reversal(here: Tensor) -> Tensor:
+    """`(token, batch)` places that turn each sequence around inside its length and leave padding where it is."""
+    place = torch.arange(len(here), device=here.device).unsqueeze(1)
+    lengths = here.sum(0).long()
+    return torch.where(place < lengths, lengths - 1 - place, place)
+
+
+def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
+    """What to multiply vectors with, `(examples, size)`; None for no dropout."""
+    if not p:
+        return None
+    kept = torch.rand(examples, size, device=like.device) >= p
+    return kept.to(like.dtype) / (1 - p)
+
+
+def dropped(h: Tensor, mask: Tensor | None) -> Tensor:
+    """`(token, batch, sample, size)` times a mask `(batch, size)`."""
+    return h if mask is None else h * mask.unsqueeze(1)
