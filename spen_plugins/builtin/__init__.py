@@ -40,6 +40,7 @@ def spen_energy() -> Table:
     return {
         "local": "spen_plugins.builtin.energies:Local",
         "linear_chain": "spen_plugins.builtin.energies:LinearChain",
+        "sum": "spen_plugins.builtin.sum:Sum",
     }
 
 
