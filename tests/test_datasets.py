@@ -158,6 +158,23 @@ def test_unknown_and_unavailable_names(cache):
         get("bibtx")
     with pytest.raises(ConfigError, match=r"reconstruction.*\$SPEN_DATA"):
         get("expr_fun", yes=True)
+    for name, argument in (("glove_twitter", "vectors=FILE"), ("clusters", "clusters=FILE")):
+        with pytest.raises(ConfigError, match=rf"{argument}.*\$SPEN_DATA"):
+            get(name, yes=True)
+
+
+def test_folders_of_several_levels(cache, server, monkeypatch):
+    """A set of tagged sentences, with a folder inside its folder, is put where configs look for it."""
+    root, url = server
+    entry = CATALOGUE["twitter_pos"]
+    for file in entry.files:
+        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
+        (root / file.origin).write_text(file.path)
+    checked = (dataclasses.replace(f, sha256=hashlib.sha256(f.path.encode()).hexdigest()) for f in entry.files)
+    monkeypatch.setitem(CATALOGUE, "twitter_pos", dataclasses.replace(entry, files=tuple(checked)))
+    assert get("twitter_pos", yes=True, base_url=url) == cache / "pos" / "twitter_pos"
+    path = "pos/twitter_pos/oct27.splits/oct27.dev"
+    assert locate(f"data:{path}").read_text() == path
 
 
 def test_the_catalogue_is_whole():

@@ -9,6 +9,9 @@ _HMC = "EGiunchiglia/C-HMCNN/e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041/HMC_data/d
 _UD = "UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 _EMOTIONS = "monologg/GoEmotions-pytorch/b75f9d3a8b76bc1060687925b04ca98a1b8ea66b/data/original"
 _REUTERS = "sola91/reuters-21578/7008b13439afe8d91a777ed534acf12268d52340/data"
+_TWEETS = "brendano/ark-tweet-nlp/72755ccd1b29ba8e1dbbb49efe57ba9723c0013b/data/twpos-data-v0.3"
+_BTC = "GateNLP/broad_twitter_corpus/0c45ef7b1924a6b8115bceab388781590b1b553a/train_dev_test_conll"
+_WNUT = "leondz/emerging_entities_17/e52a2d2a71ac1a051ca2d532eef28653c5c02603"
 _MULAN_LICENCE = "research only: no licence stated (Mulan); cite the original paper"
 _HMC_LICENCE = "research only: public Clus data (Clare 2003; Vens et al. 2008), no licence stated; repository GPL-3.0"
 
@@ -191,6 +194,69 @@ _ALL = (
             File(f"text/reuters21578/reut2-{number:03}.sgm", f"{_REUTERS}/reut2-{number:03}.sgm", sha256)
             for number, sha256 in enumerate(_REUTERS_SUMS)
         ),
+    ),
+    DataSet(
+        "twitter_pos",
+        "parts of speech of tweets (Gimpel et al. 2011; Owoputi et al. 2013): 2374 tweets, 25 tags",
+        "CC BY 3.0 (Carnegie Mellon University)",
+        tuple(
+            File(f"pos/twitter_pos/{name}", f"{_TWEETS}/{name}", sha256)
+            for name, sha256 in (
+                ("daily547.conll", "581862c4a7a05b62cb5c4d44119f11fc1fe55489862c9470120628cca8e4b080"),
+                ("oct27.splits/oct27.train", "e55a63da62838a28b308bd1be0b5c903ac242ef208dc59838f4b39aa33b11948"),
+                ("oct27.splits/oct27.dev", "046e9c57ed2549b4dec08a9a7bccf8ec7f742faaa7b55d840408f2dfd1356851"),
+                ("oct27.splits/oct27.traindev", "f1daf7281ca3236592c23befd0ce65ca01d5d6811a47bb0db392098c5c17d589"),
+                ("oct27.splits/oct27.test", "77f868fcd300d0acdd7bb8db28c961fcbe50d9cd0d48046e8fbec4b9f86bf814"),
+            )
+        ),
+    ),
+    DataSet(
+        "btc",
+        "names in tweets, Broad Twitter Corpus (Derczynski et al. 2016): 9340 tweets, 3 types",
+        "CC BY 4.0 (University of Sheffield)",
+        tuple(
+            File(f"ner/btc/btc.{part}", f"{_BTC}/btc.{part}", sha256)
+            for part, sha256 in (
+                ("train", "2117732e744d8f1692786c7ebb919c52dadd406f082b43fe1e625a51f2cadd0f"),
+                ("dev", "9f7d33bcd195cecf9767357a5f1fe0ba879af6c55ebb68b8e846bff23c4e7fa5"),
+                ("test", "3bd2387dfc98ebc9d8b77d8b9c59826262e9beadce71ce8edde272821b9c87c8"),
+            )
+        ),
+    ),
+    DataSet(
+        "wnut17",
+        "emerging names in noisy texts, WNUT 2017 (Derczynski et al. 2017): 5690 texts, 6 types",
+        "CC BY 4.0 (the workshop's organisers)",
+        tuple(
+            File(f"ner/wnut17/{name}", f"{_WNUT}/{name}", sha256)
+            for name, sha256 in (
+                ("wnut17train.conll", "731820e13f71af324c6b55a1575ec2ce59fbaa2a0806f8f0400b98d56cd6a7a5"),
+                ("emerging.dev.conll", "e053b752b8155113ca66e7db08af5f2f5f43ab993694e4774f1ec5bad42312d8"),
+                ("emerging.test.annotated", "2aa79b764e56ec9264a1b30fdd9b70195bd00ff400b62edd8f399d5f13c178f0"),
+            )
+        ),
+    ),
+    DataSet(
+        "glove_twitter",
+        "word vectors of tweets (Pennington et al. 2014): 25 numbers for each of 11925 frequent words",
+        "PDDL 1.0",
+        why_not=(
+            "its file is a cut of the original at no public address; any vectors in GloVe's text format do, such as "
+            "glove.twitter.27B.25d.txt of GloVe's authors: name the file by vectors=FILE, or set $SPEN_DATA to a "
+            "folder that has this one"
+        ),
+        elsewhere=("vectors/glove.twitter.27B.25d.top12k.txt",),
+    ),
+    DataSet(
+        "clusters",
+        "Brown clusters of tweets' words (Owoputi et al. 2013): 111844 words in 800 clusters",
+        "none known: the file comes with ark-tweet-nlp (Carnegie Mellon University); cite the paper",
+        why_not=(
+            "no address of its file is pinned; it comes with the tagger of Twitter's parts of speech (ark-tweet-nlp), "
+            "and any file of bit path, word and count does: name it by clusters=FILE, or set $SPEN_DATA to a folder "
+            "that has this one"
+        ),
+        elsewhere=("vectors/6mpaths",),
     ),
 )
 CATALOGUE = {entry.name: entry for entry in _ALL}
