@@ -26,7 +26,7 @@ class Component(nn.Module):
     """Whether the builder makes a feature network (from the config's `features`) for each instance."""
     parts: ClassVar[Mapping[str, str]] = {}
     """Keys of its table that hold tables of other components, and their kinds: `{"net": "inference_net"}`; with a star,
-    `{"terms": "energy*"}`, a table of such tables by names of the user's own. The builder makes those a config gives and
+    `{"terms": "energy*"}`, a table of such tables by names of the user's own. The builder makes what a config gives and
     passes them to the constructor by key, the starred ones as a dict."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:

@@ -113,7 +113,7 @@ def resume(
         ) from error
     if not before and accelerator.is_main_process:  # killed before it was described
         _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
-    now = built.task.checksums()
+    now = built.task.checksums() | built.trainer.checksums()
     changed = [name for name, digest in before.get("data_sha256", {}).items() if now.get(name) != digest]
     if changed:
         raise ConfigError(f"{path} can't be resumed: the data changed since it began: {', '.join(changed)}")
@@ -171,7 +171,7 @@ def _describe(
         if isinstance(module, FeatureNetwork):
             module.save_assets(folder.assets)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
-    device, checksums = accelerator.device.type, built.task.checksums()
+    device, checksums = accelerator.device.type, built.task.checksums() | built.trainer.checksums()
     folder.write("environment.json", environment(experiment.seed, device, plugins, checksums, source))
 
 
@@ -241,7 +241,7 @@ def _train(
         folder.write("vocabulary.json", task.facts())
         if ratios:
             folder.save_ratios(ratios, next(reversed(scores)))
-        folder.write("metrics.json", {**scores, "protocol": task.protocol()})
+        folder.write("metrics.json", {**scores, "protocol": {**task.protocol(), **built.trainer.protocol()}})
         print_scores(console, folder)
     return folder.path
 

@@ -135,6 +135,8 @@ class Phase:
         additive: whether the rule's gradients of parts of a batch add up to the batch's; where not, the loop refuses
             accumulation and several processes.
         frozen_dropout: nets this phase does not train run with dropout, as in training (sampling as SEAL released it).
+        every: takes its turn at every n-th batch only.
+        measures: context -> values logged beside the losses, as often as gradient norms; nobody learns from them.
     """
 
     name: str
@@ -147,6 +149,8 @@ class Phase:
     gradient: Callable[[Update], None] = backward
     frozen_dropout: bool = False
     additive: bool = True
+    every: int = 1
+    measures: Callable[[Context], Terms] | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,8 @@ class Stage:
         set: called when the stage begins and again on resume (unroll length, annealing).
         select: the stage's own validation score, higher is better; None for the task's.
         patience: epochs without a better score before the stage ends.
+        examples: what it trains on; None for the training part.
+        gold: whether its phases see the examples' gold outputs.
     """
 
     name: str
@@ -174,6 +180,8 @@ class Stage:
     set: Callable[[Model], None] | None = None
     select: Callable[[Model, Sequence[Batch]], float] | None = None
     patience: int | None = None
+    examples: Sequence[Any] | None = None
+    gold: bool = True
 
 
 class Trainer(ABC):
@@ -189,6 +197,14 @@ class Trainer(ABC):
     @abstractmethod
     def stages(self, model: Model, task: Task) -> list[Stage]:
         """The stages, in order."""
+
+    def protocol(self) -> dict[str, Any]:
+        """What a reader of the scores must know of the training, in words: whether it saw the inputs it is scored on."""
+        return {}
+
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each file read beside the task's, by path."""
+        return {}
 
 
 def all_but(model: Model, *trained: str) -> tuple[str, ...]:

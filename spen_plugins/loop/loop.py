@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -94,7 +94,6 @@ class Loop:
         self.folder, self.seed, self.accelerator, self.reporter = folder, seed, accelerator, reporter
         self.checkpoint_seconds, self.stop, self.after_epoch = checkpoint_seconds, stop, after_epoch
         self.train, self.validation = task.part("train"), task.part("validation")
-        self.lengths = np.array([task.length(example) for example in self.train])
         self.position = Position()
         self.players = Players(model)
         self._saved_at = time.monotonic()
@@ -108,6 +107,9 @@ class Loop:
                 )
         if not len(self.train):
             raise ConfigError("the task has no training examples")
+        empty = [stage.name for stage in stages if stage.examples is not None and not len(stage.examples)]
+        if empty:
+            raise ConfigError(f"stage {empty[0]!r} has no examples to train on")
         if not len(self.validation):
             raise ConfigError("the task has no validation examples; they choose the best epoch (give a split)")
 
@@ -146,6 +148,8 @@ class Loop:
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Make the stage's players; with a checkpoint's state, put them where they stood."""
+        self.train = self.task.part("train") if stage.examples is None else stage.examples
+        self.lengths = np.array([self.task.length(example) for example in self.train])
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
             self._same_weights_everywhere()
@@ -198,6 +202,7 @@ class Loop:
             "losses": ledger.means(at.sums),
             "gradient_norms": ledger.means(at.sums, "gradient_norm"),
             "gradient_share": ledger.means(at.sums, "gradient_share"),
+            **({"measures": measures} if (measures := ledger.means(at.sums, "measure")) else {}),
             "validation": scores,
             **self._probe(scores),
             "score": score,
@@ -210,9 +215,12 @@ class Loop:
         self.after_epoch(record)
 
     def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
-        contexts = [LiveContext(self.players, batch) for batch in self._micro_batches(rows)]
+        contexts = [LiveContext(self.players, batch) for batch in self._micro_batches(stage, rows)]
+        turn = self.position.epoch * -(-len(self.train) // self.config.batch_size) + self.position.batch + 1
         for _ in range(stage.rounds):
             for player in self.active:
+                if turn % player.phase.every:
+                    continue
                 self.players.enter(self._training(player))
                 for _ in range(player.phase.steps):
                     self._update(stage, player, contexts, len(rows))
@@ -246,15 +254,16 @@ class Loop:
             at = self.position
             torch.manual_seed(hash((self.seed, self.accelerator.process_index, at.stage, at.epoch, at.batch)) % 2**63)
 
-    def _micro_batches(self, rows: np.ndarray) -> list[Batch]:
+    def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         mine = rows[self.accelerator.process_index :: self.accelerator.num_processes]
         parts = np.array_split(mine, min(self.config.accumulate, max(len(mine), 1)))
-        return [
-            self.task.collate([self.train[i] for i in part], part).to(self.accelerator.device)
-            for part in map(np.ndarray.tolist, parts)
-            if part
+        found = [
+            self.task.collate([self.train[i] for i in part], part) for part in map(np.ndarray.tolist, parts) if part
         ]
+        if not stage.gold:
+            found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]
+        return [batch.to(self.accelerator.device) for batch in found]
 
     def _update(self, stage: Stage, player: Player, contexts: Sequence[LiveContext], examples: int) -> None:
         every, sums = self.config.gradient_norms_every, self.position.sums
@@ -268,9 +277,13 @@ class Loop:
             self._note_losses(stage, player, terms, len(context.batch))
             if measure and len(terms) > 1:
                 ledger.add_norms(sums, player.phase.name, ledger.gradient_norms(terms, player.parameters, examples))
+            if measure and player.phase.measures is not None:
+                self._note_measures(player, context)
             player.phase.gradient(
                 Update(context, stage, player.phase, loss, player.parameters, owned, examples, go_back)
             )
+        if measure:
+            ledger.add(sums, "gradient_norm", player.phase.name, player.gradient_norm(), 1)
         norm = player.step(self.accelerator)
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips that step
             raise self._not_finite(stage, player, "gradient norm", norm)
@@ -283,6 +296,13 @@ class Loop:
             if not math.isfinite(value):
                 raise self._not_finite(stage, player, f"loss {name!r}", value)
             ledger.add(self.position.sums, "loss", f"{player.phase.name}.{name}", value, examples)
+
+    def _note_measures(self, player: Player, context: LiveContext) -> None:
+        with torch.no_grad(), self.accelerator.autocast():
+            for name, values in player.phase.measures(context).items():
+                ledger.add(
+                    self.position.sums, "measure", f"{player.phase.name}.{name}", values.sum().item(), len(values)
+                )
 
     def _not_finite(self, stage: Stage, player: Player, what: str, value: float) -> NonFiniteLoss:
         at, checkpoint = self.position, self.folder.checkpoint
