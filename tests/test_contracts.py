@@ -16,6 +16,7 @@ from spen_plugins.testing import (
     ToyFeatures,
     ToyLabels,
     ToyTags,
+    check_cost_net,
     check_energy,
     check_energy_loss,
     check_feature_network,
@@ -148,6 +149,15 @@ def test_inference_nets(name, toy, tmp_path):
     task = TOYS[toy]()
     net = build("inference_net", name, task, tmp_path)
     check_inference_net(net, task, some_energy(task) if net.uses_energy else None)
+
+
+@pytest.mark.parametrize(("toy", "net"), [("labels", "independent"), ("tags", "independent"), ("tags", "crf")])
+@pytest.mark.parametrize("name", REGISTRY.names("cost_net"))
+def test_cost_nets(name, toy, net, tmp_path):
+    task = TOYS[toy]()
+    cost_net, net = build("cost_net", name, task, tmp_path), inference_net(net, task)
+    cost_net.meet(net)
+    check_cost_net(cost_net, net, task)
 
 
 @pytest.mark.parametrize("toy", TOYS)

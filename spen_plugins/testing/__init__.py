@@ -10,7 +10,13 @@ The toy tasks need no files. A component that wants features gets `ToyFeatures(t
 The checks use more outputs than examples, on purpose: where the two are equal, shape bugs hide.
 """
 
-from spen_plugins.testing.components import check_energy, check_energy_loss, check_feature_network, check_inference_net
+from spen_plugins.testing.components import (
+    check_cost_net,
+    check_energy,
+    check_energy_loss,
+    check_feature_network,
+    check_inference_net,
+)
 from spen_plugins.testing.spaces import check_space
 from spen_plugins.testing.tasks import ToyFeatures, ToyLabels, ToyTags
 from spen_plugins.testing.training import check_task, check_trainer
@@ -19,6 +25,7 @@ __all__ = [
     "ToyFeatures",
     "ToyLabels",
     "ToyTags",
+    "check_cost_net",
     "check_energy",
     "check_energy_loss",
     "check_feature_network",

@@ -12,7 +12,7 @@ from spen_plugins.batch import Batch, Proposal, X
 from spen_plugins.energy import Energy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.inference_net import InferenceNet
+from spen_plugins.inference_net import CostNet, InferenceNet
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import by_length, check_state, collate, cut, owned, relaxed, same, shaped
 
@@ -132,6 +132,27 @@ def check_inference_net(
 
     _check_none_idle(net, -proposal.log_prob(batch.gold).sum(), allow_idle, f"{name}'s log-probability")
     check_state(net, lambda: propose(batch.x).y)
+
+
+def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
+    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable.
+
+    Args:
+        net: the test-time net, which has met the cost net (`cost_net.meet(net)`, as `Model` does).
+    """
+    cost_net, net, name, space = cost_net.double().eval(), net.double().eval(), type(cost_net).__name__, task.space
+
+    def propose(batch: Batch) -> Proposal:
+        return cost_net(batch, net(batch.x, None if energy is None else energy.at(batch.x)))
+
+    batch = collate(task, by_length(task, EXAMPLES))
+    proposal, shape = propose(batch), batch.gold.shape[2:]
+    shaped(proposal.y, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
+    same(space.project(proposal.y, batch.x.mask), proposal.y, f"{name}'s relaxed output is outside the output space")
+    _check_rows(task, lambda b: propose(b).y, name)
+    weighted = proposal.y * torch.arange(1, proposal.y.numel() + 1).view_as(proposal.y)
+    _check_none_idle(cost_net, weighted.sum(), (), f"{name}'s output")
+    check_state(cost_net, lambda: propose(batch).y)
 
 
 def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:

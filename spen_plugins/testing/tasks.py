@@ -159,9 +159,10 @@ class ToyTags(_Toy):
 
 
 class ToyFeatures(FeatureNetwork):
-    """A small smooth feature network for either toy task."""
+    """A small smooth feature network for either toy task; of a sentence it sees each token alone."""
 
     output_dim = 3
+    contextual = False
 
     def __init__(self, task: Task) -> None:
         super().__init__(Config(), task)
