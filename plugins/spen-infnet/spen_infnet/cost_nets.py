@@ -1,0 +1,103 @@
+"""Cost-augmented nets F and how they are parameterised jointly with the test-time net A (Tu et al. 2020, Sec. 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError
+
+
+class Separated(sp.CostNet):
+    """F has a feature network and an output layer of its own, as A has; it doesn't see gold."""
+
+    uses_features = True
+
+    def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        assert features is not None
+        self.output = nn.Linear(features.output_dim, self.space.shape[-1])
+
+    def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
+        features = self.features(batch.x)
+        return sp.Proposal(self.space, self.output(features).unsqueeze(1), batch.x.mask, features)
+
+
+class Shared(sp.CostNet):
+    """F is an output layer of its own on A's features, which both train; it doesn't see gold."""
+
+    def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.output: nn.Linear | None = None
+
+    def meet(self, net: sp.InferenceNet) -> None:
+        """Make the output layer as wide as the net's features.
+
+        Raises:
+            ConfigError: the net has no feature network.
+        """
+        if net.features is None:
+            raise ConfigError(
+                f"cost_net 'infnet.shared' builds on the inference net's features, and {type(net).__name__} has none; "
+                "take 'infnet.stacked', or an inference net on a feature network (core.independent)"
+            )
+        if self.output is None:
+            self.output = nn.Linear(net.features.output_dim, self.space.shape[-1])
+
+    def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
+        assert self.output is not None, "a shared cost net works inside a Model, which introduces it to its net"
+        logits = self.output(proposal.features).unsqueeze(1)
+        return sp.Proposal(self.space, logits, batch.x.mask, proposal.features)
+
+
+class Stacked(sp.CostNet):
+    """F(x, y)_t = softmax(W_q [A(x)_t ; y_t] + b_q): A's output and gold, position by position.
+
+    The gradient stops before A: what F learns doesn't teach A to be wrong. W_q is `(L, 2L)`.
+    """
+
+    def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        size = self.space.shape[-1]
+        self.output = nn.Linear(2 * size, size)
+
+    def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
+        return sp.Proposal(self.space, self.output(seen(batch, proposal)), batch.x.mask)
+
+
+class StackedBiLstm(sp.CostNet):
+    """As `Stacked`, with a bidirectional LSTM over [A(x)_t ; y_t] before the affine layer; for sequences."""
+
+    class Config(sp.Config):
+        hidden: int = Field(32, ge=1)
+        """Width of one direction."""
+
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        if len(self.space.shape) != 2:
+            raise ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
+        size = self.space.shape[-1]
+        self.forwards, self.backwards = nn.LSTM(2 * size, config.hidden), nn.LSTM(2 * size, config.hidden)
+        self.output = nn.Linear(2 * config.hidden, size)
+
+    def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
+        both, mask = seen(batch, proposal)[:, 0], batch.x.mask
+        inputs = both.transpose(0, 1)
+        # Padding is zero, and what the backward direction makes of it before a sentence's end is dropped by reversal
+        # inside each length.
+        place = torch.arange(both.shape[1], device=both.device)
+        length = place.new_full((len(both), 1), both.shape[1]) if mask is None else mask.sum(1, keepdim=True)
+        back = torch.where(place < length, length - 1 - place, place).t().unsqueeze(-1)
+        ahead, _ = self.forwards(inputs)
+        behind, _ = self.backwards(inputs.gather(0, back.expand_as(inputs)))
+        states = torch.cat([ahead, behind.gather(0, back.expand_as(behind))], -1).transpose(0, 1)
+        return sp.Proposal(self.space, self.output(states).unsqueeze(1), mask)
+
+
+def seen(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+    """[A(x) ; gold] along the last axis, `(batch, 1, *variables[:-1], 2 L)`, without gradient to A."""
+    return torch.cat([proposal.y.detach(), batch.gold.to(proposal.y)], -1)

@@ -1,0 +1,275 @@
+"""Joint training of an energy and inference nets (Tu & Gimpel 2018; Tu et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import Field, model_validator
+
+import spen_plugins as sp
+from spen_infnet.objectives import Hinge
+from spen_infnet.tag_lm import TagLm
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError
+from spen_plugins.readers.text import sha256
+from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
+
+
+class FineTune(sp.Config):
+    """The net learns to minimise the trained energy (Tu & Gimpel 2018; Tu et al. 2020, Sec. 2, the last equation)."""
+
+    epochs: int = Field(10, ge=1)
+    """Epochs at most; the best by the validation score is kept."""
+    on: Literal["train", "validation", "test"] = "train"
+    """Whose inputs; their gold is hidden, but for the training part's cross entropy. With "test" a score on the test
+    part is a transductive one, and says so."""
+    lr: float = Field(1e-4, gt=0)
+    """Learning rate; the rest is the net's optimiser."""
+    cross_entropy_weight: float = Field(0.0, ge=0)
+    """Weight of cross entropy beside the energy; on the training part only."""
+
+    @model_validator(mode="after")
+    def _gold_is_hidden(self) -> FineTune:
+        if self.cross_entropy_weight and self.on != "train":
+            raise ValueError(f"cross_entropy_weight needs gold, which on={self.on!r} hides; take on='train'")
+        return self
+
+
+class TagLmPretraining(sp.Config):
+    """Tag language models learn from tagged text before the others and are frozen then (Tu & Gimpel 2018)."""
+
+    epochs: int = Field(10, ge=1)
+    """Epochs at most; the best by the likelihood of the validation part's tags is kept."""
+    text: str | None = None
+    """Tagged text in the task's format, automatically tagged text too; null for the training part."""
+    lr: float = Field(1e-3, gt=0)
+    """Learning rate; the rest is the energy's optimiser."""
+
+
+class Joint(sp.Trainer):
+    """The energy and the nets take turns: k updates of the nets (I steps), then one of the energy (E step).
+
+    The nets minimise what the energy loss asks of them (`net_term`) + cross entropy of A (Tu et al. 2020, Sec. 4).
+    Stages before and after it are there where they are asked for: the nets alone on cross entropy (`pretrain_epochs`),
+    tag language models alone (`tag_lm`), fine-tuning (`finetune`).
+    """
+
+    needs = ("energy", "energy_loss")
+
+    class Config(sp.TrainerConfig):
+        cross_entropy_weight: float = Field(1.0, ge=0)
+        """Weight of the test-time net's local cross entropy; 0 for none."""
+        per_variable: bool = False
+        """Cross entropy as the mean over an example's variables instead of their sum."""
+        entropy_weight: float = 0.0
+        """Weight of the entropy of A's output, summed over variables; above 0 the net is asked for less of it."""
+        distance_weight: float = Field(0.0, ge=0)
+        """Weight of the squared distance of A's parameters to those it began with, which `init.inference_net` names."""
+        net_steps: int = Field(1, ge=1)
+        """k: updates of the nets for one of the energy."""
+        same_batch: bool = True
+        """Whether the k updates are on the batch of the energy's update; else each is on a batch of its own."""
+        first: Literal["net", "energy"] = "net"
+        """Who begins on a batch. With "energy" and one step each, one pass of the net serves both."""
+        net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
+        """The test-time net's optimiser."""
+        cost_net_optimizer: sp.OptimizerConfig | None = None
+        """The cost-augmented net's; null: it moves with the test-time net."""
+        energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
+        """The energy's optimiser."""
+        net_clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm of the nets; null for no clipping."""
+        energy_clip: float | None = Field(10.0, gt=0)
+        """Largest gradient norm of the energy; null for no clipping."""
+        net_plateau: sp.PlateauConfig | None = None
+        """Schedule of the nets' learning rate; null keeps it."""
+        energy_plateau: sp.PlateauConfig | None = None
+        """Schedule of the energy's learning rate; null keeps it."""
+        energy_dropout: bool = False
+        """The energy drops out while the nets learn from it, and the nets while the energy learns from them."""
+        pretrain_epochs: int = Field(0, ge=0)
+        """Epochs before the game in which A learns from cross entropy alone."""
+        tag_lm: TagLmPretraining | None = None
+        """Train the energy's tag language models beforehand and freeze them; null: they learn with the energy."""
+        finetune: FineTune | None = None
+        """Train the net towards low energy afterwards; null for none."""
+
+        @model_validator(mode="after")
+        def _something_to_learn(self) -> Joint.Config:
+            if self.pretrain_epochs and not self.cross_entropy_weight:
+                raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
+            return self
+
+    config: Config
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        config, stages = self.config, []
+        frozen = tag_lm_parameters(model) if config.tag_lm is not None else ()
+        if config.tag_lm is not None:
+            stages.append(self._tag_lm(model, task, frozen))
+        if config.pretrain_epochs:
+            phase = self._net_phase(("inference_net",), partial(_cross_entropy, config))
+            frozen_then = all_but(model, "inference_net")
+            stages.append(sp.Stage("pretrain", (phase,), config.pretrain_epochs, frozen=frozen_then))
+        stages.append(self._game(model, frozen))
+        if config.finetune is not None:
+            stages.append(self._finetune(model, task))
+        return stages
+
+    def protocol(self) -> dict[str, Any]:
+        tune = self.config.finetune
+        if tune is None or tune.on == "train":
+            return {}
+        return {"transductive": f"the net was fine-tuned on the inputs (not the outputs) of the {tune.on} part"}
+
+    def checksums(self) -> dict[str, str]:
+        text = self.config.tag_lm.text if self.config.tag_lm is not None else None
+        return {} if text is None else {text: sha256(locate(text))}
+
+    def _game(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
+        config = self.config
+        start = [p.detach().clone() for p in model.inference_net.parameters()] if config.distance_weight else None
+        loss = partial(_net_loss, config, start)
+        own = any(True for _ in model.energy_loss.parameters())
+        apart = own and config.cost_net_optimizer is not None
+        nets = [self._net_phase(("inference_net", "energy_loss") if own and not apart else ("inference_net",), loss)]
+        if apart:
+            optimizer = {"name": "cost_net", "optimizer": config.cost_net_optimizer}
+            nets.append(self._net_phase(("energy_loss",), _asked, **optimizer))
+        energy = sp.Phase(
+            name="energy",
+            trains=tuple(
+                f"energy.{name}" for name, _ in model.energy.named_parameters() if f"energy.{name}" not in frozen
+            ),
+            loss=_energy_loss,
+            optimizer=config.energy_optimizer,
+            clip=config.energy_clip,
+            plateau=config.energy_plateau,
+            frozen_dropout=config.energy_dropout,
+            every=1 if config.same_batch else config.net_steps,
+            measures=_measures,
+        )
+        phases = (*nets, energy) if config.first == "net" else (energy, *nets)
+        return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience)
+
+    def _net_phase(self, trains: tuple[str, ...], loss: Any, **other: Any) -> sp.Phase:
+        config = self.config
+        fields = {
+            "name": "inference_net",
+            "optimizer": config.net_optimizer,
+            "steps": config.net_steps if config.same_batch else 1,
+            "clip": config.net_clip,
+            "plateau": config.net_plateau,
+            "frozen_dropout": config.energy_dropout,
+        }
+        return sp.Phase(trains=trains, loss=loss, **(fields | other))
+
+    def _finetune(self, model: sp.Model, task: sp.Task) -> sp.Stage:
+        tune = self.config.finetune
+        optimizer = self.config.net_optimizer.model_copy(update={"lr": tune.lr})
+        loss = partial(_finetune_loss, self.config)
+        phase = self._net_phase(("inference_net",), loss, optimizer=optimizer, steps=1)
+        return sp.Stage(
+            "finetune",
+            (phase,),
+            tune.epochs,
+            frozen=all_but(model, "inference_net"),
+            examples=None if tune.on == "train" else task.part(tune.on),
+            gold=tune.cross_entropy_weight > 0,
+        )
+
+    def _tag_lm(self, model: sp.Model, task: sp.Task, trained: tuple[str, ...]) -> sp.Stage:
+        if not trained:
+            raise ConfigError("trainer.tag_lm: the energy has no tag language model (infnet.tag_lm) to train")
+        config = self.config.tag_lm
+        phase = sp.Phase(
+            name="tag_lm",
+            trains=trained,
+            loss=_tag_lm_loss,
+            optimizer=self.config.energy_optimizer.model_copy(update={"lr": config.lr}),
+            clip=self.config.energy_clip,
+        )
+        others = tuple(name for name, _ in model.named_parameters() if name not in trained)
+        examples = None if config.text is None else task.read(config.text)
+        return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
+
+
+def tag_lms(energy: sp.Energy) -> list[TagLm]:
+    """The tag language models of an energy."""
+    return [module for module in energy.modules() if isinstance(module, TagLm)]
+
+
+def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
+    """Names of their parameters in the model."""
+    of = {id(parameter) for lm in tag_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
+    return tuple(name for name, parameter in model.named_parameters() if id(parameter) in of)
+
+
+def _cross_entropy(config: Joint.Config, context: Context) -> Terms:
+    return {"cross_entropy": config.cross_entropy_weight * cross_entropy(context, config.per_variable)}
+
+
+def _asked(context: Context) -> Terms:
+    """What the energy asks of the nets."""
+    loss, given = context.model.energy_loss, (context.energy, context.batch, context.proposal)
+    return loss.net_terms(*given) if isinstance(loss, Hinge) else {"energy": loss.net_term(*given)}
+
+
+def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: Context) -> Terms:
+    """A term without weight isn't computed."""
+    terms, net = dict(_asked(context)), context.model.inference_net
+    if config.cross_entropy_weight:
+        terms |= _cross_entropy(config, context)
+    if config.entropy_weight:
+        terms["entropy"] = config.entropy_weight * entropy(context.proposal)
+    if start is not None:
+        moved = sum((p - p0.to(p)).square().sum() for p, p0 in zip(net.parameters(), start, strict=True))
+        terms["distance"] = (config.distance_weight * moved).expand(len(context.batch))
+    return terms
+
+
+def entropy(proposal: sp.Proposal) -> torch.Tensor:
+    """Entropy of a net's relaxed output, summed over its variables, `(batch,)`."""
+    y = proposal.y
+    parts = torch.special.entr(y)
+    if not proposal.space.simplex:
+        parts = parts + torch.special.entr(1 - y)
+    return parts.flatten(1).sum(-1)
+
+
+def _energy_loss(context: Context) -> Terms:
+    loss, given = context.model.energy_loss, (context.energy, context.batch, context.proposal)
+    return loss.terms(*given) if isinstance(loss, Hinge) else {"energy_loss": loss(*given)}
+
+
+def _measures(context: Context) -> Terms:
+    loss = context.model.energy_loss
+    return loss.measures(context.energy, context.batch, context.proposal) if isinstance(loss, Hinge) else {}
+
+
+def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
+    terms = {"energy": context.energy(context.proposal.y)[:, 0]}
+    if config.finetune.cross_entropy_weight:
+        weight = config.finetune.cross_entropy_weight
+        terms["cross_entropy"] = weight * cross_entropy(context, config.per_variable)
+    if config.entropy_weight:
+        terms["entropy"] = config.entropy_weight * entropy(context.proposal)
+    return terms
+
+
+def _tag_lm_loss(context: Context) -> Terms:
+    """−ln p(gold) of each language model: its energy of gold."""
+    gold = context.batch.gold
+    return {
+        f"nll_{i}": lm.at(context.batch.x)(gold)[:, 0] * context.batch.labelled
+        for i, lm in enumerate(tag_lms(context.model.energy))
+    }
+
+
+def _likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
+    """Mean ln p of the gold tag sequences under the language models."""
+    values = [lm.at(batch.x)(batch.gold)[:, 0] for batch in batches for lm in tag_lms(model.energy)]
+    return -float(torch.cat(values).mean())
