@@ -1,8 +1,30 @@
-"""Reads tagged sentences in columns: one token a line, a blank line between sentences."""
+r"""Reads tagged sentences in columns: one token a line, a blank line between sentences.
+
+Cells are apart by tabs where a line holds one, else by blanks:
+
+    @paulwalk\tO
+    Empire\tB-location
+    State\tI-location
+
+Only a line of nothing but white space ends a sentence: in `\tO` the word is empty, and a word all the same (the Broad
+Twitter Corpus has such). CoNLL-2003's `-DOCSTART-` lines are left out. A line before a sentence's first token that
+starts with `#` is a comment where cells are apart by tabs and it holds none; where they are apart by blanks, `#` may
+be a word, and such a line is a comment if it reads `# key = value` or has another number of cells than the file's.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.text import ends_within_a_line, read_lines
+
+_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
+_DOCUMENT = "-DOCSTART-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +36,126 @@ class TaggedSentence:
         tags: one tag a word; None where they aren't known.
         columns: name of each extra column -> one value a word.
         line: number of the sentence's first line in its file, from 1; None where there is no file.
+        lines: number of each word's line where they don't follow one another.
     """
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None = None
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     line: int | None = None
+    lines: tuple[int, ...] | None = None
+
+    def line_of(self, word: int) -> int | None:
+        """The line of a word, for an error message."""
+        if self.lines is not None:
+            return self.lines[word]
+        return None if self.line is None else self.line + word
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A sentence's lines as cells; `first` is the number of its first line."""
+
+    first: int
+    rows: list[list[str]]
+
+
+def read_columns(
+    path: Path, words: int = 0, tags: int = -1, columns: Mapping[str, int] | None = None, gold: bool = True
+) -> list[TaggedSentence]:
+    """All sentences of a file.
+
+    Args:
+        path: the file.
+        words, tags: the words' and the tags' column, from 0; negative from the end.
+        columns: name of each further column to read -> its number.
+        gold: whether tags must be there; if not, the file may lack their column or leave it empty.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    blocks = _blocks(read_lines(path))
+    if not blocks:
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+    width = _width(path, blocks)
+    places = {name: _place(path, blocks[0].first, width, name, n) for name, n in (columns or {}).items()}
+    places["words"] = word = _place(path, blocks[0].first, width, "words", words)
+    tag = tags + width if tags < 0 else tags
+    taken = next((name for name, place in places.items() if place == tag), None)
+    if gold and taken is not None:
+        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
+        raise DataError(
+            path, blocks[0].first, found, "a column of its own for tags; name it (task.tags) if it is another"
+        )
+    if gold:
+        _place(path, blocks[0].first, width, "tags", tags)
+    tagged = taken is None and 0 <= tag < width
+    return [
+        TaggedSentence(
+            tuple(row[word] for row in block.rows),
+            _tags(path, block, tag, gold) if tagged else None,
+            {
+                name: tuple(row[place].strip() for row in block.rows)
+                for name, place in places.items()
+                if name != "words"
+            },
+            block.first,
+        )
+        for block in blocks
+    ]
+
+
+def _blocks(lines: Sequence[str]) -> list[_Block]:
+    tabs = any("\t" in line for line in lines)
+    widths = Counter(len(_cells(line)) for line in lines if line.strip() and line[0] != "#")
+    usual = widths.most_common(1)[0][0] if widths else 0
+    blocks: list[_Block] = []
+    rows: list[list[str]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(_DOCUMENT):
+            rows = []
+        elif rows or line[0] != "#" or not _comment(line, tabs, usual):
+            if not rows:
+                blocks.append(_Block(number, rows))
+            rows.append(_cells(line))
+    return blocks
+
+
+def _cells(line: str) -> list[str]:
+    # By blanks alone: a no-break space may be part of a word.
+    return line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
+
+
+def _comment(line: str, tabs: bool, usual: int) -> bool:
+    if tabs:
+        return "\t" not in line
+    return len(_cells(line)) != usual or _SETTING.match(line) is not None
+
+
+def _width(path: Path, blocks: Sequence[_Block]) -> int:
+    """How many columns the file has."""
+    (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
+    if others:
+        number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
+        last = blocks[-1].first + len(blocks[-1].rows) - 1
+        cut = ", where the file ends without a line break: cut off?" if ends_within_a_line(path) else ""
+        found = f"{len(row)} column{'s' * (len(row) != 1)}{cut if number == last else ''}"
+        raise DataError(path, number, found, f"{width}, as in most of the file's lines, apart by tabs or blanks")
+    return width
+
+
+def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
+    """A column's number from 0."""
+    if not -width <= column < width:
+        found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
+        raise DataError(path, line, found, f"a number from 0 to {width - 1}, or from -{width} to -1 from the end")
+    return column % width
+
+
+def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] | None:
+    tags = tuple(row[place].strip() for row in block.rows)
+    if all(tags):
+        return tags
+    if not gold and not any(tags):
+        return None
+    raise DataError(path, block.first + tags.index(""), "an empty tag", f"a tag in column {place} of every token")

@@ -1,0 +1,121 @@
+"""Reads CoNLL-U (Universal Dependencies) as tagged sentences, through the library `conllu`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.text import read_lines
+
+FIELDS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+"""Fields that may be read, as text."""
+_BLANK = "_"
+
+
+def read_conllu(
+    path: Path, words: str = "form", tags: str = "upos", columns: Mapping[str, str] | None = None, gold: bool = True
+) -> list[TaggedSentence]:
+    """All sentences of a file; multiword ranges (`1-2`) and empty nodes (`1.1`) are left out.
+
+    Args:
+        path: the file.
+        words, tags: the words' and the tags' field.
+        columns: name of each further field to read -> the field.
+        gold: whether tags must be there; if not, they may be `_` throughout.
+
+    Raises:
+        ConfigError: there is no such field.
+        DataError: with file, line, what was found and what was expected.
+    """
+    wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
+    for key, name in wanted.items():
+        if name not in FIELDS:
+            near, known = did_you_mean(name, FIELDS), ", ".join(FIELDS)
+            raise ConfigError(f"task.{key}: found {name!r}, no field of CoNLL-U; known fields: {known}.{near}")
+    sentences = list(_sentences(path, wanted))
+    if not sentences:
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+    empty = {
+        key: all(value == _BLANK for _, values in sentences for value in values[key])
+        for key in wanted
+        if gold or key != "tags"
+    }
+    for key in wanted:
+        if empty.get(key):
+            raise DataError(
+                path, None, f"'_' as every word's {wanted[key]!r}", f"values; name another field (task.{key})"
+            )
+    tagged = gold or any(value != _BLANK for _, values in sentences for value in values["tags"])
+    return [
+        TaggedSentence(
+            values["words"],
+            values["tags"] if tagged else None,
+            {name: values[f"columns.{name}"] for name in columns or {}},
+            lines[0],
+            None if lines[-1] - lines[0] == len(lines) - 1 else lines,
+        )
+        for lines, values in sentences
+    ]
+
+
+def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:
+    """Number of each word's line, and the wanted fields by key."""
+    import conllu
+
+    parsers = dict.fromkeys(FIELDS, _as_text)
+    for first, block in _blocks(read_lines(path)):
+        numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
+        if not numbers:
+            continue
+        try:
+            (tokens,) = conllu.parse("\n".join(block), field_parsers=dict(parsers))
+        except conllu.exceptions.ParseException as error:
+            raise _broken(path, first, block, parsers, error) from None
+        words = [(n, token) for n, token in zip(numbers, tokens, strict=True) if _is_word(path, n, token)]
+        if not words:
+            continue
+        for number, token in words:
+            missing = next((of for of in wanted.values() if of not in token), None)
+            if missing is not None:
+                raise DataError(
+                    path, number, f"{len(token)} fields, no {missing!r}", "the 10 of CoNLL-U, apart by tabs"
+                )
+        yield tuple(n for n, _ in words), {key: tuple(t[of] for _, t in words) for key, of in wanted.items()}
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Stretches of lines that aren't blank, each with the number of its first."""
+    start = 0
+    for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
+        if end > start:
+            yield start + 1, lines[start:end]
+        start = end + 1
+
+
+def _as_text(cells: Sequence[str], i: int) -> str:
+    return cells[i]
+
+
+def _is_word(path: Path, number: int, token: Mapping[str, Any]) -> bool:
+    if token["id"] is None:
+        raise DataError(path, number, "'_' or nothing as the token's number", "1, 2, …, or a range as 1-2")
+    return isinstance(token["id"], int)
+
+
+def _broken(
+    path: Path, first: int, block: Sequence[str], parsers: Mapping[str, Callable[..., str]], error: Exception
+) -> DataError:
+    """The error with the line that the library doesn't name."""
+    import conllu
+
+    for number, line in enumerate(block, first):
+        try:
+            conllu.parse(line, field_parsers=dict(parsers))
+        except conllu.exceptions.ParseException as of_line:
+            return DataError(
+                path, number, f"a line that can't be read ({of_line})", "the 10 fields of CoNLL-U, apart by tabs"
+            )
+    return DataError(path, first, f"a sentence that can't be read ({error})", "CoNLL-U")

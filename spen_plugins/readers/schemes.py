@@ -1,0 +1,126 @@
+"""How tags write spans: BIO, IOB1 and BIOES, and from one to another by way of the spans.
+
+Three words of type X and one of type X right after it:
+
+    bio     B-X I-X I-X B-X     every span begins with B
+    iob1    I-X I-X I-X B-X     B only where a span follows another of its type
+    bioes   B-X I-X E-X S-X     E ends a span, S is a span of one word; L for E and U for S are read too
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+Scheme = Literal["bio", "iob1", "bioes"]
+_ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
+_BIOLU = {"L": "E", "U": "S"}
+
+
+class Span(NamedTuple):
+    """Words `start` to `end` (the word after the last) are a span of type `type`."""
+
+    type: str
+    start: int
+    end: int
+
+
+class BrokenTags(ValueError):
+    """Tags that their scheme doesn't allow.
+
+    Args:
+        index: the tag to blame, from 0.
+        found: what stands there.
+        expected: what should, and what to do.
+    """
+
+    def __init__(self, index: int, found: str, expected: str) -> None:
+        self.index, self.found, self.expected = index, found, expected
+        super().__init__(f"tag {index}: found {found}; expected {expected}")
+
+
+def spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
+    """The spans of one sentence, from left to right.
+
+    Raises:
+        BrokenTags: the sequence isn't one of the scheme's.
+    """
+    found: list[Span] = []
+    open_type, start, before = None, 0, "O"
+    for i, tag in enumerate(tags):
+        prefix, kind = _parts(i, tag, scheme)
+        goes_on = prefix in ("I", "E") and open_type == kind
+        if open_type is not None and not goes_on:
+            _may_stop(i, tag, before, open_type, scheme)
+            found.append(Span(open_type, start, i))
+            open_type = None
+        if prefix in ("I", "E") and not goes_on:
+            _may_begin(i, tag, before, kind, scheme)
+        if prefix != "O" and not goes_on:
+            open_type, start = kind, i
+        if prefix in ("E", "S"):
+            found.append(Span(kind, start, i + 1))
+            open_type = None
+        before = tag
+    if open_type is not None:
+        _may_stop(len(tags), None, before, open_type, scheme)
+        found.append(Span(open_type, start, len(tags)))
+    return found
+
+
+def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
+    """The inverse of `spans`: tags of a sentence of `length` words whose spans, from left to right, don't overlap."""
+    tags = ["O"] * length
+    before = Span("", -1, -1)
+    for span in found:
+        kind, start, end = span
+        tags[start:end] = [f"I-{kind}"] * (end - start)
+        if scheme != "iob1" or before[::2] == (kind, start):
+            tags[start] = f"B-{kind}"
+        if scheme == "bioes":
+            tags[end - 1] = f"{'S' if end - start == 1 else 'E'}-{kind}"
+        before = span
+    return tags
+
+
+def convert(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
+    """Tags of one sentence in another scheme, or the same one checked and spelt as ours.
+
+    Raises:
+        BrokenTags: `tags` aren't of the scheme `source`.
+    """
+    return write_tags(spans(tags, source), len(tags), target)
+
+
+def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
+    """A tag's prefix and type."""
+    if tag == "O":
+        return "O", ""
+    prefix, dash, kind = tag.partition("-")
+    if scheme == "bioes":
+        prefix = _BIOLU.get(prefix, prefix)
+    if not dash or not kind or prefix not in tuple(_ALLOWED[scheme]):
+        known = ", ".join(f"{letter}-X" for letter in _ALLOWED[scheme])
+        fix = "scheme=none reads plain tags"
+        if dash and kind and prefix in ("E", "S", "L", "U"):
+            fix = "scheme=bioes reads S- and E- (and U- and L-)"
+        raise BrokenTags(i, f"the tag {tag!r}", f"O, {known} under {scheme} ({fix})")
+    return prefix, kind
+
+
+def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None:
+    """Whether an I or E may stand where no span of its type is open."""
+    if scheme == "iob1":
+        return
+    where = f"after {before}" if i else "as the first tag"
+    fix = "scheme=iob1 reads spans that begin with I-" if scheme == "bio" else "S- is a span of one word"
+    raise BrokenTags(i, f"{tag} {where}", f"B-{kind} before it ({fix})")
+
+
+def _may_stop(i: int, tag: str | None, before: str, kind: str, scheme: Scheme) -> None:
+    """Whether a span may be left open before tag `i`, which is None at the sentence's end."""
+    if scheme != "bioes":
+        return
+    where = "the sentence's end" if tag is None else tag
+    fix = f"S-{kind} is a span of one word; scheme=bio reads spans without E- and S-"
+    raise BrokenTags(i - (tag is None), f"{where} after {before}", f"I-{kind} or E-{kind} there ({fix})")
