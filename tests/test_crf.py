@@ -102,6 +102,27 @@ def test_best(constrained):
     assert p.best().sum().item() == sum(LENGTHS)
 
 
+def test_best_under_bioes_ends_no_sentence_within_a_span():
+    torch.manual_seed(4)
+    tags = ["O", "B-X", "E-X", "S-X"]
+    logits = torch.randn(4, 1, 4, 4, dtype=torch.double)
+    logits[..., 1] += 2
+    chain = Chain(*(torch.randn(*shape, dtype=torch.double) for shape in [(4, 4), (4,), (4,)]))
+    p = CrfProposal(TagSequence(tags, scheme="bioes"), logits, MASK, chain=chain)
+    found = p.best()[:, 0].argmax(-1)
+    for row, length in enumerate(LENGTHS):
+
+        def score(path, row=row):
+            y = torch.zeros(4, 1, 4, 4, dtype=torch.double)
+            y[row, 0, torch.arange(len(path)), list(path)] = 1
+            return p.log_prob(y)[row].item()
+
+        # What follows B-X is E-X, and E-X follows nothing else.
+        every = (path for path in product(range(4), repeat=length))
+        allowed = [q for q in every if all((a == 1) == (b == 2) for a, b in pairwise((0, *q, 0)))]
+        assert tuple(found[row, :length].tolist()) == max(allowed, key=score)
+
+
 def test_sample_frequencies():
     p = proposal(scale=0.7)
     torch.manual_seed(3)

@@ -7,19 +7,22 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from spen_plugins.spaces import TagSequence, bio_transitions, viterbi
-from spen_plugins.spaces.tags import bio_inner, bio_viterbi
+from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.spaces import TagSequence, allowed_transitions, bio_transitions, viterbi
+from spen_plugins.spaces.tags import span_links, span_viterbi
 
 TAGS = ["O", "B-A0", "I-A0", "I-A1", "B-A1"]
+BIOES = ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"]
+"""With no I-X, which makes spans of X one or two words long."""
+SCHEMES = {"bio": TAGS, "bioes": BIOES}
 
 
-def valid(path: tuple[int, ...]) -> bool:
-    before = "O"
-    for i in path:
-        tag = TAGS[i]
-        if tag.startswith("I-") and before[2:] != tag[2:]:
-            return False
-        before = tag
+def valid(path: tuple[int, ...], scheme: str = "bio", tags: list[str] | None = None) -> bool:
+    """By the reader's rules, which know nothing of tables."""
+    try:
+        spans([(tags or SCHEMES[scheme])[i] for i in path], scheme)
+    except BrokenTags:
+        return False
     return True
 
 
@@ -53,27 +56,52 @@ def test_viterbi_finds_the_best_path(scores):
         assert path[length:] == [0] * (4 - length)
 
 
-def test_bio_decoding_finds_the_best_valid_path(scores):
-    zero = torch.zeros(len(TAGS), len(TAGS), dtype=torch.double)
-    found = bio_viterbi(scores, MASK, *bio_inner(TAGS))
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_decoding_finds_the_best_valid_path(scheme):
+    torch.manual_seed(3)
+    tags = SCHEMES[scheme]
+    scores = torch.randn(8, 4, len(tags), dtype=torch.double) * 2
+    zero = torch.zeros(len(tags), len(tags), dtype=torch.double)
+    found = span_viterbi(scores, MASK, span_links(tags, scheme))
     for row, length, path in zip(scores, LENGTHS, found.tolist(), strict=True):
-        assert tuple(path[:length]) == best_by_enumeration(row, length, zero[0], zero, zero[0], valid)
+        best = best_by_enumeration(row, length, zero[0], zero, zero[0], lambda path: valid(path, scheme))
+        assert tuple(path[:length]) == best
         assert path[length:] == [0] * (4 - length)
 
 
-def test_two_ways_of_bio_decoding_agree():
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("left_out", [None, *BIOES, *TAGS])
+def test_two_ways_of_decoding_agree_whatever_tags_there_are(scheme, left_out):
     torch.manual_seed(1)
-    scores = torch.randn(50, 12, len(TAGS))
+    tags = [tag for tag in SCHEMES[scheme] if tag != left_out]
+    scores = torch.randn(50, 12, len(tags))
     mask = torch.arange(12) < torch.randint(1, 13, (50, 1))
-    inside, start = (torch.where(a, 0.0, float("-inf")) for a in bio_transitions(TAGS))
-    assert torch.equal(bio_viterbi(scores, mask, *bio_inner(TAGS)), viterbi(scores, mask, inside, start))
+    parts = (torch.where(a, 0.0, float("-inf")) for a in allowed_transitions(tags, scheme))
+    found = span_viterbi(scores, mask, span_links(tags, scheme))
+    assert torch.equal(found, viterbi(scores, mask, *parts))
+    for path, length in zip(found.tolist(), mask.sum(1).tolist(), strict=True):
+        assert valid(tuple(path[:length]), scheme, tags) or left_out == "O"
 
 
-def test_padding_does_not_matter(scores):
-    longer = torch.cat([scores, torch.full((8, 3, len(TAGS)), 50.0, dtype=torch.double)], 1)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_allowed_transitions_are_those_of_valid_sequences(scheme):
+    tags = SCHEMES[scheme]
+    following, start, end = allowed_transitions(tags, scheme)
+    for path in product(range(len(tags)), repeat=3):
+        links = all(following[a, b] for a, b in pairwise(path))
+        assert (links and bool(start[path[0]]) and bool(end[path[-1]])) == valid(path, scheme)
+    assert all(part.all() for part in allowed_transitions(tags, "none"))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_padding_does_not_matter(scheme):
+    torch.manual_seed(0)
+    tags = SCHEMES[scheme]
+    scores = torch.randn(8, 4, len(tags), dtype=torch.double) * 2
+    longer = torch.cat([scores, torch.full((8, 3, len(tags)), 50.0, dtype=torch.double)], 1)
     mask = torch.cat([MASK, torch.zeros(8, 3, dtype=torch.bool)], 1)
-    inner = bio_inner(TAGS)
-    assert torch.equal(bio_viterbi(longer, mask, *inner)[:, :4], bio_viterbi(scores, MASK, *inner))
+    links = span_links(tags, scheme)
+    assert torch.equal(span_viterbi(longer, mask, links)[:, :4], span_viterbi(scores, MASK, links))
 
 
 def test_the_space_decodes_several_samples_under_bio():
@@ -106,4 +134,10 @@ def test_transitions(after, tag, allowed):
 def test_an_inside_tag_without_a_beginning_is_never_decoded():
     scores = torch.zeros(1, 3, 2)
     scores[..., 1] = 9.0
-    assert bio_viterbi(scores, None, *bio_inner(["O", "I-X"])).tolist() == [[0, 0, 0]]
+    assert span_viterbi(scores, None, span_links(["O", "I-X"], "bio")).tolist() == [[0, 0, 0]]
+
+
+def test_a_span_that_cannot_end_is_never_decoded():
+    scores = torch.zeros(1, 3, 3)
+    scores[..., 1:] = 9.0
+    assert span_viterbi(scores, None, span_links(["O", "B-X", "I-X"], "bioes")).tolist() == [[0, 0, 0]]

@@ -15,7 +15,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.schema import Config
-from spen_plugins.spaces import TagSequence, bio_transitions, viterbi
+from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.task import Task
 
 
@@ -39,12 +39,14 @@ class Crf(InferenceNet):
 
     class Config(Config):
         constrained: bool = True
-        """Whether decoding keeps to the space's scheme (BIO); the distribution itself is over all sequences."""
+        """Whether decoding keeps to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if not isinstance(task.space, TagSequence):
-            raise ConfigError("inference_net 'crf' is for tag sequences (task 'srl'); take 'independent' for labels")
+            raise ConfigError(
+                "inference_net 'crf' is for tag sequences (tasks 'srl', 'tagging'); take 'independent' for labels"
+            )
         assert features is not None
         k = len(task.space.tags)
         self.output = nn.Linear(features.output_dim, k)
@@ -149,12 +151,11 @@ class CrfProposal(Proposal):
     def best(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme if `constrained`."""
         chain = self.chain.detach()
-        transitions, start = chain.transitions, chain.start
-        if self.constrained and self.space.scheme == "bio":
-            allowed, begins = (a.to(transitions.device) for a in bio_transitions(self.space.tags))
-            transitions = transitions.masked_fill(~allowed, float("-inf"))
-            start = start.masked_fill(~begins, float("-inf"))
-        tags = viterbi(self._emissions.detach(), self.mask, transitions, start, chain.end)
+        scores = chain.transitions, chain.start, chain.end
+        if self.constrained and self.space.scheme != "none":
+            allowed = allowed_transitions(self.space.tags, self.space.scheme)
+            scores = tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
+        tags = viterbi(self._emissions.detach(), self.mask, *scores)
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
 
     def detach(self) -> CrfProposal:

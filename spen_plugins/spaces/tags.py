@@ -1,6 +1,8 @@
-"""Tag-sequence outputs: one simplex per token, with or without BIO constraints on the discrete ones."""
+"""Tag-sequence outputs: one simplex per token, with or without the constraints of BIO or BIOES on the discrete ones."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +18,8 @@ class TagSequence(OutputSpace):
 
     Args:
         tags: the tags' names, in the order of the last axis.
-        scheme: "none", or "bio": discrete outputs decoded by `decode` then obey BIO (an I-x follows B-x or I-x).
+        scheme: "none", or what discrete outputs decoded by `decode` obey: "bio" (an I-x follows B-x or I-x) or "bioes"
+            (besides, a B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
     """
 
     simplex = True
@@ -25,7 +28,7 @@ class TagSequence(OutputSpace):
     def __init__(self, tags: list[str], scheme: str = "none") -> None:
         self.tags = list(tags)
         self.scheme = scheme
-        self._inner = bio_inner(self.tags) if scheme == "bio" else None
+        self._links = None if scheme == "none" else span_links(self.tags, scheme)
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -65,12 +68,12 @@ class TagSequence(OutputSpace):
     def decode(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         """The most probable tag sequence the scheme allows, as tag numbers `(batch, sample, token)`; 0 on padding."""
         log_p = torch.log_softmax(logits, -1)
-        if self._inner is None:
+        if self._links is None:
             best = log_p.argmax(-1)
             return best if mask is None else best * mask.unsqueeze(1)
         b, s, t, _ = logits.shape
         flat = None if mask is None else mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
-        return bio_viterbi(log_p.flatten(0, 1), flat, *self._inner).reshape(b, s, t)
+        return span_viterbi(log_p.flatten(0, 1), flat, self._links).reshape(b, s, t)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
         """Tag numbers `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
@@ -106,52 +109,98 @@ def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
     return y if mask is None else y * mask[:, None, :, None]
 
 
+class Transitions(NamedTuple):
+    """What a scheme allows, all boolean: `following` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+
+    following: Tensor
+    start: Tensor
+    end: Tensor
+
+
+def allowed_transitions(tags: list[str], scheme: str) -> Transitions:
+    """Which tag may follow which under "none", "bio" or "bioes", which may be the first, and which the last."""
+    parts = [_parts(tag, scheme) for tag in tags]
+    goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
+    is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
+    same = torch.tensor([[bool(x) and x == y for _, y in parts] for _, x in parts])
+    linked = same & is_open.unsqueeze(1) & goes_on.unsqueeze(0)
+    if scheme == "bioes":
+        return Transitions(linked | ~(is_open.unsqueeze(1) | goes_on.unsqueeze(0)), ~goes_on, ~is_open)
+    return Transitions(linked | ~goes_on.unsqueeze(0), ~goes_on, torch.ones_like(goes_on))
+
+
 def bio_transitions(tags: list[str]) -> tuple[Tensor, Tensor]:
-    """Which tag may follow which `(tag, tag)` from row to column, and which may start `(tag,)`, both boolean."""
-    inside = [tag[2:] if tag[:2] in ("B-", "I-") else None for tag in tags]
-    starts_inside = torch.tensor([tag.startswith("I-") for tag in tags])
-    same = torch.tensor([[a is not None and a == b for b in inside] for a in inside])
-    return same | ~starts_inside.unsqueeze(0), ~starts_inside
+    """Which tag may follow which under BIO `(tag, tag)`, from row to column, and which may start `(tag,)`."""
+    following, start, _ = allowed_transitions(tags, "bio")
+    return following, start
 
 
-def bio_inner(tags: list[str]) -> tuple[Tensor, Tensor]:
-    """Numbers of the I-x tags, and of the B-x before each (its own where there is no B-x); both `(inner,)`."""
+def _parts(tag: str, scheme: str) -> tuple[str, str]:
+    """Prefix and type of a span's tag; nothing for O, and for all tags where there is no scheme."""
+    prefix, dash, kind = tag.partition("-")
+    letters = {"none": (), "bio": ("B", "I"), "bioes": ("B", "I", "E", "S")}[scheme]
+    return (prefix, kind) if dash and prefix in letters else ("", "")
+
+
+class SpanLinks(NamedTuple):
+    """A scheme's transitions in short: a tag that goes on with a span has two predecessors, the others share theirs.
+
+    `inner` are the numbers of the tags that go on (I-x, E-x); `opening` the B-x and `within` the I-x before each, the
+    same where there is but one of them, its own number where there is none; all `(inner,)`. `unfinished` `(open,)` are
+    the tags that only an inner one may follow, and none may end with: B-x and I-x under BIOES, none under BIO.
+    """
+
+    inner: Tensor
+    opening: Tensor
+    within: Tensor
+    unfinished: Tensor
+
+
+def span_links(tags: list[str], scheme: str) -> SpanLinks:
+    """The links of "bio" or "bioes"."""
     number = {tag: i for i, tag in enumerate(tags)}
-    inner = [i for i, tag in enumerate(tags) if tag.startswith("I-")]
-    opening = [number.get("B-" + tags[i][2:], i) for i in inner]
-    return torch.tensor(inner, dtype=torch.long), torch.tensor(opening, dtype=torch.long)
+    parts = [_parts(tag, scheme) for tag in tags]
+    inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]
+    within = [number.get(f"I-{parts[i][1]}", number.get(f"B-{parts[i][1]}", i)) for i in inner]
+    opening = [number.get(f"B-{parts[i][1]}", other) for i, other in zip(inner, within, strict=True)]
+    unfinished = [i for i, (prefix, _) in enumerate(parts) if prefix in ("B", "I") and scheme == "bioes"]
+    return SpanLinks(*(torch.tensor(numbers, dtype=torch.long) for numbers in (inner, opening, within, unfinished)))
 
 
-def bio_viterbi(scores: Tensor, mask: Tensor | None, inner: Tensor, opening: Tensor) -> Tensor:
-    """`viterbi` under BIO alone, in time linear in the tags: an I-x has two predecessors, the others share the best.
+def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tensor:
+    """`viterbi` under a scheme alone, in time linear in the tags.
 
-    Shapes: scores `(batch, token, tag)`; inner, opening as `bio_inner` gives them. Returns `(batch, token)`, 0 on
-    padding.
+    Shapes: scores `(batch, token, tag)`. Returns `(batch, token)`, 0 on padding.
     """
     b, length, k = scores.shape
     if length == 0:
         return scores.new_zeros((b, 0), dtype=torch.long)
-    inner, opening = inner.to(scores.device), opening.to(scores.device)
+    inner, opening, within, unfinished = (numbers.to(scores.device) for numbers in links)
     best = scores[:, 0].index_fill(1, inner, float("-inf"))
     identity = torch.arange(k, device=scores.device).expand(b, k)
     pointers = []
     for t in range(1, length):
-        top, first = best.max(1, keepdim=True)
-        stay, opened = best[:, inner], best[:, opening]
+        top, first = _closed(best, unfinished).max(1, keepdim=True)
+        stay, opened = best[:, within], best[:, opening]
         value = top.expand(b, k).index_copy(1, inner, torch.maximum(stay, opened)) + scores[:, t]
-        previous = first.expand(b, k).index_copy(1, inner, torch.where(opened > stay, opening, inner))
+        previous = first.expand(b, k).index_copy(1, inner, torch.where(opened > stay, opening, within))
         if mask is not None:  # past the end a path stands still
             here = mask[:, t].unsqueeze(1)
             value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
         best = value
         pointers.append(previous)
-    tag = best.argmax(1)
+    tag = _closed(best, unfinished).argmax(1)
     path = [tag]
     for previous in reversed(pointers):
         tag = previous.gather(1, tag.unsqueeze(1)).squeeze(1)
         path.append(tag)
     tags = torch.stack(path[::-1], 1)
     return tags if mask is None else tags * mask
+
+
+def _closed(best: Tensor, unfinished: Tensor) -> Tensor:
+    """Scores of paths that may end, or go on with any tag but an inner one."""
+    return best.index_fill(1, unfinished, float("-inf")) if len(unfinished) else best
 
 
 def viterbi(
