@@ -1,0 +1,406 @@
+"""Tag language models, skip-chains and high orders against plain loops over their equations."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_infnet.high_order import HighOrder, SkipChain
+from spen_infnet.tag_lm import EPS, TagLm, WordTagLm
+from spen_plugins.errors import ConfigError
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
+from spen_plugins.testing.comparing import collate
+
+BOTH = ["forward", "backward"]
+LMS = [(TagLm, {}), (TagLm, {"directions": BOTH}), (TagLm, {"directions": ["backward"]}), (WordTagLm, {})]
+HIGH = [
+    (SkipChain, {}),
+    (SkipChain, {"order": 1}),
+    (SkipChain, {"order": 9}),
+    (HighOrder, {}),
+    (HighOrder, {"order": 1}),
+    (HighOrder, {"order": 4}),
+    (HighOrder, {"form": "factored", "rank": 5}),
+    (HighOrder, {"form": "factored", "order": 9}),
+]
+ALL = LMS + HIGH
+
+
+class WordTable(ToyFeatures):
+    """Sees a token alone, as a table of words does."""
+
+    contextual = False
+
+
+class Neighbours(ToyFeatures):
+    """Sees the whole sentence."""
+
+    contextual = True
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    torch.manual_seed(0)
+
+
+def make(cls, task, **fields):
+    """An energy in float64 with weights large enough to see, ready to evaluate."""
+    if cls in (TagLm, WordTagLm):
+        fields = {"hidden": 5, "tag_dim": 3, **fields}
+    energy = cls(cls.Config(**fields), task, WordTable(task) if cls.uses_features else None).double().eval()
+    with torch.no_grad():
+        for parameter in energy.parameters():
+            parameter.normal_(std=0.7)
+    return energy
+
+
+def batch_of(lengths=(1, 2, 6, 4)):
+    """A toy task and a batch with sentences of these lengths."""
+    task = ToyTags(examples=200)
+    words = ["dogs", "chase", "cats", "and", "quickly", "flee"]
+    examples = [(words[:n], [0] * n, [i % 4 for i in range(n)]) for n in lengths]
+    return task, collate(task, examples)
+
+
+def soft(task, batch, n=3):
+    return task.space.relax(2 * torch.randn(len(batch), n, *batch.gold.shape[2:], dtype=torch.float64), batch.x.mask)
+
+
+def hard(task, batch, n=3):
+    tags = torch.randint(0, 4, (len(batch), n, batch.gold.shape[2]))
+    return task.space.one_hot(tags, batch.x.mask).double()
+
+
+def plain_lm(reader, y, words, length):
+    """−Σ log(y_tᵀ ȳ_t) of one output `(token, tag)` in the order of reading, an LSTM cell written out."""
+    w, u = reader.lstm.weight_ih_l0, reader.lstm.weight_hh_l0
+    bias, size = reader.lstm.bias_ih_l0 + reader.lstm.bias_hh_l0, reader.hidden
+    h, c, seen, energy = y.new_zeros(size), y.new_zeros(size), reader.start, 0.0
+    for t in range(length + 1):
+        gates = w @ seen + u @ h + bias
+        i, f, g, o = (gates[k * size : (k + 1) * size] for k in range(4))
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        p = torch.softmax(reader.next.weight @ h + reader.next.bias, 0)
+        agreed = p[-1] if t == length else (y[t] * p[:-1]).sum()
+        energy = energy - torch.log(agreed + EPS)
+        if t < length:
+            seen = sum(y[t, k] * reader.tags.weight[:, k] for k in range(y.shape[1]))
+            seen = seen if words is None else torch.cat([seen, words[t]])
+    return energy
+
+
+@pytest.mark.parametrize("kind", [soft, hard])
+@pytest.mark.parametrize(("cls", "fields"), LMS)
+def test_tag_lms_are_eq_8_and_9(cls, fields, kind):
+    task, batch = batch_of()
+    energy = make(cls, task, weight=1.7, **fields)
+    y = kind(task, batch)
+    found = energy.at(batch.x)(y)
+    vectors = energy.features(batch.x) if cls is WordTagLm else None
+    for b, s in itertools.product(range(4), range(3)):
+        n, wanted = int(batch.x.mask[b].sum()), 0.0
+        for way in energy.config.directions:
+            order = list(range(n)) if way == "forward" else list(range(n - 1, -1, -1))
+            words = None if vectors is None else vectors[b, order]
+            wanted = wanted + plain_lm(energy.readers[f"{way}_lm"], y[b, s, order], words, n)
+        torch.testing.assert_close(found[b, s], 1.7 * wanted)
+
+
+def test_one_hot_tags_of_all_lengths_share_one_unit_of_probability():
+    """Shorter sequences end, so those of up to 3 tags and the beginnings of longer ones add up to 1."""
+    task, batch = batch_of((1, 2, 3))
+    energy = make(TagLm, task)
+    total = 0.0
+    for n in (1, 2, 3):
+        rows = torch.cartesian_prod(*[torch.arange(4)] * n).view(-1, n)
+        x = sp.X({}, torch.ones(1, n, dtype=torch.bool), 1)
+        y = torch.nn.functional.one_hot(rows, 4).double().unsqueeze(0)
+        terms = energy.terms(energy.encode(x), y)["forward"]
+        total = total + terms.sum(-1).exp().sum()
+        if n == 3:
+            longer = terms[..., :-1].sum(-1).exp().sum() - terms.sum(-1).exp().sum()
+    empty = energy.terms(energy.encode(sp.X({}, batch.x.mask[:1] & False, 1)), soft(task, batch)[:1, :1])["forward"]
+    torch.testing.assert_close(total + longer + empty.sum().exp(), torch.tensor(1.0).double(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("cls", "fields"), LMS)
+def test_later_tags_and_words_are_not_seen(cls, fields):
+    """A term depends on what was read before it, and on its own tag; not on its own word."""
+    task, batch = batch_of((6, 6))
+    energy, y = make(cls, task, **fields), soft(*batch_of((6, 6)))
+    before = energy.terms(energy.encode(batch.x), y)
+    for t in range(6):
+        other = y.clone()
+        other[:, :, t] = other[:, :, t].roll(1, -1)
+        words = batch.x.inputs["words"].clone()
+        words[:, t] = 1
+        for what, x, changed in (
+            ("tag", batch.x, other),
+            ("word", replace(batch.x, inputs={**batch.x.inputs, "words": words}), y),
+        ):
+            after = energy.terms(energy.encode(x), changed)
+            for way in energy.config.directions:
+                place = t if way == "forward" else 5 - t
+                same = place if what == "tag" else place + 1
+                moved = (after[way] != before[way]).any(0).any(0)
+                assert not moved[:same].any()
+                if what == "tag" or cls is WordTagLm:
+                    assert moved[same:].all()
+                else:
+                    assert not moved.any()
+
+
+def test_a_tag_the_model_excludes_has_a_bounded_energy_and_a_gradient():
+    task, batch = batch_of((2,))
+    energy = make(TagLm, task)
+    with torch.no_grad():
+        energy.readers["forward_lm"].next.bias.copy_(torch.tensor([0.0, 0.0, 0.0, -500.0, 0.0]))
+    y = torch.zeros(1, 1, 2, 4, dtype=torch.float64)
+    y[..., 3] = 1
+    y.requires_grad_()
+    terms = energy.terms(energy.encode(batch.x), y)["forward"]
+    assert terms[0, 0, 0].item() == pytest.approx(torch.log(torch.tensor(EPS)).item())
+    (gradient,) = torch.autograd.grad(terms.sum(), y)
+    assert torch.isfinite(gradient).all() and gradient[0, 0, 0, :3].min() > 1e3
+
+
+def test_dropout_is_the_same_for_all_outputs_of_a_bound_energy():
+    task, batch = batch_of()
+    energy = make(WordTagLm, task, dropout=0.5)
+    y = soft(task, batch, 1).expand(-1, 3, -1, -1)
+    quiet = energy.at(batch.x)(y)
+    energy.train()
+    bound = energy.at(batch.x)
+    first = bound(y)
+    assert torch.equal(first, bound(y)) and torch.equal(first[:, 0], first[:, 2])
+    assert not torch.equal(first, energy.at(batch.x)(y))
+    assert torch.equal(quiet, energy.eval().at(batch.x)(y))
+
+
+def markov(n, start, moves, end):
+    """Sequences of a Markov chain that ends with a probability after each tag, and the chain's log p of each."""
+    generator, sequences, log_p = torch.Generator().manual_seed(1), [], []
+    for _ in range(n):
+        tag, path = int(torch.multinomial(start, 1, generator=generator)), []
+        p = start[tag].log()
+        while True:
+            path.append(tag)
+            if torch.rand((), generator=generator) < end[tag]:
+                break
+            following = int(torch.multinomial(moves[tag], 1, generator=generator))
+            p = p + (1 - end[tag]).log() + moves[tag, following].log()
+            tag = following
+        sequences.append(path)
+        log_p.append(p + end[tag].log())
+    return sequences, torch.stack(log_p)
+
+
+def tagged(task, sequences):
+    return task.collate([(["dogs"] * len(path), [0] * len(path), path) for path in sequences])
+
+
+def learn(energy, batch, steps, rate=0.03):
+    optimizer = torch.optim.Adam(energy.parameters(), rate)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        energy.at(batch.x)(batch.gold).mean().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize("way", BOTH)
+def test_minimising_the_energy_of_gold_learns_the_language(way):
+    """Both directions model the same p(y), so both come near the chain's own surprise on sequences never seen."""
+    start, end = torch.tensor([0.8, 0.1, 0.05, 0.05]), torch.tensor([0.05, 0.1, 0.4, 0.3])
+    moves = torch.tensor([[0.05, 0.85, 0.05, 0.05], [0.05, 0.05, 0.8, 0.1], [0.9, 0.0, 0.1, 0.0], [0.3, 0.3, 0.2, 0.2]])
+    task = ToyTags()
+    sequences, log_p = markov(900, start, moves, end)
+    unseen = tagged(task, sequences[600:])
+    energy = TagLm(TagLm.Config(hidden=12, tag_dim=4, dropout=0.0, directions=[way]), task)
+    symbols = unseen.x.mask.sum() + len(unseen)
+    wanted = (-log_p[600:].sum() / symbols).exp().item()
+
+    def perplexity():
+        with torch.no_grad():
+            return (energy.at(unseen.x)(unseen.gold).sum() / symbols).exp().item()
+
+    before = perplexity()
+    learn(energy, tagged(task, sequences[:600]), 60)
+    assert before > 4.5 and wanted < 2.6
+    assert perplexity() == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_word_model_learns_what_words_announce():
+    """Every tag repeats the word before it (the word after it, backwards): chance for tags alone."""
+    task = ToyTags()
+    words = torch.randint(0, 4, (300, 6), generator=torch.Generator().manual_seed(2))
+    for way, shift in (("forward", 1), ("backward", -1)):
+        tags = words.roll(shift, 1)
+        batch = task.collate(
+            [
+                ([ToyTags.WORDS[2 + w] for w in row], [0] * 6, gold)
+                for row, gold in zip(words.tolist(), tags.tolist(), strict=True)
+            ]
+        )
+        energy = WordTagLm(WordTagLm.Config(hidden=12, dropout=0.0, directions=[way]), task, WordTable(task))
+        learn(energy, batch, 120)
+        terms = energy.terms(energy.encode(batch.x), batch.gold)[way][:, 0].mean(0)
+        assert terms[0] < -1.2 and terms[1:].min() > -0.1
+
+
+@pytest.mark.parametrize(("cls", "fields"), ALL)
+def test_contract(cls, fields):
+    task = ToyTags()
+    check_energy(make(cls, task, **fields), task)
+
+
+@pytest.mark.parametrize(("cls", "fields"), ALL)
+def test_gradients_in_the_parameters(cls, fields):
+    task, batch = batch_of((1, 3))
+    energy = make(cls, task, **{**fields, **({"hidden": 2} if "lm" in cls.__module__ else {})})
+    y, parameters = soft(task, batch).requires_grad_(), [p for p in energy.parameters() if p.requires_grad]
+
+    def value(y, *_):
+        return energy.at(batch.x)(y)
+
+    assert torch.autograd.gradcheck(value, (y, *parameters), fast_mode=True)
+    assert torch.autograd.gradgradcheck(value, (y, *parameters), fast_mode=True)
+
+
+@pytest.mark.parametrize(("cls", "fields"), ALL)
+def test_float32_can_be_differentiated_twice_in_evaluation_mode(cls, fields):
+    """Its kernels are others than float64's; a net learns through a frozen energy."""
+    task, batch = batch_of()
+    energy = make(cls, task, **fields)
+    start, results = soft(task, batch), []
+    for dtype in (torch.float64, torch.float32):
+        y = start.to(dtype).requires_grad_()
+        frozen = energy.to(dtype).requires_grad_(False)
+        (gradient,) = torch.autograd.grad(frozen.at(batch.x)(y).sum(), y, create_graph=True)
+        results.append(torch.autograd.grad(gradient.square().sum(), y, materialize_grads=True)[0].double())
+    torch.testing.assert_close(results[1], results[0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("cls", "fields"), ALL)
+def test_what_lies_on_padding_never_counts(cls, fields):
+    task, batch = batch_of()
+    energy, y = make(cls, task, **fields), soft(task, batch)
+    dirty = torch.where(batch.x.mask[:, None, :, None], y, 7.0)
+    torch.testing.assert_close(energy.at(batch.x)(dirty), energy.at(batch.x)(y))
+    for b, n in enumerate(batch.x.mask.sum(1).tolist()):
+        inputs = {name: value[b : b + 1, :n] for name, value in batch.x.inputs.items()}
+        alone = energy.at(sp.X(inputs, None, 1))(y[b : b + 1, :, :n])
+        torch.testing.assert_close(alone[0], energy.at(batch.x)(y)[b])
+
+
+@pytest.mark.parametrize(("cls", "fields"), ALL)
+def test_energies_are_added_up_in_full_precision_under_autocast(cls, fields):
+    task, batch = batch_of()
+    energy = make(cls, task, **fields).float()
+    wanted = energy.at(batch.x)(batch.gold.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        found = energy.at(batch.x)(batch.gold.float())
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, wanted, rtol=0.03, atol=0.05)
+
+
+def window_score(energy, tags):
+    """s(y_{t−M}, …, y_t) of a window of tag numbers, from the parameters one by one."""
+    if energy.config.form == "table":
+        return energy.table[tuple(tags)].item()
+    return sum(
+        torch.stack([energy.factors[j, tag, r] for j, tag in enumerate(tags)]).prod().item()
+        for r in range(energy.config.rank)
+    )
+
+
+@pytest.mark.parametrize("form", ["table", "factored"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_high_orders_of_all_sequences_are_sums_over_windows(order, form):
+    task, _ = batch_of()
+    energy = make(HighOrder, task, order=order, form=form, rank=3)
+    for n in range(1, 5):
+        rows = torch.cartesian_prod(*[torch.arange(4)] * n).view(-1, n)
+        y = torch.nn.functional.one_hot(rows, 4).double().unsqueeze(0)
+        found = energy.at(sp.X({}, torch.ones(1, n, dtype=torch.bool), 1))(y)[0]
+        wanted = [-sum(window_score(energy, row[t - order : t + 1]) for t in range(order, n)) for row in rows.tolist()]
+        torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64))
+        assert (n > order) == bool(found.any())
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 6])
+def test_skip_chains_of_all_sequences_are_sums_over_pairs(order):
+    task, _ = batch_of()
+    energy = make(SkipChain, task, order=order)
+    for n in range(1, 6):
+        rows = torch.cartesian_prod(*[torch.arange(4)] * n).view(-1, n)
+        y = torch.nn.functional.one_hot(rows, 4).double().unsqueeze(0)
+        found = energy.at(sp.X({}, torch.ones(1, n, dtype=torch.bool), 1))(y)[0]
+        wanted = torch.zeros(len(rows), dtype=torch.float64)
+        for i in range(1, order + 1):
+            for t in range(i, n):
+                wanted -= energy.pairs[i - 1][rows[:, t - i], rows[:, t]]
+        torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize(("cls", "fields"), HIGH)
+def test_soft_tags_get_the_expected_energy(cls, fields):
+    """Multilinear: the energy of soft tags is the mean over sequences drawn from them, tag by tag."""
+    task, batch = batch_of((5,))
+    energy, y = make(cls, task, **fields), soft(task, batch, 1)
+    rows = torch.cartesian_prod(*[torch.arange(4)] * 5)
+    probability = y[0, 0].gather(1, rows.t()).prod(0)
+    energies = energy.at(batch.x)(torch.nn.functional.one_hot(rows, 4).double().unsqueeze(0))[0]
+    torch.testing.assert_close(energy.at(batch.x)(y)[0, 0], (probability * energies).sum())
+
+
+def test_every_distance_and_place_has_parameters_of_its_own():
+    task = ToyTags()
+    assert SkipChain(SkipChain.Config(order=3), task).pairs.shape == (3, 4, 4)
+    assert HighOrder(HighOrder.Config(order=3), task).table.shape == (4, 4, 4, 4)
+    factors = HighOrder(HighOrder.Config(order=3, form="factored", rank=7), task).factors
+    assert factors.shape == (4, 4, 7)
+    for energy in (SkipChain(SkipChain.Config(), task), HighOrder(HighOrder.Config(), task)):
+        weights = next(energy.parameters())
+        assert weights.abs().max() <= 0.02 and weights.std() > 0.008
+        assert not torch.equal(weights[0], weights[1])
+
+
+def test_a_factored_table_starts_as_spread_as_a_full_one():
+    torch.manual_seed(3)
+    task = ToyTags()
+    tables = []
+    for _ in range(30):
+        factors = HighOrder(HighOrder.Config(order=2, form="factored", rank=16), task).factors
+        tables.append(torch.einsum("ar,br,cr->abc", *factors))
+    assert torch.stack(tables).std().item() == pytest.approx(0.02 / 3**0.5, rel=0.15)
+
+
+def test_a_table_too_large_is_refused():
+    task = ToyTags()
+    with pytest.raises(ConfigError, match=r"order 11 with 4 tags is a table of 16,777,216 entries.*'factored'"):
+        HighOrder(HighOrder.Config(order=11), task)
+    HighOrder(HighOrder.Config(order=11, form="factored"), task)
+
+
+def test_words_in_context_are_refused():
+    task = ToyTags()
+    with pytest.raises(ConfigError, match=r"Neighbours puts the words after it in.*pass_through"):
+        WordTagLm(WordTagLm.Config(), task, Neighbours(task))
+
+
+@pytest.mark.parametrize("cls", [TagLm, SkipChain, HighOrder])
+def test_labels_are_refused(cls):
+    with pytest.raises(ConfigError, match="scores tag sequences"):
+        cls(cls.Config(), ToyLabels())
+
+
+def test_a_direction_counts_once():
+    with pytest.raises(ConfigError, match="each direction once"):
+        TagLm(TagLm.Config(directions=["forward", "forward"]), ToyTags())
+    with pytest.raises(ValueError, match="directions"):
+        TagLm.Config(directions=[])

@@ -1,0 +1,68 @@
+"""Energies added up."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spen_plugins.builtin.energies import LinearChain, Local
+from spen_plugins.builtin.sum import Sum
+from spen_plugins.errors import ConfigError
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
+from spen_plugins.testing.comparing import by_length, collate, relaxed
+
+
+def make(task, weights, **terms):
+    torch.manual_seed(0)
+    made = {name: cls(cls.Config(), task, ToyFeatures(task)) for name, cls in terms.items()}
+    return Sum(Sum.Config(weights=weights), task, None, made)
+
+
+@pytest.mark.parametrize("weights", [{}, {"b": 0.25}, {"a": 0.0, "b": -2}])
+def test_a_weighted_sum(weights):
+    task = ToyTags()
+    energy = make(task, weights, a=LinearChain, b=Local).double().eval()
+    batch = collate(task, by_length(task, 4))
+    y = relaxed(task.space, batch, 3)
+    wanted = sum(weights.get(name, 1) * term.at(batch.x)(y) for name, term in energy.terms.items())
+    torch.testing.assert_close(energy.at(batch.x)(y), wanted)
+
+
+@pytest.mark.parametrize("task", [ToyTags, ToyLabels])
+def test_contract(task):
+    check_energy(make(task(), {"b": 0.5}, a=Local, b=Local), task())
+
+
+def test_x_is_encoded_once_for_many_outputs():
+    task, calls = ToyTags(), []
+    energy = make(task, {}, a=LinearChain, b=Local).double().eval()
+    for term in energy.terms.values():
+        term.features.register_forward_hook(lambda *_: calls.append(1))
+    batch = collate(task, by_length(task, 4))
+    bound = energy.at(batch.x)
+    for _ in range(3):
+        bound(batch.gold)
+    assert len(calls) == 2
+
+
+def test_terms_are_trained_and_stored_under_their_names():
+    energy = make(ToyTags(), {}, a=LinearChain, b=Local)
+    assert {key.split(".")[1] for key in energy.state_dict()} == {"a", "b"}
+    assert energy.terms["a"].pairs.requires_grad
+
+
+@pytest.mark.parametrize("terms", [None, {}])
+def test_a_sum_wants_terms(terms):
+    with pytest.raises(ConfigError, match=r"found no terms.*linear_chain"):
+        Sum(Sum.Config(), ToyTags(), None, terms)
+
+
+def test_a_weight_wants_its_term():
+    with pytest.raises(ConfigError, match=r"weights: found 'tags', which is no term; expected among: 'a', 'b'"):
+        make(ToyTags(), {"tags": 1.0}, a=Local, b=Local)
+
+
+@pytest.mark.parametrize("name", ["a.b", "keys", "forward", ""])
+def test_names_a_module_cannot_have_are_refused(name):
+    with pytest.raises(ConfigError, match="can't be called"):
+        make(ToyTags(), {}, **{name: Local})
