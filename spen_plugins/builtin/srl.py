@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,18 +10,24 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, Proposal, X
-from spen_plugins.builtin.srl_metric import DEFINITIONS, Entry, Example, SrlBatch, SrlMetric
+from spen_plugins.builtin.sentences import (
+    PADDING,
+    UNKNOWN,
+    Entry,
+    Vocabulary,
+    collate_words,
+    files_of,
+    one_hot_gold,
+)
+from spen_plugins.builtin.srl_metric import DEFINITIONS, Example, SrlBatch, SrlMetric
 from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError
 from spen_plugins.readers.srl import Sentence, read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
 from spen_plugins.scores.spans import spans_of
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
-
-PADDING, UNKNOWN = "<pad>", "<unk>"
-_DIGITS = str.maketrans("123456789", "000000000")
 
 
 class SemanticRoles(Task):
@@ -50,26 +55,20 @@ class SemanticRoles(Task):
 
     def load(self) -> None:
         sentences = self._sentences()
-        counts = Counter(self._key(word) for sentence in sentences["train"] for word in sentence.words)
-        words = [
-            word
-            for word, count in sorted(counts.items(), key=lambda i: (-i[1], i[0]))
-            if count >= self.config.min_count
-        ]
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
-        self._set(words, order_tags(tags))
+        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
         for part in PARTS:
             if not self._parts[part] and (path := getattr(self.config, part)) is not None:
                 raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set(list(facts["words"]), list(facts["tags"]))
+        self._set(Vocabulary(facts["words"], self.config), list(facts["tags"]))
         self._parts = {part: [] for part in PARTS}
         self._checksums: dict[str, str] = {}
 
     def facts(self) -> dict[str, Any]:
-        return {"words": list(self.inputs.words[2:]), "tags": self.space.tags}
+        return {"words": self._vocabulary.words, "tags": self.space.tags}
 
     def part(self, name: str) -> Sequence[Example]:
         return self._parts[name]
@@ -94,33 +93,16 @@ class SemanticRoles(Task):
             raise DataError("input", None, f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
         if tags is not None and len(tags) != len(words):
             raise DataError("input", None, f"{len(tags)} tags for {len(words)} words", "one tag a word")
-        return self._example(self._entry(tuple(words)), predicate, None if tags is None else tuple(tags))
+        return self._example(self._vocabulary.entry(tuple(words)), predicate, None if tags is None else tuple(tags))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
-        entries = [example.entry for example in examples]
-        lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
-        b, t = len(examples), int(lengths.max(initial=1))
-        inside = np.arange(t) < lengths[:, None]
-        words = np.zeros((b, t), dtype=np.int64)
-        words[inside] = np.concatenate([entry.ids for entry in entries])
-        predicate = np.zeros((b, t), dtype=np.int64)
-        predicate[np.arange(b), [example.predicate for example in examples]] = 1
-        inputs = {"words": torch.from_numpy(words), "predicate": torch.from_numpy(predicate)}
-        for name, indexer in self.indexers.items():
-            inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
-        known = np.array([example.tags is not None for example in examples])
-        gold = None
-        if known.any():
-            tags = np.zeros((b, t), dtype=np.int64)
-            tags[inside] = np.concatenate(
-                [np.zeros(len(e.entry.ids), np.int64) if e.tags is None else e.tags for e in examples]
-            )
-            tags = torch.from_numpy(np.where(tags < 0, self._outside, tags))[:, None, :, None]
-            present = torch.from_numpy(inside & known[:, None])[:, None, :, None].float()
-            gold = torch.zeros(b, 1, t, len(self.space.tags)).scatter_(-1, tags, present)
-        mask = torch.from_numpy(inside)
+        inputs, inside = collate_words([example.entry for example in examples], self.indexers)
+        b = len(examples)
+        inputs["predicate"] = torch.zeros_like(inputs["words"])
+        inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
+        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return SrlBatch(X(inputs, mask, b), numbers, gold, torch.from_numpy(known), tuple(examples))
+        return SrlBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
 
     def metric(self) -> SrlMetric:
         return SrlMetric(self.space.tags)
@@ -149,45 +131,25 @@ class SemanticRoles(Task):
         return len(example.entry.ids)
 
     def _sentences(self) -> dict[str, list[Sentence]]:
-        config = self.config
         self._checksums = {}
-        if config.corpus == "sample":
-            given = [part for part in PARTS if getattr(config, part) is not None]
-            if given:
-                names = " and ".join(f"task.{part}" for part in given)
-                verb = "names a file" if len(given) == 1 else "name files"
-                fix = "give one of the two (data=files leaves the corpus out)"
-                raise ConfigError(f"task.corpus is 'sample' and {names} {verb}; {fix}")
+        files = files_of(self.config, ["sample"])
+        if not files:
             from spen_plugins.samples.srl import sample_corpus
 
             return sample_corpus()
-        if config.train is None:
-            raise ConfigError(
-                "task: found neither corpus nor train; expected corpus: 'sample', or paths train, validation and test"
-            )
-        if config.validation is None:
-            raise ConfigError("task.validation: found no file; expected one, as validation picks the best epoch")
         sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
-        for part in PARTS:
-            if (name := getattr(config, part)) is not None:
-                path = locate(name)
-                sentences[part] = read_srl(path, config.layout)
-                self._checksums[name] = sha256(path)
+        for part, name in files.items():
+            path = locate(name)
+            sentences[part] = read_srl(path, self.config.layout)
+            self._checksums[name] = sha256(path)
         return sentences
 
-    def _set(self, words: list[str], tags: list[str]) -> None:
-        self.inputs = WordInputs([PADDING, UNKNOWN, *words], {"predicate": 2})
+    def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
+        self._vocabulary = vocabulary
+        self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
         self.space = TagSequence(tags, scheme="bio")
-        self._number = {word: i for i, word in enumerate(words, 2)}
         self._tag = {tag: i for i, tag in enumerate(tags)}
         self._outside = self._tag["O"]
-
-    def _key(self, word: str) -> str:
-        word = word.lower() if self.config.lowercase else word
-        return word.translate(_DIGITS) if self.config.digits else word
-
-    def _entry(self, words: tuple[str, ...]) -> Entry:
-        return Entry(words, np.array([self._number.get(self._key(word), 1) for word in words], dtype=np.int64))
 
     def _example(self, entry: Entry, predicate: int, names: tuple[str, ...] | None) -> Example:
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
@@ -197,7 +159,7 @@ class SemanticRoles(Task):
         examples = []
         for sentence in sentences:
             if sentence.propositions:
-                entry = self._entry(sentence.words)
+                entry = self._vocabulary.entry(sentence.words)
                 examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
         return examples
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.builtin.sentences import Entry
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
-from spen_plugins.task import Indexer, Metric
+from spen_plugins.task import Metric
 
 DEFINITIONS = {
     "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
@@ -25,23 +26,6 @@ DEFINITIONS = {
     "unseen_roles": "gold arguments whose role is not in the training part count as missed",
 }
 """What the scores mean, for a run's protocol."""
-
-
-@dataclass(eq=False)
-class Entry:
-    """A sentence, shared by the examples of all its predicates."""
-
-    words: tuple[str, ...]
-    ids: np.ndarray
-    """`(token,)` word numbers."""
-    items: dict[str, Any] = field(default_factory=dict)
-    """What each indexer made of the sentence, by the indexer's name."""
-
-    def item(self, name: str, indexer: Indexer) -> Any:
-        """What this indexer makes of the sentence, made once."""
-        if name not in self.items:
-            self.items[name] = indexer.index(self.words)
-        return self.items[name]
 
 
 @dataclass(eq=False)

@@ -1,0 +1,131 @@
+"""What tasks over sentences share: where sentences come from, numbers of their words, and padded tensors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.task import PARTS, Indexer
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+_DIGITS = str.maketrans("123456789", "000000000")
+
+
+class Lookup(Protocol):
+    """The config keys that say how words are looked up."""
+
+    min_count: int
+    lowercase: bool
+    digits: bool
+
+
+class Vocabulary:
+    """Words and their numbers: 0 padding, 1 unknown, then `words` in their order."""
+
+    def __init__(self, words: Sequence[str], config: Lookup) -> None:
+        self.words = list(words)
+        self._config = config
+        self._number = {word: i for i, word in enumerate(words, 2)}
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[str]], config: Lookup) -> Vocabulary:
+        """The words seen at least `min_count` times, most frequent first."""
+        seen = cls([], config)
+        counts = Counter(seen.key(word) for words in sentences for word in words)
+        ordered = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
+        return cls([word for word, count in ordered if count >= config.min_count], config)
+
+    def key(self, word: str) -> str:
+        """A word as it is looked up."""
+        word = word.lower() if self._config.lowercase else word
+        return word.translate(_DIGITS) if self._config.digits else word
+
+    def entry(self, words: tuple[str, ...]) -> Entry:
+        """A sentence with its words' numbers."""
+        return Entry(words, np.array([self._number.get(self.key(word), 1) for word in words], dtype=np.int64))
+
+
+@dataclass(eq=False)
+class Entry:
+    """A sentence, shared by all examples made of it."""
+
+    words: tuple[str, ...]
+    ids: np.ndarray
+    """`(token,)` word numbers."""
+    items: dict[str, Any] = field(default_factory=dict)
+    """What each indexer made of the sentence, by the indexer's name."""
+
+    def item(self, name: str, indexer: Indexer) -> Any:
+        """What this indexer makes of the sentence, made once."""
+        if name not in self.items:
+            self.items[name] = indexer.index(self.words)
+        return self.items[name]
+
+
+def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:
+    """`"words"` `(batch, token)` and the indexers' tensors; and which tokens exist, `(batch, token)` boolean."""
+    lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
+    inside = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
+    inputs = {"words": padded([entry.ids for entry in entries], inside)}
+    for name, indexer in indexers.items():
+        inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
+    return inputs, inside
+
+
+def padded(rows: Sequence[np.ndarray], inside: np.ndarray) -> Tensor:
+    """Numbers of each sentence's tokens -> `(batch, token)`, 0 on padding."""
+    numbers = np.zeros(inside.shape, dtype=np.int64)
+    numbers[inside] = np.concatenate(rows)
+    return torch.from_numpy(numbers)
+
+
+def one_hot_gold(
+    tags: Sequence[np.ndarray | None], inside: np.ndarray, size: int, unseen: int
+) -> tuple[Tensor | None, Tensor]:
+    """Gold `(batch, 1, token, tag)` and which rows have any, `(batch,)`.
+
+    Args:
+        tags: tag numbers of each sentence, -1 for a tag that isn't among the `size` there are; None without gold.
+        inside: `(batch, token)`, which tokens exist.
+        unseen: the tag that stands for those of number -1.
+    """
+    known = np.array([row is not None for row in tags])
+    if not known.any():
+        return None, torch.from_numpy(known)
+    lengths = inside.sum(1)
+    rows = [np.zeros(n, np.int64) if row is None else row for row, n in zip(tags, lengths, strict=True)]
+    numbers = padded(rows, inside)
+    numbers = torch.where(numbers < 0, unseen, numbers)[:, None, :, None]
+    present = torch.from_numpy(inside & known[:, None])[:, None, :, None].float()
+    return torch.zeros(len(known), 1, inside.shape[1], size).scatter_(-1, numbers, present), torch.from_numpy(known)
+
+
+def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
+    """The parts' files by part; none where the config names an embedded corpus.
+
+    Raises:
+        ConfigError: neither corpus nor files, or both, or no file to pick the best epoch by.
+    """
+    files = {part: name for part in PARTS if (name := getattr(config, part)) is not None}
+    known = " or ".join(repr(name) for name in corpora)
+    if config.corpus is not None:
+        if files:
+            names = " and ".join(f"task.{part}" for part in files)
+            verb = "names a file" if len(files) == 1 else "name files"
+            fix = "give one of the two (data=files leaves the corpus out)"
+            raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
+        return {}
+    if "train" not in files:
+        raise ConfigError(
+            f"task: found neither corpus nor train; expected corpus: {known}, or paths train, validation and test"
+        )
+    if "validation" not in files:
+        raise ConfigError("task.validation: found no file; expected one, as validation picks the best epoch")
+    return files
