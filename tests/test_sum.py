@@ -8,6 +8,8 @@ import torch
 from spen_plugins.builtin.energies import LinearChain, Local
 from spen_plugins.builtin.sum import Sum
 from spen_plugins.errors import ConfigError
+from spen_plugins.experiment import build, check
+from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
 from spen_plugins.testing.comparing import by_length, collate, relaxed
 
@@ -66,3 +68,32 @@ def test_a_weight_wants_its_term():
 def test_names_a_module_cannot_have_are_refused(name):
     with pytest.raises(ConfigError, match="can't be called"):
         make(ToyTags(), {}, **{name: Local})
+
+
+def test_a_config_gives_terms_and_their_features():
+    small = {"type": "encoder", "encoder": "pass_through", "word_dim": 3, "char_dim": 0}
+    config = {
+        "task": {"type": "srl", "corpus": "sample"},
+        "features": {"type": "bilstm", "word_dim": 3, "hidden": 2, "layers": 1},
+        "inference_net": {"type": "independent"},
+        "energy": {
+            "type": "sum",
+            "terms": {"chain": {"type": "linear_chain"}, "words": {"type": "local", "features": small}},
+            "weights": {"words": 0.5},
+        },
+        "trainer": {"type": "cross_entropy"},
+    }
+    registry = Registry()
+    experiment = check(config, "test", registry)
+    assert experiment.energy["terms"]["words"]["features"]["hidden"] == 200  # complete, defaults too
+    built = build(experiment, registry)
+    energy = built.model.energy
+    assert {name: type(term.features).__name__ for name, term in energy.terms.items()} == {
+        "chain": "BiLstm",
+        "words": "Encoder",
+    }
+    batch = built.task.collate(built.task.part("train")[:3])
+    assert energy.at(batch.x)(batch.gold).shape == (3, 1)
+    config["energy"]["terms"]["chain"]["featurs"] = {}
+    with pytest.raises(ConfigError, match=r"energy\.terms\.chain\.featurs"):
+        check(config, "test", registry)
