@@ -2,10 +2,14 @@
 
     python tools/bench_training.py              # bibtex if its data is there, else the sample corpus
     python tools/bench_training.py --profile    # and where the time of a SEAL epoch goes
+    python tools/bench_training.py --tag-lm     # tag language models as energies against a BiLSTM
 
 Three things take turns, an epoch each, so that a machine whose speed drifts slows all of them: our cross entropy, our
 SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and the same SEAL written plainly
 (tools/plain_seal.py: dense inputs, default AdamW). One thread.
+
+With --tag-lm, a batch of 32 sentences of 30 words and 25 tags goes forward and backward through each energy (gradients
+to the outputs and to the parameters) and through a BiLSTM feature network as wide; they take turns as well.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import os
 import resource
 import statistics
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +31,16 @@ from plain_seal import Plain
 from rich.console import Console
 from rich.table import Table
 
+from spen_plugins.batch import X
 from spen_plugins.config import evaluate
 from spen_plugins.experiment import build, check
 from spen_plugins.loop import Loop
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder
+from spen_plugins.spaces import TagSequence
+from spen_plugins.task import WordInputs
+from spen_plugins.testing import ToyTags
 
 CONFIG = Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet"
 
@@ -86,8 +96,12 @@ def main() -> None:
     parser.add_argument("--data", default="bibtex" if os.environ.get("SPEN_DATA") else "sample")
     parser.add_argument("--epochs", type=int, default=5, help="counted epochs of each, after one that isn't")
     parser.add_argument("--profile", action="store_true", help="operators of one SEAL epoch, most expensive first")
+    parser.add_argument("--tag-lm", action="store_true", help="only what tag language models cost")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.tag_lm:
+        report_passes(passes())
+        return
     with tempfile.TemporaryDirectory() as folder:
         ours = {
             "cross entropy": Ours(Path(folder) / "ce", data=options.data, method="cross_entropy"),
@@ -115,6 +129,64 @@ def main() -> None:
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
                 ours["SEAL NCE 1:1"].epoch()
             print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=50))
+
+
+class Sentences(ToyTags):
+    """Random sentences, all of one length."""
+
+    def _set_up(self) -> None:
+        self.space = TagSequence([f"tag{i}" for i in range(25)])
+        self.inputs = WordInputs([f"word{i}" for i in range(5000)], {})
+
+    def batch(self, sentences: int, tokens: int) -> X:
+        words = torch.randint(2, 5000, (sentences, tokens))
+        return X({"words": words}, torch.ones(sentences, tokens, dtype=torch.bool), sentences)
+
+
+def passes() -> dict[str, Callable[[], float]]:
+    """Seconds of one pass forward and backward, by what is passed through."""
+    registry, task = Registry(), Sentences(examples=0)
+    x = task.batch(32, 30)
+    y = task.space.relax(torch.randn(32, 1, 30, 25), x.mask).requires_grad_()
+
+    def make(kind: str, spec: dict[str, Any], *parts: Any) -> Any:
+        cls, config = registry.parse(kind, spec, kind, "benchmark")
+        return cls(config, task, *parts).train()
+
+    both = {"directions": ["forward", "backward"]}
+    table = {"type": "encoder", "encoder": "pass_through", "word_dim": 100, "char_dim": 0}
+    bilstm = make("features", {"type": "bilstm", "word_dim": 100, "affix_dim": 0, "hidden": 128, "layers": 1})
+    tags = make("energy", {"type": "infnet.tag_lm", **both})
+    words = make("energy", {"type": "infnet.word_tag_lm", **both}, make("features", table))
+    energies = {
+        "GE(a): tags forward": make("energy", {"type": "infnet.tag_lm"}),
+        "GE(b): tags both ways": tags,
+        "GE(c): tags and words both ways": make("energy", {"type": "sum"}, None, {"tags": tags, "words": words}),
+    }
+
+    def timed(compute: Callable[[], torch.Tensor]) -> Callable[[], float]:
+        def once() -> float:
+            begun = time.perf_counter()
+            compute().sum().backward()
+            return time.perf_counter() - begun
+
+        return once
+
+    found = {"BiLSTM-128": timed(lambda: bilstm(x))}
+    for name, energy in energies.items():
+        found[name] = timed(lambda energy=energy: energy.at(x)(y))
+    return found
+
+
+def report_passes(racers: dict[str, Callable[[], float]], rounds: int = 40) -> None:
+    """Print medians of passes that took turns, and the ratios to the first of them."""
+    seconds = [{name: once() for name, once in racers.items()} for _ in range(rounds + 5)][5:]
+    base = next(iter(racers))
+    table = Table("", "ms (median)", f"ratio to {base}", title="32 sentences x 30 words x 25 tags, one thread")
+    for name in racers:
+        ratio = statistics.median(turn[name] / turn[base] for turn in seconds)
+        table.add_row(name, f"{1000 * statistics.median(turn[name] for turn in seconds):.1f}", f"{ratio:.2f}")
+    Console().print(table)
 
 
 def report(data: str, seconds: dict[str, list[float]], peak: float) -> None:
