@@ -14,6 +14,18 @@
   // Those of the fields called `names` that `table` has.
   some(table, names):: { [key]: table[key] for key in names if std.objectHas(table, key) },
 
+  // The method called `name` of a table of methods. `arguments` holds what the user gave: one that only other methods have
+  // a use for, by the lists of `arguments_of`, is an error.
+  method(table, arguments_of, name, arguments)::
+    local make = $.from(table, name, 'method');
+    local takes = std.get(arguments_of, name, []);
+    local particular = std.set(std.flattenArrays(std.objectValues(arguments_of)));
+    local given = std.objectFields($.given(arguments));
+    local useless = [key for key in given if std.member(particular, key) && !std.member(takes, key)];
+    local of_use = [key for key in std.objectFields(arguments) if !std.member(particular, key) || std.member(takes, key)];
+    if useless != [] then error 'method %s does not take %s; it takes %s' % [name, std.join(', ', useless), std.join(', ', of_use)]
+    else make,
+
   // Whether `name` is a user's own file rather than a data set known by name: those have neither dot nor slash.
   is_path(name):: std.isString(name) && std.length([c for c in std.stringChars(name) if c == '.' || c == '/']) > 0,
 }

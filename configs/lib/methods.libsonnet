@@ -123,8 +123,6 @@ local arguments_of = {
   nce_alone: of_gbi + ['net_epochs', 'samples'],
   ranking_direct: of_net + ['samples'],
 };
-local takes(name) = std.get(arguments_of, name, []);
-local particular = std.set(std.flattenArrays(std.objectValues(arguments_of)));
 
 local methods = {
   // The baselines.
@@ -159,13 +157,7 @@ local methods = {
   // the user gave: one that the method has no use for is an error.
   method(name, h, arguments, without=[])::
     local known = { [key]: methods[key] for key in std.objectFields(methods) if !std.member(without, key) };
-    local make = choose.from(known, name, 'method');
-    local given = std.objectFields(choose.given(arguments));
-    local useless = [key for key in given if std.member(particular, key) && !std.member(takes(name), key)];
-    local of_use = [key for key in std.objectFields(arguments) if !std.member(particular, key) || std.member(takes(name), key)];
-    if useless != [] then
-      error 'method %s does not take %s; it takes %s' % [name, std.join(', ', useless), std.join(', ', of_use)]
-    else make(h),
+    choose.method(known, arguments_of, name, arguments)(h),
 
   // Steps of each player as released: `s` energy updates and `t` net updates a batch, the inner player first. SEAL's
   // code reads "12:5" as 5 rounds of 12 energy updates and 1 net update; margin losses turn the players round.
