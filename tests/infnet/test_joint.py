@@ -1,0 +1,278 @@
+"""The game's schedule, what it learns, fine-tuning, tag language models beforehand, and exact resume with two nets."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+import spen_plugins as sp
+from spen_infnet.cost_nets import Separated, Stacked
+from spen_infnet.joint import FineTune, Joint, TagLmPretraining, entropy, tag_lm_parameters
+from spen_infnet.objectives import Compound, Margin
+from spen_infnet.tag_lm import TagLm
+from spen_plugins.builtin.energies import LinearChain
+from spen_plugins.builtin.independent import Independent
+from spen_plugins.builtin.sum import Sum
+from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.loop.ownership import assign
+from tests.infnet.toys import loop_for, make, model_for, toy
+
+ADAM = sp.OptimizerConfig(type="adam", lr=0.02, weight_decay=0.0)
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    torch.manual_seed(0)
+
+
+def joint(**fields) -> Joint:
+    common = {"epochs": 2, "batch_size": 4, "net_optimizer": ADAM, "energy_optimizer": ADAM, "gradient_norms_every": 1}
+    return Joint(Joint.Config(**(common | fields)))
+
+
+def compound(task, cost_net=Stacked):
+    return Compound(Compound.Config(), task, cost_net=make(cost_net, task))
+
+
+def energy_with_lm(task):
+    terms = {"chain": make(LinearChain, task), "tags": make(TagLm, task, hidden=4, tag_dim=3)}
+    return Sum(Sum.Config(), task, terms=terms)
+
+
+def test_k_updates_of_the_nets_then_one_of_the_energy():
+    task, _ = toy()
+    model = model_for(task, compound(task))
+    [stage] = joint(net_steps=5).stages(model, task)
+    assert [(p.name, p.trains[0], p.steps, p.every) for p in stage.phases] == [
+        ("inference_net", "inference_net", 5, 1),
+        ("energy", "energy.pairs", 1, 1),
+    ]
+    assert stage.phases[0].trains == ("inference_net", "energy_loss")
+    assign(model, stage)
+    [stage] = joint(first="energy").stages(model, task)
+    assert [p.name for p in stage.phases] == ["energy", "inference_net"]
+
+
+def test_the_k_updates_may_be_on_k_batches(tmp_path):
+    task, _ = toy()
+    batches = -(-len(task.part("train")) // 4)
+    for same, net, energy in ((True, 3 * batches * 2, batches * 2), (False, batches * 2, batches * 2 // 3)):
+        model = model_for(task, compound(task))
+        loop = loop_for(model, task, joint(net_steps=3, same_batch=same), tmp_path / str(same))
+        loop.run()
+        assert loop.folder.history()[-1]["updates"] == {"inference_net": net, "energy": energy}
+
+
+def test_the_cost_net_may_have_an_optimiser_of_its_own():
+    task, _ = toy()
+    model = model_for(task, compound(task))
+    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, momentum=0.9)
+    [stage] = joint(cost_net_optimizer=sgd).stages(model, task)
+    assert [(p.name, p.trains[0], p.optimizer.type) for p in stage.phases] == [
+        ("inference_net", "inference_net", "adam"),
+        ("cost_net", "energy_loss", "sgd"),
+        ("energy", "energy.pairs", "adam"),
+    ]
+    assign(model, stage)
+
+
+def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
+    task, _ = toy()
+    model = model_for(task, compound(task))
+    loop = loop_for(model, task, joint(), tmp_path / "run")
+    loop.run()
+    record = loop.folder.history()[0]
+    assert set(record["measures"]) == {"energy.l1", "energy.l0"}
+    assert record["measures"]["energy.l0"] >= 0
+    terms = ["inference_net.cost_augmented", "inference_net.test_time", "inference_net.cross_entropy"]
+    assert set(record["losses"]) == {*terms, "energy.margin", "energy.perceptron"}
+    assert set(record["gradient_norms"]) == {*record["losses"], "inference_net", "energy"}
+    # l0 is the margin the energy's phase minimises, on the same batches and weights.
+    assert record["measures"]["energy.l0"] == pytest.approx(record["losses"]["energy.margin"], rel=1e-5)
+
+
+def learnable(task):
+    """Each word has its own tag, and an A0 that follows an A0 goes on with it: words alone don't say it all."""
+    for part in ("train", "validation", "test"):
+        for i, (words, marks, _) in enumerate(task.part(part)):
+            tags = []
+            for word in words:
+                base = {"dogs": 1, "cats": 1, "chase": 3, "flee": 3}.get(word, 0)
+                tags.append(2 if base == 1 and tags and tags[-1] in (1, 2) else base)
+            task.part(part)[i] = (words, marks, tags)
+
+
+def epochs_of(loop, stage) -> None:
+    """All epochs of a stage, the last one's weights kept."""
+    for epoch in range(stage.epochs):
+        loop.position.epoch, loop.position.batch, loop.position.sums = epoch, 0, {}
+        loop.run_epoch(stage)
+
+
+def mean_energy(model, task, part) -> float:
+    batch = task.collate(task.part(part))
+    model.eval()
+    with torch.no_grad():
+        return float(model.energy.at(batch.x)(model.propose(batch.x).y).mean())
+
+
+@pytest.mark.parametrize("on", ["train", "validation", "test"])
+def test_fine_tuning_lowers_the_energy_on_held_out_inputs(on, tmp_path):
+    task, _ = toy()
+    learnable(task)
+    model = model_for(task, make(Margin, task))
+    trainer = joint(epochs=6, finetune=FineTune(epochs=10, on=on, lr=0.02))
+    loop = loop_for(model, task, trainer, tmp_path / on)
+    game, tune = loop.stages
+    loop.begin(game)
+    epochs_of(loop, game)
+    energy = {name: p.clone() for name, p in model.energy.named_parameters()}
+    before = {part: mean_energy(model, task, part) for part in ("train", "validation", "test")}
+    loop.position.stage = 1
+    loop.begin(tune)
+    epochs_of(loop, tune)
+    after = {part: mean_energy(model, task, part) for part in before}
+    assert all(torch.equal(p, energy[name]) for name, p in model.energy.named_parameters())
+    assert all(after[part] < before[part] for part in before), (before, after)
+    assert set(loop.folder.history()[-1]["losses"]) == {"inference_net.energy"}
+
+
+@pytest.mark.parametrize(("on", "weight", "gold"), [("train", 0.0, False), ("train", 1.0, True), ("test", 0.0, False)])
+def test_fine_tuning_sees_gold_only_for_cross_entropy(on, weight, gold):
+    task, _ = toy()
+    model = model_for(task, make(Margin, task))
+    stage = joint(finetune=FineTune(on=on, cross_entropy_weight=weight)).stages(model, task)[-1]
+    assert stage.name == "finetune" and stage.gold is gold
+    assert (stage.examples is None) if on == "train" else (stage.examples == task.part(on))
+
+
+def test_the_loop_hides_gold_where_a_stage_says_so(tmp_path):
+    task, _ = toy()
+    model = model_for(task, make(Margin, task))
+    seen = []
+    trainer = joint(epochs=1, finetune=FineTune(on="test", epochs=1))
+    stages = trainer.stages(model, task)
+    loop = loop_for(model, task, trainer, tmp_path / "run")
+    for stage in stages:
+        loop.begin(stage)
+        seen.append(
+            [(b.gold is None, bool(b.labelled.any()), len(loop.train)) for b in loop._micro_batches(stage, range(2))]
+        )
+    assert seen == [[(False, True, len(task.part("train")))], [(True, False, len(task.part("test")))]]
+
+
+def test_transductive_training_is_declared():
+    assert "inputs (not the outputs) of the test part" in joint(finetune=FineTune(on="test")).protocol()["transductive"]
+    assert joint(finetune=FineTune(on="train")).protocol() == joint().protocol() == {}
+    with pytest.raises(ValidationError, match="needs gold, which on='test' hides"):
+        FineTune(on="test", cross_entropy_weight=1.0)
+
+
+def test_tag_language_models_learn_first_and_are_frozen_then(tmp_path):
+    task, _ = toy()
+    learnable(task)
+    model = model_for(task, compound(task), energy_with_lm(task))
+    trainer = joint(epochs=2, tag_lm=TagLmPretraining(epochs=8, lr=0.05))
+    loop = loop_for(model, task, trainer, tmp_path / "run")
+    names = tag_lm_parameters(model)
+    assert names and all(name.startswith("energy.terms.tags.") for name in names)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    loop.run()
+    now = dict(model.named_parameters())
+    history = loop.folder.history()
+    assert [r["stage"] for r in history] == ["tag_lm"] * 8 + ["joint"] * 2
+    scores = [r["score"] for r in history if r["stage"] == "tag_lm"]
+    assert max(scores) > scores[0] + 0.5  # mean ln p of a sentence's tags
+    assert all(not torch.equal(now[name], before[name]) for name in names)
+    learned = sp.Model(model.inference_net, model.energy, model.energy_loss)
+    best = max(range(8), key=scores.__getitem__)
+    assert history[best]["best"]
+    # What the game held is what the language model's stage ended with: its likelihood is that of the best epoch.
+    batch = task.collate(task.part("validation"))
+    with torch.no_grad():
+        lm = learned.eval().energy.terms["tags"]
+        assert float(-lm.at(batch.x)(batch.gold).mean()) == pytest.approx(scores[best], rel=1e-5)
+
+
+def test_a_tag_lm_stage_needs_a_tag_lm():
+    task, _ = toy()
+    with pytest.raises(ConfigError, match="no tag language model"):
+        joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
+
+
+def test_entropy_against_its_definition():
+    task, batch = toy()
+    logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
+    proposal = sp.Proposal(task.space, logits, batch.x.mask)
+    expected = [
+        -sum(float(p * torch.log(p)) for p in torch.softmax(logits[i, 0, :n], -1).flatten())
+        for i, n in enumerate(batch.x.mask.sum(1).tolist())
+    ]
+    torch.testing.assert_close(entropy(proposal), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_distance_is_from_where_the_net_began():
+    task, batch = toy()
+    model = model_for(task, compound(task))
+    [stage] = joint(distance_weight=0.5, cross_entropy_weight=0.0).stages(model, task)
+
+    class Here(sp.trainer.Context):
+        energy = property(lambda self: model.energy.at(batch.x))
+        proposal = property(lambda self: model.propose(batch.x))
+
+    here = Here()
+    here.model, here.batch = model.double(), batch
+    assert not stage.phases[0].loss(here)["distance"].any()
+    with torch.no_grad():
+        model.inference_net.output.bias += 0.1
+    expected = 0.5 * 0.01 * len(task.space.tags)
+    torch.testing.assert_close(stage.phases[0].loss(here)["distance"], torch.full((len(batch),), expected).double())
+
+
+@pytest.mark.parametrize("cost_net", [Stacked, Separated])
+def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
+    task, _ = toy()
+    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, momentum=0.9)
+
+    def loop_in(folder, **more):
+        torch.manual_seed(1)
+        model = model_for(task, compound(task, cost_net), energy_with_lm(task))
+        trainer = joint(
+            epochs=3,
+            net_steps=2,
+            same_batch=False,
+            cost_net_optimizer=sgd,
+            finetune=FineTune(epochs=2),
+            energy_dropout=True,
+        )
+        return loop_for(model, task, trainer, folder, **more)
+
+    whole = loop_in(tmp_path / "whole")
+    whole.run()
+    for stop_after in (2, 5, 11):
+        count = itertools.count(1)
+        folder = tmp_path / f"stopped-{stop_after}"
+        stopped = loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n)
+        with pytest.raises(Interrupted):
+            stopped.run()
+        resumed = loop_in(folder)
+        resumed.run(resume=True)
+        assert resumed.folder.history() == whole.folder.history()
+        for name, value in whole.model.state_dict().items():
+            assert torch.equal(value, resumed.model.state_dict()[name]), name
+
+
+def test_the_compound_objective_learns(tmp_path):
+    task, _ = toy()
+    learnable(task)
+    model = model_for(task, compound(task))
+    loop = loop_for(
+        model, task, joint(epochs=40, patience=None, net_steps=5, cross_entropy_weight=0.0), tmp_path / "run"
+    )
+    loop.run()
+    scores = [r["score"] for r in loop.folder.history()]
+    assert max(scores) > scores[0] + 0.2, scores
+    assert isinstance(model.inference_net, Independent)

@@ -1,0 +1,53 @@
+"""What these tests share: tags to play with, an energy that is a table of numbers, a loop that writes into a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from rich.console import Console
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies import LinearChain
+from spen_plugins.builtin.independent import Independent
+from spen_plugins.loop import Loop
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.testing import ToyFeatures, ToyTags
+from spen_plugins.testing.comparing import collate
+
+
+class Linear(sp.Energy):
+    """E(y) = Σ c·y with free numbers c for each example: what y should be is easy to say."""
+
+    def __init__(self, task: sp.Task, like: torch.Tensor) -> None:
+        super().__init__(sp.Config(), task)
+        self.c = torch.nn.Parameter(torch.randn(like.shape[0], *like.shape[2:], dtype=torch.float64))
+
+    def forward(self, features: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (y * self.c.unsqueeze(1)).flatten(2).sum(-1)
+
+
+def toy(n: int = 4) -> tuple[ToyTags, sp.Batch]:
+    """The toy task and a batch of it in float64."""
+    task = ToyTags()
+    return task, collate(task, task.part("train")[:n])
+
+
+def make(cls: type, task: sp.Task, **fields: object) -> torch.nn.Module:
+    """A component on toy features, if it wants any."""
+    return cls(cls.Config(**fields), task, ToyFeatures(task) if cls.uses_features else None)
+
+
+def model_for(task: sp.Task, loss: sp.EnergyLoss, energy: sp.Energy | None = None) -> sp.Model:
+    """An independent net, a linear chain and a loss."""
+    return sp.Model(make(Independent, task), energy or make(LinearChain, task), loss)
+
+
+def loop_for(model: sp.Model, task: sp.Task, trainer: sp.Trainer, folder: Path, **more: object) -> Loop:
+    """The loop over a trainer's stages, silent, on the CPU."""
+    store = RunFolder.create(folder, {}) if not folder.exists() else RunFolder(folder)
+    reporter = Reporter(Console(quiet=True), task.selection, True)
+    stages = trainer.stages(model, task)
+    return Loop(model, task, stages, trainer.config, store, 0, Accelerator(cpu=True), reporter, **more)
