@@ -11,6 +11,7 @@ def spen_task() -> Table:
     return {
         "multilabel": "spen_plugins.builtin.multilabel:MultiLabel",
         "srl": "spen_plugins.builtin.srl:SemanticRoles",
+        "tagging": "spen_plugins.builtin.tagging:Tagging",
         "text": "spen_plugins.builtin.text:TextLabels",
     }
 
