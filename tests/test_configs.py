@@ -14,6 +14,7 @@ from spen_plugins.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
+TAGGING = (ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet")
 REGISTRY = Registry()
 
 SEAL = ("nce", "ranking", "margin", "margin_compound", "regression", "regression_s")
@@ -294,7 +295,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("path", [MLC, SRL])
+@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING])
 def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
@@ -302,4 +303,4 @@ def test_docs_name_every_argument(path: Path) -> None:
 
 
 def test_every_argument_has_a_default() -> None:
-    assert all(parameter.default is not None for path in (MLC, SRL) for parameter in parameters(path))
+    assert all(parameter.default is not None for path in (MLC, SRL, *TAGGING) for parameter in parameters(path))

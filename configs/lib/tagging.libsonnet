@@ -11,13 +11,12 @@ local splits = {
   reference: { train: tweets('oct27.splits/oct27.traindev'), validation: tweets('oct27.splits/oct27.test'), test: tweets('daily547.conll') },
 };
 
-local conllu = { format: 'conllu', words: 'form', tags: 'upos' };
 local names = { scheme: 'bio', encoding: 'bioes' };
 local tasks = {
   pos: {
     sample: { corpus: 'pos' },
     twitter_pos: splits.standard,
-    ewt: conllu { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
+    ewt: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') },
     // Your own files, named by task.train=… task.validation=… task.test=…
     files: {},
   },
@@ -84,7 +83,7 @@ local task(kind, data, validation, test) =
   if choose.is_path(data) then
     if validation == null then
       error 'data=%s is the training file; name the others too: data=%s validation=FILE test=FILE' % [data, data]
-    else { type: 'tagging', train: data } + tasks[kind].files + (if std.endsWith(data, '.conllu') then conllu else {}) + rest
+    else { type: 'tagging', train: data } + tasks[kind].files + rest
   else if rest != {} then
     error 'validation= and test= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
   else { type: 'tagging' } + choose.data(tasks[kind], data);

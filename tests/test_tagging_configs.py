@@ -1,0 +1,260 @@
+"""The configs of taggers: every data set with every method and energy is an experiment that says what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.config import evaluate
+from spen_plugins.datasets import catalogue
+from spen_plugins.errors import ConfigError
+from spen_plugins.experiment import check
+from spen_plugins.registry import Registry
+
+ROOT = Path(__file__).resolve().parent.parent
+POS, NER = ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet"
+REGISTRY = Registry()
+
+BASELINES = ("cross_entropy", "crf")
+ONE_NET = ("margin", "perceptron", "contrastive", "slack")
+METHODS = (*BASELINES, *ONE_NET, "compound")
+ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
+DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "files")}
+EVERY = [(path, data) for path, names in DATA.items() for data in names]
+MINE = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
+
+
+def experiment(path: Path, **arguments: str) -> dict:
+    config = evaluate(path, arguments)
+    check(config, path, REGISTRY)
+    return config
+
+
+@pytest.mark.parametrize(("path", "data"), EVERY)
+def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str) -> None:
+    for method in METHODS:
+        config = experiment(path, data=data, method=method)
+        assert ("energy" in config) == (method not in BASELINES)
+        assert config["inference_net"]["type"] == ("crf" if method == "crf" else "independent")
+        if "energy" in config:
+            assert config["energy_loss"]["type"] == f"infnet.{method}"
+            assert ("cost_net" in config["energy_loss"]) == (method == "compound")
+            assert config["trainer"]["type"] == "infnet.joint"
+
+
+def paths(table: dict) -> set[str]:
+    """Every `data:` path below a table."""
+    found: set[str] = set()
+    for value in table.values():
+        found |= paths(value) if isinstance(value, dict) else {value} if str(value).startswith("data:") else set()
+    return found
+
+
+@pytest.mark.parametrize(("path", "data"), EVERY)
+def test_the_catalogue_has_every_file(path: Path, data: str) -> None:
+    known = {f"data:{file}" for entry in catalogue() for file in entry.paths}
+    found = paths(experiment(path, data=data))
+    assert found <= known
+    assert len(found) >= (0 if data in ("sample", "files") else 3)
+
+
+def test_splits_of_twitter() -> None:
+    def files(**given: str) -> list[str]:
+        task = experiment(POS, data="twitter_pos", **given)["task"]
+        return [task[part].rpartition("/")[2] for part in ("train", "validation", "test")]
+
+    assert files() == files(split="standard") == ["oct27.train", "oct27.dev", "daily547.conll"]
+    assert files(split="reference") == ["oct27.traindev", "oct27.test", "daily547.conll"]
+    with pytest.raises(ConfigError, match="split= is one of twitter_pos; data=ewt has its own"):
+        evaluate(POS, {"data": "ewt", "split": "reference"})
+
+
+def test_tags_and_formats() -> None:
+    assert "tags" not in experiment(POS, data="ewt")["task"]  # those of .conllu files are upos
+    assert experiment(POS, data="ewt", tags="xpos")["task"]["tags"] == "xpos"
+    assert experiment(POS, **MINE, tags="1")["task"] == {
+        "type": "tagging",
+        "train": "a.conll",
+        "validation": "b.conll",
+        "test": "c.conll",
+        "tags": 1,
+    }
+    for data in DATA[NER]:
+        task = experiment(NER, data=data)["task"]
+        assert (task["scheme"], task["encoding"]) == ("bio", "bioes")
+    assert experiment(NER, data="wnut17")["task"]["test"].endswith("emerging.test.annotated")
+
+
+WORDS = {"affix_dim", "case_dim", "char_dim", "word_dim"}
+
+
+def test_levels_of_features() -> None:
+    """What the paper calls NER, NER+ and NER++."""
+
+    def features(level: str, **given: str) -> dict:
+        table = experiment(NER, data="btc", features=level, **given)["features"]
+        return {key: value for key, value in table.items() if key in {*WORDS, "vectors", "clusters"}}
+
+    words, plus, plusplus, everything = map(features, ("words", "plus", "plusplus", "all"))
+    assert {key for key in WORDS if words[key]} == set() and words["vectors"]["tune"] is False
+    assert {key for key in WORDS if plus[key]} == {"case_dim"} and plus["vectors"]["tune"] is True
+    assert {key for key in WORDS if plusplus[key]} == {"case_dim", "char_dim"} and "clusters" not in plusplus
+    assert {key for key in WORDS if everything[key]} == {"case_dim", "char_dim", "word_dim"} and everything["clusters"]
+    learned = features("words", vectors="none")
+    assert {key for key in WORDS if learned[key]} == {"word_dim"} and "vectors" not in learned
+    assert features("words", clusters="mine")["clusters"]["file"] == "mine"
+    mine = features("plus", vectors="./mine.txt")["vectors"]
+    assert (mine["file"], mine["fold"]) == ("./mine.txt", "fallback")
+    with pytest.raises(ConfigError, match=r"unknown features \"nonsense\"; known: all, paper, plus, plusplus, words"):
+        evaluate(NER, {"features": "nonsense"})
+    with pytest.raises(ConfigError, match=r"features=all .* clusters=FILE"):
+        evaluate(NER, {"features": "all"})
+
+
+def test_the_papers_tagger_of_tweets() -> None:
+    config = experiment(POS, data="twitter_pos", features="paper")
+    table = config["features"]
+    assert (table["type"], table["hidden"], table["layers"]) == ("bilstm", 100, 1)
+    assert not any(table[key] for key in WORDS) and table["vectors"]["tune"] is False
+    assert config["energy"] == {"type": "linear_chain"}
+    assert config["energy_loss"] == {
+        "type": "infnet.compound",
+        "truncate_nets": False,
+        "cost_net": {"type": "infnet.stacked"},
+    }
+    assert config["trainer"]["cross_entropy_weight"] == 1
+
+
+def test_columns() -> None:
+    def columns(**given: str) -> dict | None:
+        return experiment(NER, **given)["task"].get("columns")
+
+    assert columns() == {"pos": "pos", "chunk": "chunk"}
+    assert columns(features="words") is columns(data="btc") is None
+    assert columns(**MINE, columns='{"pos": 1}') == {"pos": 1}
+    task = experiment(NER, data="btc", columns_from="with/pos")["task"]
+    assert [task[part] for part in ("train", "validation", "test")] == [
+        "with/pos/train.conll",
+        "with/pos/dev.conll",
+        "with/pos/test.conll",
+    ]
+    assert task["columns"] == {"pos": 1}
+    for given in ({"columns": '{"pos": 1}', **MINE}, {"columns_from": "x", "data": "btc"}):
+        with pytest.raises(ConfigError, match="columns go with features=plus and above"):
+            evaluate(NER, {"features": "words", **given})
+    with pytest.raises(ConfigError, match="columns_from= goes with a data set known by name"):
+        evaluate(NER, {"columns_from": "x"})
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_energies(path: Path) -> None:
+    found = {name: experiment(path, energy=name)["energy"] for name in ENERGIES}
+    terms = {name: set(table.get("terms", ())) for name, table in found.items()}
+    assert terms == {
+        "chain": set(),
+        "ge_a": {"chain", "tags"},
+        "ge_b": {"chain", "tags"},
+        "ge_c": {"chain", "tags", "words"},
+        "skip_chain": {"chain", "skips"},
+        "high_order": {"chain", "windows"},
+    }
+    both = ["forward", "backward"]
+    assert [found[name]["terms"]["tags"]["directions"] for name in ("ge_a", "ge_b", "ge_c")] == [both[:1], both, both]
+    weights = experiment(path, energy="ge_c", gamma="0.5", tag_lm_weight="0.2")["energy"]["weights"]
+    assert weights == {"tags": 0.2, "words": pytest.approx(0.1)}
+    # The models with words see each word alone, and as much of it as the others.
+    words = found["ge_c"]["terms"]["words"]["features"]
+    assert (words["type"], words["encoder"]) == ("encoder", "pass_through")
+    assert words["char_dim"] == experiment(path)["features"]["char_dim"]
+    assert experiment(path, energy='{"type": "infnet.skip_chain"}')["energy"] == {"type": "infnet.skip_chain"}
+
+
+USELESS = [
+    *(({"method": method, "energy": "ge_a"}, f"method {method} does not take energy") for method in BASELINES),
+    ({"method": "margin", "cost_net": "shared"}, "method margin does not take cost_net"),
+    ({"method": "margin", "perceptron_weight": "2"}, "method margin does not take perceptron_weight"),
+    ({"method": "crf", "truncate": "true"}, "method crf does not take truncate"),
+    ({"tag_lm_weight": "2"}, 'energy "chain" does not take tag_lm_weight'),
+    ({"energy": "ge_a", "gamma": "2"}, 'energy "ge_a" does not take gamma'),
+    ({"finetune_on": "test"}, "finetune_on= does nothing without finetune_epochs="),
+    ({"encoder": "bert-base-cased", "features": "plus"}, "encoder=bert-base-cased has no use for features"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), USELESS)
+@pytest.mark.parametrize("path", [POS, NER])
+def test_an_argument_that_would_do_nothing_is_an_error(path: Path, given: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluate(path, given)
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_arguments_reach_their_keys(path: Path) -> None:
+    given = {"perceptron_weight": "2", "cost_net": "shared", "cost_net_cross_entropy": "0.5", "truncate": "true"}
+    given |= {"cross_entropy_weight": "3", "net_steps": "5", "same_batch": "false", "net_optimizer": "sgd"}
+    given |= {"net_lr": "0.05", "energy_lr": "0.01", "weight_decay": "0.03", "pretrain_epochs": "4"}
+    given |= {"finetune_epochs": "6", "finetune_on": "validation", "hidden": "7", "dropout": "0.25"}
+    given |= {"batch_size": "8", "epochs": "9", "patience": "10", "precision": "bf16", "seed": "11"}
+    config = experiment(path, **given)
+    loss, trainer = config["energy_loss"], config["trainer"]
+    assert loss == {
+        "type": "infnet.compound",
+        "truncate_nets": True,
+        "perceptron_weight": 2,
+        "cost_net_cross_entropy": 0.5,
+        "cost_net": {"type": "infnet.shared"},
+    }
+    assert trainer["net_optimizer"] == {"type": "sgd", "lr": 0.05, "weight_decay": 0.03, "momentum": 0.9}
+    assert trainer["energy_optimizer"] == {"type": "adam", "lr": 0.01, "weight_decay": 0.03}
+    keys = ("cross_entropy_weight", "net_steps", "same_batch", "pretrain_epochs", "batch_size", "epochs", "patience")
+    assert [trainer[key] for key in keys] == [3, 5, False, 4, 8, 9, 10]
+    assert trainer["finetune"] == {"epochs": 6, "on": "validation"}
+    assert (config["features"]["hidden"], config["features"]["dropout"]) == (7, 0.25)
+    assert (config["precision"], config["seed"]) == ("bf16", 11)
+    trainer = experiment(path, method="cross_entropy", net_steps="3", net_optimizer="sgd", net_lr="0.5")["trainer"]
+    assert (trainer["steps"], trainer["optimizer"]["type"], trainer["optimizer"]["lr"]) == (3, "sgd", 0.5)
+
+
+@pytest.mark.parametrize("name", ["separated", "shared", "stacked", "stacked_bilstm"])
+def test_cost_nets(name: str) -> None:
+    assert experiment(POS, cost_net=name)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
+
+
+def test_cost_net_as_a_table() -> None:
+    table = experiment(POS, cost_net='{"type": "infnet.stacked_bilstm", "hidden": 9}')["energy_loss"]["cost_net"]
+    assert table == {"type": "infnet.stacked_bilstm", "hidden": 9}
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_encoders(path: Path) -> None:
+    config = experiment(path, encoder="bert-base-cased", energy="ge_c")
+    assert config["features"] == {"type": "transformer", "model": "bert-base-cased"}
+    assert "columns" not in config["task"] and config["trainer"]["net_optimizer"]["lr"] < 1e-4
+    table = experiment(path, encoder='{"type": "encoder", "encoder": "gru"}', hidden="16")["features"]
+    assert (table["type"], table["encoder"], table["hidden"]) == ("encoder", "gru", 16)
+    assert table["char_dim"] == experiment(path)["features"]["char_dim"]
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_files_named_by_overrides_take_the_place_of_the_corpus(path: Path) -> None:
+    given = {"task.train": "a.conll", "task.validation": "b.conll", "task.test": "c.conll"}
+    config = experiment(path, **given)
+    assert config["task"]["train"] == "a.conll" and config["task"].get("corpus") is None
+    wanted = experiment(path, data="files")
+    assert {k: v for k, v in config.items() if k != "task"} == {k: v for k, v in wanted.items() if k != "task"}
+
+
+@pytest.mark.parametrize(
+    ("path", "argument", "names"),
+    [
+        *((path, "data", names) for path, names in DATA.items()),
+        *((path, "method", METHODS) for path in DATA),
+        *((path, "energy", ENERGIES) for path in DATA),
+        *((path, "cost_net", ("separated", "shared", "stacked", "stacked_bilstm")) for path in DATA),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError, match=rf"unknown {argument} \"nonsense\"; known: ") as error:
+        evaluate(path, {argument: "nonsense"})
+    assert all(name in str(error.value) for name in names)
