@@ -111,8 +111,8 @@ class Task(ABC):
     """
 
     Config: ClassVar[type[Config]] = Config
-    selection: ClassVar[str]
-    """Name of the metric that picks the best epoch; higher is better."""
+    selection: str
+    """Name of the metric that picks the best epoch; higher is better. An instance's own where the config decides."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | TextInputs

@@ -44,6 +44,7 @@ SMALL = {
     "seal.self_attention": {"dim": 4, "heads": 2},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
+    "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},
     "text": {"corpus": "sample"},
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
@@ -390,6 +391,7 @@ def test_sound_spaces_pass_whether_or_not_they_are_small():
         LabelSet([str(i) for i in range(40)]),
         TagSequence(["x", "y"]),
         TagSequence(["O", "B-a", "I-a", "I-b", "B-b"], "bio"),
+        TagSequence(["O", "B-a", "I-a", "E-a", "S-b"], "bioes"),
     ):
         check_space(space)
 

@@ -225,12 +225,20 @@ def _data(run: RunFolder) -> tuple[str, ...]:
 
 def _selection(groups: Sequence[_Read], registry: Registry) -> str:
     """The score that picks the best epoch, by the task's own word."""
-    types = {run.config()["task"]["type"]: group.label for group in groups for run in group.runs.values()}
-    found = {registry.resolve("task", name).selection: label for name, label in types.items()}
+    found = {_selects(run.config()["task"], registry): group.label for group in groups for run in group.runs.values()}
     if len(found) > 1:
         both = " and ".join(f"{name} ({label})" for name, label in found.items())
         raise ConfigError(f"these runs can't stand in one table: they are selected by {both}")
     return next(iter(found))
+
+
+def _selects(task: Mapping[str, Any], registry: Registry) -> str:
+    """The selection score of a run's task, which its class says, or its config (`tagging`: accuracy or f1)."""
+    cls = registry.resolve("task", task["type"])
+    if not hasattr(cls, "selection"):
+        cls, config = registry.parse("task", task, "task", "config.json")
+        cls = cls(config)
+    return cls.selection
 
 
 def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
