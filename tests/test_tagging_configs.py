@@ -130,7 +130,7 @@ def test_columns() -> None:
     def columns(**given: str) -> dict | None:
         return experiment(NER, **given)["task"].get("columns")
 
-    assert columns() == {"pos": "pos", "chunk": "chunk"}
+    assert columns() == {"pos": 1, "chunk": 2}
     assert columns(features="words") is columns(data="btc") is None
     assert columns(**MINE, columns='{"pos": 1}') == {"pos": 1}
     task = experiment(NER, data="btc", columns_from="with/pos")["task"]

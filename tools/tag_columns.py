@@ -13,6 +13,7 @@ from pathlib import Path
 
 import spen_plugins as sp
 from spen_plugins.datasets import locate
+from spen_plugins.errors import SpenError
 from spen_plugins.loop.state import writing
 from spen_plugins.readers.columns import TaggedSentence, read_columns
 
@@ -25,7 +26,10 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=0, help="the words' column, from 0")
     parser.add_argument("--tags", type=int, default=-1, help="the tags' column, negative from the end")
     given = parser.parse_args()
-    add_column(given.run, locate(given.file), given.out, given.words, given.tags)
+    try:
+        add_column(given.run, locate(given.file), given.out, given.words, given.tags)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
 
 
 def add_column(run: Path, file: Path, out: Path, words: int = 0, tags: int = -1) -> None:

@@ -33,7 +33,7 @@ local twitter = { vectors: 'glove_twitter', clusters: 'twitter', features: 'all'
 local plain = { vectors: 'none', clusters: 'none', features: 'plusplus' };
 local resources = {
   pos: { sample: plain, twitter_pos: twitter, ewt: plain, files: plain },
-  ner: { sample: plain { columns: { pos: 'pos', chunk: 'chunk' } }, wnut17: twitter { features: 'plusplus' }, btc: twitter { features: 'plusplus' }, files: plain },
+  ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: twitter { features: 'plusplus' }, btc: twitter { features: 'plusplus' }, files: plain },
 };
 local vectors_files = { glove_twitter: 'data:vectors/glove.twitter.27B.25d.top12k.txt' };
 local clusters_files = { twitter: 'data:vectors/6mpaths' };
@@ -62,7 +62,7 @@ local bilstm = {
   word_dim: 100,
 };
 local ner = bilstm { hidden: 128 };
-local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 12, patience: 5, tag_lm_hidden: 32, word_dim: 32 };
+local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, tag_lm_hidden: 32, word_dim: 32 };
 local sizes = {
   pos: {
     sample: small,
