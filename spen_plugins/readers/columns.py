@@ -107,8 +107,7 @@ def read_columns(
 
 def _blocks(lines: Sequence[str]) -> list[_Block]:
     tabs = any("\t" in line for line in lines)
-    widths = Counter(len(_cells(line)) for line in lines if line.strip() and line[0] != "#")
-    usual = widths.most_common(1)[0][0] if widths else 0
+    usual = 0 if tabs else _usual_width(lines)
     blocks: list[_Block] = []
     rows: list[list[str]] = []
     for number, line in enumerate(lines, 1):
@@ -119,6 +118,13 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
                 blocks.append(_Block(number, rows))
             rows.append(_cells(line))
     return blocks
+
+
+def _usual_width(lines: Sequence[str]) -> int:
+    """How many cells apart by blanks most lines have, those that may be comments left out if there are others."""
+    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
+    sure = [line for line in tokens if line[0] != "#"] or tokens
+    return Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
 
 
 def _cells(line: str) -> list[str]:

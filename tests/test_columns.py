@@ -1,0 +1,218 @@
+"""Column files, CoNLL-U and the schemes of tags: what is read, and what is said of what can't be."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.columns import read_columns
+from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.schemes import BrokenTags, Span, convert, spans, write_tags
+
+
+def file(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "some.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# Columns
+
+
+def test_words_and_tags_by_tabs(tmp_path):
+    first, second = read_columns(file(tmp_path, "\nNew York\tB-LOC\n#1\tO\n\n \n\nso\tO\n"))
+    assert first.words == ("New York", "#1") and first.tags == ("B-LOC", "O") and first.line == 2
+    assert second.words == ("so",) and second.line == 7 and second.line_of(0) == 7
+
+
+def test_an_empty_word_is_a_word_and_an_empty_line_is_none(tmp_path):
+    """As in the Broad Twitter Corpus; WNUT-17 ends sentences with a lone tab."""
+    first, second = read_columns(file(tmp_path, "a\tO\n\tO\n \tB-X\n\xa0\tO\n\t\nb\tO\n"))
+    assert first.words == ("a", "", " ", "\xa0") and first.tags == ("O", "O", "B-X", "O")
+    assert second.words == ("b",) and second.line == 6
+
+
+def test_columns_by_blanks_and_documents(tmp_path):
+    text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects  VBZ B-VP O\n-DOCSTART- -X- O O\nPeter NNP B-NP B-PER\n"
+    first, second = read_columns(file(tmp_path, text), columns={"pos": 1, "chunk": -2})
+    assert first.words == ("EU", "rejects") and first.tags == ("B-ORG", "O") and first.line == 3
+    assert first.columns == {"pos": ("NNP", "VBZ"), "chunk": ("B-NP", "B-VP")}
+    assert second.words == ("Peter",) and second.line == 6
+    (first, _) = read_columns(file(tmp_path, text), words=1, tags=0)
+    assert first.words == ("NNP", "VBZ") and first.tags == ("EU", "rejects")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("# a comment\n#1\tO\nb\tO\n", ["#1 b"]),
+        ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # by blanks, # may be a word
+        ("# text = O\n# newdoc as it is\na O\n", ["a"]),
+        ("a\tO\n#b\tO\n", ["a #b"]),
+    ],
+)
+def test_comments(tmp_path, text, words):
+    assert [" ".join(s.words) for s in read_columns(file(tmp_path, text))] == words
+
+
+def test_without_gold_the_tags_may_be_absent(tmp_path):
+    (sentence,) = read_columns(file(tmp_path, "a\nb\n"), gold=False)
+    assert sentence.words == ("a", "b") and sentence.tags is None
+    (sentence,) = read_columns(file(tmp_path, "a\tNN\nb\tVB\n"), columns={"pos": 1}, gold=False)
+    assert sentence.columns == {"pos": ("NN", "VB")} and sentence.tags is None
+    (sentence,) = read_columns(file(tmp_path, "a\t\nb\t\n"), gold=False)
+    assert sentence.tags is None
+    (sentence,) = read_columns(file(tmp_path, "a\tO\nb\tO\n"), gold=False)
+    assert sentence.tags == ("O", "O")
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "line", "says"),
+    [
+        ("a\tO\n\nb\tO\nc\td\tO\n", {}, 4, r"found 3 columns; expected 2"),
+        ("a\tO\nb\tO\nc", {}, 3, r"found 1 column, where the file ends without a line break: cut off\?"),
+        ("# a = b\n\n-DOCSTART- O\n", {}, None, r"comments or blank lines only"),
+        ("a\n", {}, 1, r"1 column, so column -1 for tags is that of words; expected .*task\.tags"),
+        ("a\tO\n", {"columns": {"pos": 1}}, 1, r"column -1 for tags is that of pos"),
+        ("a\tO\n", {"columns": {"pos": 2}}, 1, r"2 columns, so no column 2 for pos; expected a number from 0 to 1"),
+        ("a\tO\n", {"tags": -3}, 1, r"no column -3 for tags"),
+        ("a\tO\nb\t\n", {}, 2, r"an empty tag; expected a tag in column 1"),
+        ("a\tO\nb\t\n", {"gold": False}, 2, r"an empty tag"),
+    ],
+)
+def test_broken_columns(tmp_path, text, options, line, says):
+    path = file(tmp_path, text)
+    with pytest.raises(DataError, match=says) as error:
+        read_columns(path, **options)
+    assert error.value.line == line and error.value.path == str(path)
+
+
+# CoNLL-U
+
+CONLLU = """# sent_id = 1
+# text = I don't = sleep
+1\tI\tI\tPRON\tPRP\t_\t3\tnsubj\t_\t_
+2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+2\tdo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_
+3\tn't\tnot\tPART\tRB\tPolarity=Neg\t2\tadvmod\t_\t_
+3.1\tsleep\tsleep\tVERB\tVB\t_\t_\t_\t_\t_
+
+# newdoc
+
+# sent_id = 2
+1\t_\t_\tPUNCT\t_\t_\t0\troot\t_\t_
+"""
+
+
+def test_conllu(tmp_path):
+    path = file(tmp_path, CONLLU)
+    first, second = read_conllu(path, columns={"ptb": "xpos", "feats": "feats"})
+    assert first.words == ("I", "do", "n't") and first.tags == ("PRON", "AUX", "PART")
+    assert first.columns == {"ptb": ("PRP", "VBP", "RB"), "feats": ("_", "_", "Polarity=Neg")}
+    assert [first.line_of(i) for i in range(3)] == [3, 5, 6]
+    assert second.words == ("_",) and second.line == second.line_of(0) == 12
+    assert read_conllu(path, words="lemma", tags="xpos")[0].tags == ("PRP", "VBP", "RB")
+
+
+def test_conllu_without_gold(tmp_path):
+    path = file(tmp_path, "1\tso\t_\t_\t_\t_\t_\t_\t_\t_\n")
+    assert read_conllu(path, gold=False)[0].tags is None
+    with pytest.raises(DataError, match=r"'_' as every word's 'upos'; expected .*task\.tags"):
+        read_conllu(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (CONLLU.replace("3\tn't", "x\tn't"), 6, r"'x' is not a valid ID"),
+        ("# a\n1\tso\n", 2, r"2 fields, no 'upos'"),
+        ("# a\n1 so ADV\n", 2, r"can't be read"),
+        ("_\tso\t_\tADV\t_\t_\t_\t_\t_\t_\n", 1, r"'_' or nothing as the token's number"),
+        ("# a\n\n", None, r"comments or blank lines only"),
+    ],
+)
+def test_broken_conllu(tmp_path, text, line, says):
+    with pytest.raises(DataError, match=says) as error:
+        read_conllu(file(tmp_path, text))
+    assert error.value.line == line
+
+
+def test_unknown_fields_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"task\.columns\.pos: found 'upso'.*Did you mean 'upos'"):
+        read_conllu(file(tmp_path, CONLLU), columns={"pos": "upso"})
+
+
+# Schemes
+
+SAME = [
+    ("O B-X I-X I-X B-X", "O I-X I-X I-X B-X", "O B-X I-X E-X S-X"),
+    ("B-X B-Y I-Y", "I-X I-Y I-Y", "S-X B-Y E-Y"),
+    ("B-X O B-X", "I-X O I-X", "S-X O S-X"),
+    ("O", "O", "O"),
+]
+
+
+@pytest.mark.parametrize("row", SAME)
+@pytest.mark.parametrize(("source", "target"), list(product(range(3), repeat=2)))
+def test_conversion_by_hand(row, source, target):
+    names = ("bio", "iob1", "bioes")
+    assert convert(row[source].split(), names[source], names[target]) == row[target].split()
+
+
+def test_biolu_is_read_as_bioes():
+    assert convert(["B-X", "I-X", "L-X", "U-Y"], "bioes", "bioes") == ["B-X", "I-X", "E-X", "S-Y"]
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
+def test_spans_survive_every_scheme(scheme):
+    """Every way to lay spans of two types over four words."""
+    for tags in product(["O", "B-X", "I-X", "B-Y", "I-Y"], repeat=4):
+        try:
+            found = spans(tags, "bio")
+        except BrokenTags:
+            continue
+        assert spans(write_tags(found, 4, scheme), scheme) == found
+
+
+def test_spans_by_hand():
+    assert spans(["B-PER", "I-PER", "O", "B-A-M"], "bio") == [Span("PER", 0, 2), Span("A-M", 3, 4)]
+
+
+def test_valid_sequences_of_bioes_are_counted():
+    """Sequences of length n over O, B, I, E, S of one type: a(n) = 2a(n−1) + Σ_{k≥2} a(n−k); 2, 5, 13, 34, ..."""
+    for length, count in ((1, 2), (2, 5), (3, 13), (4, 34)):
+        valid = 0
+        for tags in product(["O", "B-X", "I-X", "E-X", "S-X"], repeat=length):
+            try:
+                spans(tags, "bioes")
+                valid += 1
+            except BrokenTags:
+                pass
+        assert valid == count
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "index", "says"),
+    [
+        ("O I-X", "bio", 1, r"I-X after O; expected B-X before it \(scheme=iob1 reads"),
+        ("I-X", "bio", 0, r"I-X as the first tag; expected B-X"),
+        ("B-X I-Y", "bio", 1, r"I-Y after B-X"),
+        ("O S-X", "bio", 1, r"the tag 'S-X'; expected O, B-X, I-X under bio \(scheme=bioes reads"),
+        ("O NN", "iob1", 1, r"the tag 'NN'; .*scheme=none"),
+        ("B-", "bio", 0, r"the tag 'B-'"),
+        ("B-X O", "bioes", 1, r"O after B-X; expected I-X or E-X there \(S-X is a span of one word"),
+        ("B-X I-X B-X", "bioes", 2, r"B-X after I-X; expected I-X or E-X"),
+        ("B-X S-X", "bioes", 1, r"S-X after B-X"),
+        ("O B-X", "bioes", 1, r"the sentence's end after B-X"),
+        ("O E-X", "bioes", 1, r"E-X after O; expected B-X before it"),
+        ("S-X I-X", "bioes", 1, r"I-X after S-X"),
+        ("B-X E-Y", "bioes", 1, r"E-Y after B-X"),
+    ],
+)
+def test_broken_tags(tags, scheme, index, says):
+    with pytest.raises(BrokenTags, match=says) as error:
+        spans(tags.split(), scheme)
+    assert error.value.index == index

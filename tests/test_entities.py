@@ -1,0 +1,124 @@
+"""Entity scores by hand, against seqeval, and one way of counting against the other."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.scores.entities import chunks, entity_scores, strict_spans
+
+
+@pytest.mark.parametrize(
+    ("tags", "found"),
+    [
+        ("O O", []),
+        ("B-X I-X O B-Y", [("X", 0, 2), ("Y", 3, 4)]),
+        ("I-X I-X", [("X", 0, 2)]),  # an I at the start opens a chunk
+        ("O I-X", [("X", 1, 2)]),
+        ("B-X B-X", [("X", 0, 1), ("X", 1, 2)]),
+        ("B-X I-Y", [("X", 0, 1), ("Y", 1, 2)]),  # another type ends one and opens one
+        ("I-X I-Y I-Y", [("X", 0, 1), ("Y", 1, 3)]),
+        ("I-X B-X I-X", [("X", 0, 1), ("X", 1, 3)]),
+        ("S-X S-X B-X E-X", [("X", 0, 1), ("X", 1, 2), ("X", 2, 4)]),
+        ("E-X E-X I-X", [("X", 0, 1), ("X", 1, 2), ("X", 2, 3)]),
+        ("B-A-B I-A-B", [("A-B", 0, 2)]),
+    ],
+)
+def test_chunks_by_hand(tags, found):
+    assert chunks(tags.split()) == {Span(*span) for span in found}
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "found"),
+    [
+        ("I-X I-X O B-X I-X", "bio", [("X", 3, 5)]),  # without its beginning a span is none
+        ("B-X I-Y I-Y", "bio", [("X", 0, 1)]),
+        ("B-X I-X O", "bioes", []),  # nor without its end
+        ("B-X I-X E-X S-X E-X", "bioes", [("X", 0, 3), ("X", 3, 4)]),
+        ("B-X B-X E-X", "bioes", [("X", 1, 3)]),
+        ("B-X E-Y", "bioes", []),
+    ],
+)
+def test_strict_spans_by_hand(tags, scheme, found):
+    assert strict_spans([tags.split()], scheme) == [{Span(*span) for span in found}]
+
+
+def test_scores_by_hand():
+    gold = [["B-X", "I-X", "O", "B-Y", "O"], ["B-Y", "O", "B-X"]]
+    said = [["I-X", "I-X", "O", "B-Y", "O"], ["B-Y", "I-Y", "B-Y"]]
+    # conlleval reads four spans: X 0-2 and Y 3-4 of the first are right, Y 0-2 and Y 2-3 of the second wrong.
+    found = entity_scores(said, gold, count="conlleval")
+    assert (found["precision"], found["recall"], found["f1"]) == (2 / 4, 2 / 4, 0.5)
+    assert found["types"] == {
+        "X": {"precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3), "support": 2, "predicted": 1},
+        "Y": {"precision": 1 / 3, "recall": 0.5, "f1": pytest.approx(0.4), "support": 2, "predicted": 3},
+    }
+    # Strictly the first X is none.
+    found = entity_scores(said, gold)
+    assert (found["precision"], found["recall"], found["f1"]) == (1 / 3, 1 / 4, pytest.approx(2 / 7))
+    assert found["types"]["X"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 2, "predicted": 0}
+
+
+def random_tags(letters: str, seed: int, sentences: int = 300) -> list[list[str]]:
+    source = np.random.default_rng(seed)
+    tags = ["O", "O", *(f"{letter}-{kind}" for letter in letters for kind in ("X", "Y"))]
+    return [source.choice(tags, source.integers(1, 9)).tolist() for _ in range(sentences)]
+
+
+def reported(said, gold, **options):
+    from seqeval.metrics import classification_report
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = classification_report(gold, said, output_dict=True, zero_division=0, **options)
+    return {
+        name: {
+            "precision": row["precision"],
+            "recall": row["recall"],
+            "f1": pytest.approx(row["f1-score"]),
+            "support": row["support"],
+        }
+        for name, row in table.items()
+        if not name.startswith(("macro", "weighted"))
+    }
+
+
+def tabulated(found):
+    support = sum(row["support"] for row in found["types"].values())
+    overall = {name: found[name] for name in ("precision", "recall", "f1")}
+    types = {name: {k: v for k, v in row.items() if k != "predicted"} for name, row in found["types"].items()}
+    return {**types, "micro avg": {**overall, "support": support}}
+
+
+@pytest.mark.parametrize(("scheme", "letters"), [("bio", "BI"), ("bioes", "BIES")])
+def test_strict_scores_of_broken_tags_are_those_of_seqeval(scheme, letters):
+    from seqeval.scheme import IOB2, IOBES
+
+    gold, said = random_tags(letters, 0), random_tags(letters, 1)
+    said = [(s * 9)[: len(g)] for s, g in zip(said, gold, strict=True)]
+    expected = reported(said, gold, mode="strict", scheme={"bio": IOB2, "bioes": IOBES}[scheme])
+    assert tabulated(entity_scores(said, gold, scheme)) == expected
+    assert expected["micro avg"]["recall"] > 0
+
+
+@pytest.mark.parametrize("letters", ["BI", "BIES"])
+def test_conlleval_counts_of_broken_tags_are_those_of_seqevals_default_mode(letters):
+    gold, said = random_tags(letters, 2), random_tags(letters, 3)
+    said = [(s * 9)[: len(g)] for s, g in zip(said, gold, strict=True)]
+    assert tabulated(entity_scores(said, gold, count="conlleval")) == reported(said, gold)
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_both_ways_agree_on_valid_tags(scheme):
+    valid = [
+        write_tags(sorted(chunks(tags), key=lambda s: s.start), len(tags), scheme) for tags in random_tags("BI", 4)
+    ]
+    assert strict_spans(valid, scheme) == [chunks(tags) for tags in valid]
+    assert entity_scores(valid, valid, scheme)["f1"] == 1.0
+
+
+def test_nothing_to_find_scores_zero():
+    assert entity_scores([["O"]], [["O"]]) == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "types": {}}
