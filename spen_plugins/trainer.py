@@ -199,7 +199,7 @@ class Trainer(ABC):
         """The stages, in order."""
 
     def protocol(self) -> dict[str, Any]:
-        """What a reader of the scores must know of the training, in words: whether it saw the inputs it is scored on."""
+        """What a reader of the scores must know of the training: whether it saw the inputs it is scored on."""
         return {}
 
     def checksums(self) -> dict[str, str]:

@@ -468,3 +468,28 @@ def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="can't be saved"):
         flatten({"a": object()}, {})
     assert unflatten(flatten({"a": 1}, {}), {}) == {"a": 1}
+
+
+class LearnedEnergy(ToyEnergy):
+    """Notes whether what it encodes has a graph."""
+
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.graphs: list[bool] = []
+
+    def encode(self, x: sp.X) -> torch.Tensor:
+        features = super().encode(x)
+        self.graphs.append(features.requires_grad)
+        return features
+
+
+def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = sp.Model(ToyNet(sp.Config(), task), LearnedEnergy(sp.Config(), task), None)
+    stage = sp.Stage("s", (net_phase(), energy_phase()), 1)
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    before = {name: p.clone() for name, p in model.named_parameters()}
+    loop._run_batch(stage, np.arange(8))
+    assert model.energy.graphs == [False, True]  # the net's phase, then the energy's own
+    assert all(not torch.equal(p, before[name]) for name, p in model.named_parameters())

@@ -3,6 +3,7 @@
     python tools/bench_training.py              # bibtex if its data is there, else the sample corpus
     python tools/bench_training.py --profile    # and where the time of a SEAL epoch goes
     python tools/bench_training.py --tag-lm     # tag language models as energies against a BiLSTM
+    python tools/bench_training.py --tagging    # the game of energy and inference nets against a BiLSTM tagger
 
 Three things take turns, an epoch each, so that a machine whose speed drifts slows all of them: our cross entropy, our
 SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and the same SEAL written plainly
@@ -10,6 +11,9 @@ SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and
 
 With --tag-lm, a batch of 32 sentences of 30 words and 25 tags goes forward and backward through each energy (gradients
 to the outputs and to the parameters) and through a BiLSTM feature network as wide; they take turns as well.
+
+With --tagging, a BiLSTM with cross entropy, a CRF and the game in its parameterisations train a tagger in turns
+(Twitter POS if its data is there, else the sample corpus), all on the same feature network.
 """
 
 from __future__ import annotations
@@ -42,15 +46,15 @@ from spen_plugins.spaces import TagSequence
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags
 
-CONFIG = Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet"
+CONFIGS = Path(__file__).parent.parent / "configs"
 
 
 class Ours:
     """One of our configs, an epoch at a time."""
 
-    def __init__(self, folder: Path, **arguments: str) -> None:
-        registry = Registry()
-        experiment = check(evaluate(CONFIG, arguments), str(CONFIG), registry)
+    def __init__(self, folder: Path, config: str = "mlc_seal", **arguments: Any) -> None:
+        registry, source = Registry(), CONFIGS / f"{config}.jsonnet"
+        experiment = check(evaluate(source, arguments), str(source), registry)
         built = build(experiment, registry)
         self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
         self.stage = built.trainer.stages(built.model, built.task)[0]
@@ -93,14 +97,20 @@ def dense(task: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", default="bibtex" if os.environ.get("SPEN_DATA") else "sample")
+    parser.add_argument("--data", help="bibtex (twitter_pos with --tagging) if SPEN_DATA is set, else sample")
     parser.add_argument("--epochs", type=int, default=5, help="counted epochs of each, after one that isn't")
     parser.add_argument("--profile", action="store_true", help="operators of one SEAL epoch, most expensive first")
     parser.add_argument("--tag-lm", action="store_true", help="only what tag language models cost")
+    parser.add_argument("--tagging", action="store_true", help="only taggers")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    real = "twitter_pos" if options.tagging else "bibtex"
+    options.data = options.data or (real if os.environ.get("SPEN_DATA") else "sample")
     if options.tag_lm:
         report_passes(passes())
+        return
+    if options.tagging:
+        race_taggers(options.data, options.epochs)
         return
     with tempfile.TemporaryDirectory() as folder:
         ours = {
@@ -129,6 +139,34 @@ def main() -> None:
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
                 ours["SEAL NCE 1:1"].epoch()
             print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=50))
+
+
+def race_taggers(data: str, epochs: int) -> None:
+    """Seconds of an epoch of each, and their ratios to plain BiLSTM training."""
+    k1 = {"method": "compound", "net_steps": 1}
+    rows: dict[str, dict[str, Any]] = {
+        "BiLSTM": {"method": "cross_entropy"},
+        "CRF": {"method": "crf"},
+        "margin": {"method": "margin", "net_steps": 1},
+        "compound stacked": k1,
+        "compound stacked, energy first": {**k1, "trainer.first": "energy"},
+        "compound shared": {**k1, "cost_net": "shared"},
+        "compound separated": {**k1, "cost_net": "separated"},
+        "compound stacked, k = 5": {**k1, "net_steps": 5},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        racers = {
+            name: Ours(Path(folder) / str(i), "pos_infnet", data=data, **fields)
+            for i, (name, fields) in enumerate(rows.items())
+        }
+        turns = [{name: racer.epoch() for name, racer in racers.items()} for _ in range(epochs + 1)][1:]
+        examples = len(racers["BiLSTM"].task.part("train"))
+    table = Table("", "s / epoch (median)", "examples / s", "ratio to BiLSTM", title=f"{data}, one thread")
+    for name in rows:
+        seconds = statistics.median(turn[name] for turn in turns)
+        ratio = statistics.median(turn[name] / turn["BiLSTM"] for turn in turns)
+        table.add_row(name, f"{seconds:.2f}", f"{examples / seconds:.0f}", f"{ratio:.2f}")
+    Console().print(table)
 
 
 class Sentences(ToyTags):

@@ -21,9 +21,11 @@ class Players:
         self.model = model
         self.moves: Counter[str] = Counter()
         self.modes: dict[str, bool] = {}
+        self.constant: frozenset[str] = frozenset()
 
-    def enter(self, training: frozenset[str]) -> None:
-        """Put the named nets in training mode, the others in evaluation mode."""
+    def enter(self, training: frozenset[str], constant: frozenset[str] = frozenset()) -> None:
+        """Put the named nets in training mode, the others in evaluation mode; the `constant` ones get no gradient."""
+        self.constant = constant
         for name, net in self.model.named_children():
             mode = name in training
             if self.modes.get(name) != mode:
@@ -57,8 +59,11 @@ class LiveContext(Context):
         return self._keep("proposal", ("inference_net",), lambda: net.training_proposal(self.batch.x))
 
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        state = tuple((self.players.moves[name], self.players.modes.get(name)) for name in nets)
+        # What y doesn't change of an energy that stands still is computed without a graph. A proposal has its graph all
+        # the same: the next phase may be its net's.
+        constant = what in self.players.constant
+        state = (constant, *((self.players.moves[name], self.players.modes.get(name)) for name in nets))
         if what not in self._kept or self._kept[what][0] != state:
-            with torch.enable_grad():  # whoever asks first
+            with torch.set_grad_enabled(not constant):  # whoever asks first
                 self._kept[what] = (state, make())
         return self._kept[what][1]

@@ -27,7 +27,7 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import Checkpoint, random_state, set_random_state
 from spen_plugins.model import Model
 from spen_plugins.task import Task
-from spen_plugins.trainer import Stage, TrainerConfig, Update
+from spen_plugins.trainer import Stage, TrainerConfig, Update, backward
 
 
 class Store(Protocol):
@@ -221,7 +221,7 @@ class Loop:
             for player in self.active:
                 if turn % player.phase.every:
                     continue
-                self.players.enter(self._training(player))
+                self.players.enter(self._training(player), self._constant(player))
                 for _ in range(player.phase.steps):
                     self._update(stage, player, contexts, len(rows))
 
@@ -234,6 +234,13 @@ class Loop:
         if net.uses_energy and "energy" in player.touches and next(net.parameters(), None) is None:
             return player.touches | {"inference_net"}
         return player.touches
+
+    def _constant(self, player: Player) -> frozenset[str]:
+        """Whether the energy's own parameters get no gradient in a player's phase: the ordinary rule reaches those that
+        move, and a net that is an optimiser differentiates the energy by itself."""
+        net = self.model.inference_net
+        moves = "energy" in player.touches or net.uses_energy or player.phase.gradient is not backward
+        return frozenset() if moves else frozenset({"energy"})
 
     def _asked_to_stop(self) -> bool:
         """Whether `stop` says so in any process, so that all stop after the same batch."""

@@ -73,7 +73,7 @@ class Joint(sp.Trainer):
         same_batch: bool = True
         """Whether the k updates are on the batch of the energy's update; else each is on a batch of its own."""
         first: Literal["net", "energy"] = "net"
-        """Who begins on a batch. With "energy" and one step each, one pass of the net serves both."""
+        """Who begins on a batch. With "energy" and one step each, one pass of the net serves both phases."""
         net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
         """The test-time net's optimiser."""
         cost_net_optimizer: sp.OptimizerConfig | None = None
@@ -88,8 +88,10 @@ class Joint(sp.Trainer):
         """Schedule of the nets' learning rate; null keeps it."""
         energy_plateau: sp.PlateauConfig | None = None
         """Schedule of the energy's learning rate; null keeps it."""
+        sampling_dropout: bool = True
+        """The nets drop out while they make outputs for the energy to learn from."""
         energy_dropout: bool = False
-        """The energy drops out while the nets learn from it, and the nets while the energy learns from them."""
+        """The energy drops out while the nets learn from it; by default they all see the same function of y."""
         pretrain_epochs: int = Field(0, ge=0)
         """Epochs before the game in which A learns from cross entropy alone."""
         tag_lm: TagLmPretraining | None = None
@@ -148,7 +150,7 @@ class Joint(sp.Trainer):
             optimizer=config.energy_optimizer,
             clip=config.energy_clip,
             plateau=config.energy_plateau,
-            frozen_dropout=config.energy_dropout,
+            frozen_dropout=config.sampling_dropout,
             every=1 if config.same_batch else config.net_steps,
             measures=_measures,
         )
