@@ -1,0 +1,369 @@
+"""Task `tagging`: vocabulary, batches, encodings, scores, predictions, facts; real data where there is any."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from spen_plugins.batch import Proposal
+from spen_plugins.builtin.tagging import Tagging
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
+from spen_plugins.research.compare import _selects
+from spen_plugins.task import PARTS, Indexer
+
+TRAIN = """Ann NNP I-PER
+Lee NNP I-PER
+saw VBD O
+27 CD O
+Oslo NNP I-LOC
+
+Bo NNP I-PER
+Oslo NNP B-PER
+saw VBD O
+"""
+TEST = """Cy NNPS I-PER
+saw VBD O
+Mars NNP I-ORG
+
+14 CD O
+"""
+CONLLU = "1\tshe\tshe\tPRON\tPRP\t_\t_\t_\t_\t_\n2\truns\trun\tVERB\tVBZ\t_\t_\t_\t_\t_\n"
+
+
+def make(tmp_path: Path, train: str = TRAIN, test: str = TEST, **options) -> Tagging:
+    for name, text in (("train", train), ("validation", train), ("test", test)):
+        (tmp_path / name).write_text(text)
+    task = Tagging(Tagging.Config(**{part: str(tmp_path / part) for part in PARTS}, **options))
+    task.load()
+    return task
+
+
+@pytest.fixture
+def pos(tmp_path: Path) -> Tagging:
+    return make(tmp_path, tags=1)
+
+
+@pytest.fixture
+def ner(tmp_path: Path) -> Tagging:
+    return make(tmp_path, scheme="iob1", encoding="bioes", columns={"pos": 1})
+
+
+def says(task: Tagging, batch, *rows: str) -> Proposal:
+    """A proposal that is sure of these tags, less so of `TAG:LOGIT`."""
+    logits = torch.zeros(len(rows), 1, batch.x.mask.shape[1], len(task.space.tags))
+    for i, row in enumerate(rows):
+        for t, tag in enumerate(row.split()):
+            name, _, sureness = tag.partition(":")
+            logits[i, 0, t, task.space.tags.index(name)] = float(sureness or 9)
+    return Proposal(task.space, logits, batch.x.mask)
+
+
+def scored(task: Tagging, examples, *rows: str):
+    batch = task.collate(examples)
+    metric = task.metric()
+    metric.update(says(task, batch, *rows), batch)
+    return metric
+
+
+def test_vocabulary_tags_and_values(pos, ner):
+    assert pos.space.tags == ["CD", "NNP", "VBD"] and pos.space.scheme == "none"
+    assert ner.space.tags == ["O", "S-LOC", "B-PER", "E-PER", "S-PER"] and ner.space.scheme == "bioes"
+    assert list(ner.inputs.words) == ["<pad>", "<unk>", "oslo", "saw", "00", "ann", "bo", "lee"]
+    assert ner.inputs.columns == {"pos": 5} and pos.inputs.columns == {} and not ner.inputs.marks
+
+
+@pytest.mark.parametrize(
+    ("options", "tags", "first"),
+    [
+        ({"encoding": None}, ["O", "B-LOC", "B-PER", "I-PER"], "B-PER I-PER O O B-LOC"),
+        ({"encoding": "bioes"}, ["O", "S-LOC", "B-PER", "E-PER", "S-PER"], "B-PER E-PER O O S-LOC"),
+    ],
+)
+def test_gold_is_encoded_by_way_of_spans(tmp_path, options, tags, first):
+    task = make(tmp_path, scheme="iob1", **options)
+    assert task.space.tags == tags and task.space.scheme == (options["encoding"] or "bio")
+    assert " ".join(task.part("train")[0].names) == first
+
+
+def test_an_unconstrained_space_has_no_scheme(tmp_path):
+    task = make(tmp_path, scheme="iob1", constrained=False)
+    metric = scored(task, task.part("train")[1:], "O I-PER O")
+    assert metric.compute()["invalid"] == 1.0
+    # Without its beginning the I-PER is strictly no span; for conlleval it is one, and one of the two gold ones.
+    assert metric.compute()["f1"] == 0.0 and metric.compute()["conlleval_f1"] == pytest.approx(2 / 3)
+    assert "of all sequences" in task.protocol()["decoding"]
+
+
+def test_collate(ner):
+    batch = ner.collate(ner.part("train"), [7, 3])
+    assert batch.rows.tolist() == [7, 3] and batch.labelled.tolist() == [True, True]
+    assert batch.x.mask.tolist() == [[True] * 5, [True] * 3 + [False] * 2]
+    assert batch.x.inputs["words"].tolist() == [[5, 7, 3, 4, 2], [6, 2, 3, 0, 0]]
+    assert batch.x.inputs["pos"].tolist() == [[3, 3, 4, 2, 3], [3, 3, 4, 0, 0]]
+    assert batch.gold.shape == (2, 1, 5, 5) and batch.gold.sum(-1).tolist() == [[[1.0] * 5], [[1.0] * 3 + [0.0] * 2]]
+    assert batch.gold.argmax(-1)[:, 0].tolist() == [[2, 3, 0, 0, 1], [4, 4, 0, 0, 0]]
+    assert batch.to("cpu").examples == batch.examples
+    assert [ner.length(example) for example in ner.part("train")] == [5, 3]
+
+
+def test_unseen_words_values_and_tags(ner, pos):
+    batch = ner.collate(ner.part("test"))
+    assert batch.x.inputs["words"].tolist() == [[1, 3, 1], [4, 0, 0]]
+    assert batch.x.inputs["pos"].tolist() == [[1, 4, 3], [2, 0, 0]]
+    assert batch.gold[0, 0].argmax(-1).tolist() == [4, 0, 0]  # S-ORG is not among the tags: O, for the tensors
+    metric = scored(ner, ner.part("test"), "S-PER O O", "O")
+    scores = metric.compute()
+    assert (scores["precision"], scores["recall"], scores["accuracy"]) == (1.0, 0.5, 3 / 4)
+    assert scores["types"]["ORG"]["support"] == 1 and scores["types"]["ORG"]["f1"] == 0
+    assert metric.ratios()[0].tolist() == [2, 0] and metric.ratios()[1].tolist() == [3, 0]
+    # NNPS isn't among the tags: CD, the first, for the tensors, and wrong all the same.
+    metric = scored(pos, pos.part("test"), "CD VBD NNP", "CD")
+    assert metric.compute()["accuracy"] == 3 / 4 and metric.ratios()[0].tolist() == [2, 1]
+    assert metric.compute()["tags"]["NNPS"] == {
+        "precision": 0,
+        "recall": 0,
+        "f1": 0,
+        "support": 1,
+        "predicted": 0,
+    }
+
+
+def test_scores_by_hand(ner):
+    metric = ner.metric()
+    for example, said in zip(ner.part("train"), ("B-PER E-PER O S-LOC O", "S-LOC:5 S-PER O"), strict=True):
+        batch = ner.collate([example])
+        metric.update(says(ner, batch, said), batch)
+    scores = metric.compute()
+    # Right: PER 0-2 of the first, PER 1-2 of the second. Wrong: LOC 3-4, and LOC 0-1 for a PER.
+    assert (scores["precision"], scores["recall"], scores["f1"]) == (2 / 4, 2 / 4, 0.5)
+    assert scores["conlleval_f1"] == 0.5 and scores["accuracy"] == 5 / 8 and scores["invalid"] == 0
+    assert scores["types"]["PER"] == {
+        "precision": 1.0,
+        "recall": 2 / 3,
+        "f1": pytest.approx(0.8),
+        "support": 3,
+        "predicted": 2,
+    }
+    numerator, denominator = metric.ratios()
+    assert numerator.tolist() == [2, 2] and denominator.tolist() == [4, 4]
+
+
+def test_decoding_mends_what_breaks_the_encoding(ner):
+    batch = ner.collate(ner.part("train")[1:])
+    metric = ner.metric()
+    proposal = says(ner, batch, "B-PER S-PER:5 O")
+    metric.update(proposal, batch)
+    assert metric.compute()["invalid"] == 1.0
+    # B-PER has to go on with E-PER: the likeliest such sequence leaves S-PER, the less sure, unsaid.
+    assert ner.predictions(proposal, batch, batch.examples)[0]["tags"] == ["B-PER", "E-PER", "O"]
+
+
+def test_invalid_looks_at_the_sentences_end_and_not_at_padding(ner):
+    metric = scored(ner, ner.part("train"), "O O O O B-PER", "S-PER O O")
+    assert metric.compute()["invalid"] == 0.5
+    metric = scored(ner, ner.part("train"), "O O O O O", "S-PER O O E-PER E-PER")
+    assert metric.compute()["invalid"] == 0
+
+
+def test_rows_without_gold(ner):
+    known, unknown = ner.part("train")[1], ner.parse("Ann came")
+    assert ner.collate([unknown]).gold is None
+    batch = ner.collate([unknown, known])
+    assert batch.labelled.tolist() == [False, True] and batch.gold[0].sum() == 0
+    metric = ner.metric()
+    metric.update(says(ner, batch, "S-PER O", "S-PER S-PER O"), batch)
+    assert metric.compute()["f1"] == 1.0 and metric.compute()["accuracy"] == 1.0
+    assert metric.ratios()[1].tolist() == [0, 4]
+    with pytest.raises(DataError, match="no sentence with gold tags"):
+        scored(ner, [unknown], "O O").compute()
+
+
+def test_predictions(ner, pos):
+    batch = ner.collate([ner.part("train")[0]])
+    (found,) = ner.predictions(says(ner, batch, "B-PER E-PER O O S-LOC"), batch, batch.examples)
+    assert json.loads(json.dumps(found)) == {
+        "words": ["Ann", "Lee", "saw", "27", "Oslo"],
+        "tags": ["B-PER", "E-PER", "O", "O", "S-LOC"],
+        "entities": [
+            {"type": "PER", "start": 0, "end": 2, "text": "Ann Lee"},
+            {"type": "LOC", "start": 4, "end": 5, "text": "Oslo"},
+        ],
+    }
+    batch = pos.collate([pos.part("train")[1]])
+    assert pos.predictions(says(pos, batch, "NNP CD VBD"), batch, batch.examples) == [
+        {"words": ["Bo", "Oslo", "saw"], "tags": ["NNP", "CD", "VBD"]}
+    ]
+
+
+def test_parse(ner):
+    example = ner.parse({"words": ["Ann", "saw"], "columns": {"pos": ["NNP", "??"]}, "tags": ["I-PER", "O"]})
+    assert example.names == ("S-PER", "O") and example.columns["pos"].tolist() == [3, 1]
+    assert example.entry.ids.tolist() == [5, 3] and example.tags.tolist() == [4, 0]
+    plain = ner.parse(" Ann  saw ")
+    assert plain.entry.words == ("Ann", "saw") and plain.names is None and plain.columns["pos"].tolist() == [1, 1]
+    assert ner.show(example) == (("Ann", "saw"), ("S-PER", "O"))
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (3, r'found 3; expected \{"words"'),
+        ("  ", r"no word"),
+        ({"words": "Ann"}, r"words 'Ann'; expected a list of strings"),
+        ({"words": ["Ann"], "tags": ["O", "O"]}, r"2 tags for 1 words"),
+        ({"words": ["Ann"], "tags": ["E-PER"]}, r"the tag 'E-PER'; expected .*iob1"),
+        ({"words": ["Ann"], "columns": {"chunk": ["x"]}}, r"known: pos"),
+        ({"words": ["Ann"], "columns": {"pos": ["x", "y"]}}, r"2 columns\.pos for 1 words"),
+    ],
+)
+def test_what_cannot_be_parsed(ner, item, message):
+    with pytest.raises(DataError, match=message):
+        ner.parse(item)
+
+
+def test_read_with_and_without_tags(ner, tmp_path):
+    (tmp_path / "new").write_text("Bo NNP\nran VBD\n")
+    (example,) = ner.read(str(tmp_path / "new"))
+    assert example.names is None and example.columns["pos"].tolist() == [3, 4]
+    assert [e.names for e in ner.read(str(tmp_path / "test"))] == [("S-PER", "O", "S-ORG"), ("O",)]
+
+
+def test_facts_are_enough_to_predict(ner):
+    facts = json.loads(json.dumps(ner.facts()))
+    other = Tagging(ner.config)
+    other.restore(facts)
+    assert other.space.tags == ner.space.tags and other.inputs == ner.inputs and other.facts() == ner.facts()
+    item = {"words": ["Ann", "SAW", "99"], "columns": {"pos": ["NNP", "VBD", "?"]}}
+    here, there = (task.collate([task.parse(item)]).x.inputs for task in (ner, other))
+    assert here.keys() == there.keys() and all(torch.equal(here[name], there[name]) for name in here)
+
+
+def test_checksums_and_protocol(ner, pos, tmp_path):
+    assert list(ner.checksums()) == [str(tmp_path / part) for part in PARTS]
+    assert ner.selection == "f1" and pos.selection == "accuracy"
+    assert ner.protocol()["metric"].startswith("f1:") and pos.protocol()["metric"].startswith("accuracy:")
+    assert ner.protocol()["scheme"] == "iob1, learned as bioes" and "under bioes" in ner.protocol()["decoding"]
+    assert ner.protocol()["split"]["test"] == str(tmp_path / "test")
+
+
+def test_comparisons_find_the_score_of_either_kind():
+    found = [_selects({"type": "tagging", "scheme": scheme}, Registry()) for scheme in ("none", "bio")]
+    assert found == ["accuracy", "f1"]
+
+
+def test_indexers_run_once_and_may_not_share_a_columns_name(ner):
+    class Counting(Indexer):
+        calls = 0
+
+        def index(self, words):
+            Counting.calls += 1
+            return len(words)
+
+        def collate(self, items):
+            return {"lengths": torch.tensor(items)}
+
+    ner.indexers["lengths"] = Counting()
+    for _ in range(2):
+        assert ner.collate(ner.part("train")).x.inputs["lengths"].tolist() == [5, 3]
+    assert Counting.calls == 2
+    ner.indexers["lengths"].collate = lambda items: {"pos": torch.tensor(items)}
+    with pytest.raises(ConfigError, match=r"task\.columns: the name 'pos'"):
+        ner.collate(ner.part("train"))
+
+
+def test_conllu_by_its_suffix(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text(CONLLU)
+    files = {"train": str(path), "validation": str(path)}
+    task = Tagging(Tagging.Config(**files, columns={"ptb": "xpos"}))
+    task.load()
+    assert task.space.tags == ["PRON", "VERB"] and task.part("train")[0].columns["ptb"].tolist() == [2, 3]
+    task = Tagging(Tagging.Config(**files, words="lemma", tags="xpos"))
+    task.load()
+    assert task.part("train")[0].entry.words == ("she", "run") and task.space.tags == ["PRP", "VBZ"]
+    for options, message in (
+        ({"words": 1}, r"task\.words: found 1, and .*a\.conllu is read as CoNLL-U; fields .* by name"),
+        ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            Tagging(Tagging.Config(**files, **options)).load()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"neither corpus nor train; expected corpus: 'pos' or 'ner'"),
+        ({"train": "x"}, r"task\.validation"),
+        ({"corpus": "pos", "train": "x"}, r"task\.corpus is 'pos' and task\.train names a file"),
+        ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding is 'bio', and task\.scheme 'none'"),
+        ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
+        ({"corpus": "ner", "columns": {"lemma": 1}}, r"no column 'lemma' in the corpus 'ner'; it has pos, chunk"),
+    ],
+)
+def test_configs_that_make_no_task(options, message):
+    with pytest.raises(ConfigError, match=message):
+        Tagging(Tagging.Config(**options)).load()
+
+
+def test_broken_tags_are_reported_with_file_and_line(tmp_path):
+    with pytest.raises(DataError, match=r"train:1: found I-PER as the first tag; expected B-PER .*scheme=iob1"):
+        make(tmp_path, scheme="bio")
+    with pytest.raises(DataError, match=r"train:3: found O after I-PER; expected I-PER or E-PER"):
+        make(tmp_path, scheme="bioes", train=TRAIN.replace("I-PER", "B-PER", 1))
+    with pytest.raises(DataError, match=r"test:1: found 1 column, so column -1 for tags"):
+        make(tmp_path, test="word\n")
+
+
+def test_a_training_part_without_spans(tmp_path):
+    task = make(tmp_path, train="a O\nb O\n", test="c B-X\n", scheme="bio")
+    assert task.space.tags == ["O"]
+    assert scored(task, task.part("test"), "O").compute()["f1"] == 0
+
+
+@pytest.mark.parametrize(("corpus", "options"), [("pos", {}), ("ner", {"scheme": "bio", "columns": {"pos": 1}})])
+def test_gold_scores_one_on_the_sample(corpus, options):
+    task = Tagging(Tagging.Config(corpus=corpus, **options))
+    task.load()
+    perfect(task)
+    assert "sample" in task.protocol()["split"] and task.checksums() == {}
+
+
+def perfect(task: Tagging) -> None:
+    for part in PARTS:
+        metric = task.metric()
+        for i in range(0, len(task.part(part)), 200):
+            batch = task.collate(task.part(part)[i : i + 200])
+            metric.update(Proposal(task.space, 30 * batch.gold, batch.x.mask), batch)
+        assert metric.compute()[task.selection] == 1.0
+        numerator, denominator = metric.ratios()
+        assert torch.equal(numerator, denominator) and len(numerator) == len(task.part(part))
+
+
+DATA = Path(os.environ.get("SPEN_DATA", "/nowhere"))
+
+
+@pytest.mark.skipif(not (DATA / "ner/wnut17").is_dir(), reason="no real data")
+@pytest.mark.parametrize(
+    ("paths", "options", "counts"),
+    [
+        ("pos/twitter_pos/: oct27.splits/oct27.train oct27.splits/oct27.dev daily547.conll", {}, (1000, 327, 547)),
+        ("ner/btc/btc.: train dev test", {"scheme": "bio", "encoding": "bioes"}, (6338, 1001, 2001)),
+        (
+            "ner/wnut17/: wnut17train.conll emerging.dev.conll emerging.test.annotated",
+            {"scheme": "bio", "encoding": "bioes"},
+            (3394, 1009, 1287),
+        ),
+    ],
+)
+def test_real_data_is_read_and_gold_scores_one(paths, options, counts):
+    folder, names = paths.split(": ")
+    files = {part: f"data:{folder}{name}" for part, name in zip(PARTS, names.split(), strict=True)}
+    task = Tagging(Tagging.Config(**files, **options))
+    task.load()
+    assert tuple(len(task.part(part)) for part in PARTS) == counts
+    perfect(task)
