@@ -21,6 +21,9 @@ class FeatureNetwork(nn.Module):
 
     Config: ClassVar[type[Config]] = Config
     output_dim: int
+    contextual: bool = True
+    """Whether a token's vector depends on other tokens of its sentence. Where it doesn't, a sum over neighbouring tokens
+    needs each token encoded once only."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__()

@@ -106,6 +106,7 @@ class Encoder(FeatureNetwork):
         self.project = nn.Linear(width, config.hidden) if same_width else nn.Identity()
         self.encoder = make(config.hidden if same_width else width, config)
         self.output_dim = self.encoder.get_output_dim()
+        self.contextual = config.encoder not in ("pass_through", "feedforward")
 
     def indexer(self) -> tuple[str, Indexer] | None:
         return ("characters", CharacterIndexer()) if self.characters is not None else None
