@@ -7,7 +7,10 @@ import subprocess
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spen_plugins.model import Model
 
 FORMAT = 1
 """Version of the layout above; a run of a newer one is refused."""
@@ -37,6 +40,23 @@ def environment(
 def packages() -> dict[str, str | None]:
     """Versions of the packages a result depends on."""
     return {name: _version(name) for name in PACKAGES}
+
+
+def parameter_counts(model: Model) -> dict[str, int]:
+    """How many numbers are trained, by net; `trained` in all, and `inference`, those that prediction needs.
+
+    What never trains, as word vectors that stay as they are, doesn't count. A parameter that nets share is the first
+    one's.
+    """
+    seen: set[int] = set()
+    counts = {}
+    for name, net in model.named_children():
+        own = {id(p): p.numel() for p in net.parameters() if p.requires_grad and id(p) not in seen}
+        seen |= own.keys()
+        counts[name] = sum(own.values())
+    needed = ("inference_net", "energy") if model.inference_net.uses_energy else ("inference_net",)
+    both = {"trained": sum(counts.values()), "inference": sum(counts.get(name, 0) for name in needed)}
+    return counts | both
 
 
 def _version(name: str) -> str | None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from spen_plugins.environment import environment, packages
+from spen_plugins.environment import environment, packages, parameter_counts
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.experiment import Built, Experiment, build, check
 from spen_plugins.features import FeatureNetwork
@@ -172,7 +172,9 @@ def _describe(
             module.save_assets(folder.assets)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
     device, checksums = accelerator.device.type, built.task.checksums() | built.trainer.checksums()
-    folder.write("environment.json", environment(experiment.seed, device, plugins, checksums, source))
+    found = environment(experiment.seed, device, plugins, checksums, source)
+    sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
+    folder.write("environment.json", found | sizes)
 
 
 def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:

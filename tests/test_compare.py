@@ -14,18 +14,22 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import spen_plugins as sp
 from spen_plugins import runner
 from spen_plugins.batch import Batch
 from spen_plugins.cli.main import app
 from spen_plugins.config import evaluate
+from spen_plugins.environment import parameter_counts
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.research import bootstrap
 from spen_plugins.research.bootstrap import estimate, interval, resampled_scores
 from spen_plugins.research.compare import compare
+from spen_plugins.research.costs import costs_of
 from spen_plugins.research.groups import read_groups
 from spen_plugins.research.tables import comma_separated, latex, markdown, terminal
 from spen_plugins.run_folder import RunFolder
+from spen_plugins.testing import ToyTags
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 
@@ -193,7 +197,7 @@ def test_a_comparison_by_hand(pair):
     assert found.selection == "example_f1" and found.scores == ("example_f1", "micro_f1", "span_f1")
     ours, theirs = found.rows
     assert ours.scores["example_f1"].mean == 0.5 and ours.scores["example_f1"].error == pytest.approx(0.25 / 3**0.5)
-    assert (ours.seeds, ours.epochs, ours.seconds, ours.share) == (3, 2, 2, 0.5)
+    assert (ours.seeds, ours.costs.epochs, ours.costs.seconds, ours.costs.share) == (3, 2, 2, 0.5)
     assert theirs.differences == {"theirs": None}
     difference = ours.differences["theirs"]
     assert difference.seeds.mean == pytest.approx((0.5 + 0.25) / 2) and difference.seeds.count == 2
@@ -328,6 +332,61 @@ def test_the_command(pair, tmp_path):
     assert spen(tmp_path / "nothing").exit_code == 2
 
 
+# Costs
+
+
+def test_parameters_and_speed_are_shown_on_request(pair, tmp_path):
+    """40 examples in a median of 2 s, and in 4 s: 15 a second on the mean of two seeds."""
+    for seed, trained, seconds in ((0, 1000, 2.0), (1, 3000, 4.0)):
+        folder = RunFolder(make(tmp_path / "sized" / str(seed), seed, 0.5))
+        folder.truncate_history(0)
+        counts = {"parameters": {"trained": trained, "inference": trained // 10}, "training_examples": 40}
+        folder.write("environment.json", folder.environment() | counts)
+        for took in (seconds - 1, seconds, 50.0):
+            folder.append_history({"stage": "joint", "epoch": 0, "updates": {"energy": 1, "inference_net": 1}}, took)
+        folder.append_history({"stage": "finetune", "epoch": 0, "updates": {"inference_net": 1}}, 0.001)
+    groups = read_groups([str(tmp_path / "sized"), pair[0]])
+    found = compare(groups, scores=["example_f1"], sizes=True)
+    assert found.rows[0].costs.sizes == (2000, 200, 15)
+    assert found.rows[1].costs.sizes == (None, None, None), "of a version that did not count"
+    head, _, sized, _ = markdown(found).splitlines()[:4]
+    assert head.endswith("| energy's share | trained parameters | inference parameters | examples / s |")
+    assert sized.endswith("| 2,000 | 200 | 15 |")
+    [row, _] = csv.DictReader(io.StringIO(comma_separated(found)))
+    assert (row["trained parameters"], row["examples / s"]) == ("2000", "15.0")
+    assert "trained parameters" not in markdown(compare(groups, sizes=False))
+    asked = spen(f"a={tmp_path}/sized", "--costs")
+    assert asked.exit_code == 0 and "| 2,000 | 200 | 15 |" in asked.stdout
+
+
+def test_the_energy_s_share_is_that_of_its_term_for_the_net_that_predicts(tmp_path):
+    folder = RunFolder(make(tmp_path / "compound", 0, 0.5))
+    folder.truncate_history(0)
+    shares = {"inference_net.cost_augmented": 0.5, "inference_net.test_time": 0.2, "energy.margin": 0.9}
+    folder.append_history({"stage": "joint", "epoch": 0, "gradient_share": shares}, 1.0)
+    assert costs_of(folder).share == 0.2
+
+
+class OverY(sp.InferenceNet):
+    """Predicts with the energy."""
+
+    uses_energy = True
+
+
+def test_parameters_are_counted_once_and_only_those_that_train():
+    task = ToyTags()
+    net, energy, loss = (cls(cls.Config(), task) for cls in (OverY, sp.Energy, sp.EnergyLoss))
+    net.a = torch.nn.Linear(3, 2)  # 8
+    net.fixed = torch.nn.Embedding(100, 7).requires_grad_(False)
+    energy.a, energy.b = net.a, torch.nn.Linear(4, 1)  # 5
+    loss.c = torch.nn.Linear(1, 1)  # 2
+    counts = parameter_counts(sp.Model(net, energy, loss))
+    assert counts == {"inference_net": 8, "energy": 5, "energy_loss": 2, "trained": 15, "inference": 13}
+    net = sp.InferenceNet(sp.Config(), task)
+    net.a = torch.nn.Linear(3, 2)
+    assert parameter_counts(sp.Model(net, None, None)) == {"inference_net": 8, "trained": 8, "inference": 8}
+
+
 # What a run keeps of each example
 
 
@@ -344,10 +403,9 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
     run = RunFolder.open(runner.run(evaluate(path, arguments), str(path), tmp_path / "run", device="cpu", quiet=True))
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
+    assert run.environment()["parameters"]["trained"] > 0 < run.environment()["training_examples"]
     assert 0 < sums[0] / sums[1] == pytest.approx(run.metrics()["test"][score], abs=1e-12)
     assert run.ratios("validation") is None
-
-    import spen_plugins as sp
 
     predictor = sp.load(run.path)
     if score == "span_f1":  # in the file's order: each example's own prediction and gold

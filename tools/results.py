@@ -4,7 +4,7 @@
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print what is there
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`.
-The tables are those of `spen compare`.
+The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def table(name: str, group: dict[str, Any]) -> str:
     if done:
         against = [row for row in group.get("against", []) if row in done]
         groups = [read_group(row, ROOT / name / row) for row in done]
-        lines.append(markdown(compare(groups, scores=group["scores"], against=against)))
+        sizes = group.get("costs", False)
+        lines.append(markdown(compare(groups, scores=group["scores"], against=against, sizes=sizes)))
     lines.append("```")
     for row, spec in group["rows"].items():
         line = command(group["config"], _arguments(group, spec), 0)

@@ -31,6 +31,9 @@ SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
 
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
 Scores = Annotated[str | None, typer.Option(metavar="A,B", help="Which scores; all by default.")]
+Costs = Annotated[
+    bool, typer.Option("--costs", help="Trained parameters, those that prediction needs, and training speed, too.")
+]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -46,6 +49,7 @@ def compare(
     part: PartOption = Part.test,
     scores: Scores = None,
     against: Against = None,
+    costs: Costs = False,
     form: FormatOption = None,
     out: Out = None,
 ) -> None:
@@ -60,7 +64,7 @@ def compare(
     from spen_plugins.research.groups import read_groups
 
     wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
-    comparison = comparing(read_groups(runs), part.value, wanted, against or ())
+    comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)
     for note in comparison.notes:
         typer.secho(f"note: {note}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:

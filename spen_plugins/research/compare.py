@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,11 +12,9 @@ import numpy as np
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import RESAMPLES, Estimate, Interval, estimate, interval, resampled_scores
+from spen_plugins.research.costs import Costs, costs_of, mean_costs
 from spen_plugins.research.groups import Group
 from spen_plugins.run_folder import RunFolder
-
-ENERGY = "inference_net.energy"
-"""The energy's term in a record's `gradient_share`."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +37,14 @@ class Row:
     Attributes:
         scores: by name; None where its runs have no such score.
         differences: by the baseline's label; None for the baseline itself or where no seed is shared.
-        epochs: run, the mean over seeds.
-        seconds: an epoch, the median of each run, the mean over seeds.
-        share: the energy's in the gradient norms at the net, the mean over epochs and seeds.
+        costs: the mean over seeds.
     """
 
     label: str
     seeds: int
     scores: Mapping[str, Estimate | None]
     differences: Mapping[str, Difference | None]
-    epochs: float
-    seconds: float | None
-    share: float | None
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -63,6 +56,7 @@ class Comparison:
         selection: the score whose differences are shown.
         against: labels of the baselines.
         notes: what a reader must know before believing the table.
+        sizes: whether parameters and speed are shown.
     """
 
     part: str
@@ -71,6 +65,7 @@ class Comparison:
     against: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    sizes: bool = False
 
 
 def compare(
@@ -79,6 +74,7 @@ def compare(
     scores: Sequence[str] = (),
     against: Sequence[str] = (),
     registry: Registry | None = None,
+    sizes: bool = False,
 ) -> Comparison:
     """Compare groups.
 
@@ -88,6 +84,7 @@ def compare(
         scores: which, by name; all without.
         against: labels of the baselines; the first group without.
         registry: where tasks are looked up.
+        sizes: whether the table shows parameters and speed, too.
 
     Raises:
         ConfigError: groups of different tasks, or an unknown part, score or baseline.
@@ -107,7 +104,7 @@ def compare(
         }
         rows.append(one.row(names, differences))
     notes = [note for group in groups for note in group.notes] + unlike + (resampled.notes if resampled else [])
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)))
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)), sizes)
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -154,15 +151,12 @@ class _Read:
 
     def row(self, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
         values = {name: list(self.values(name).values()) for name in names}
-        costs = [_cost(run) for run in self.runs.values()]
         return Row(
             self.label,
             len(self.runs),
             {name: estimate(found) if found else None for name, found in values.items()},
             differences,
-            statistics.mean(epochs for epochs, _, _ in costs),
-            _mean([seconds for _, seconds, _ in costs]),
-            _mean([share for _, _, share in costs]),
+            mean_costs(map(costs_of, self.runs.values())),
         )
 
 
@@ -278,15 +272,3 @@ def _policies(group: _Read) -> dict[str, frozenset[str]]:
                 text = text[text.index("picked") :]
             found.setdefault(key, set()).add(text)
     return {key: frozenset(texts) for key, texts in found.items()}
-
-
-def _cost(run: RunFolder) -> tuple[int, float | None, float | None]:
-    """Epochs run, median seconds an epoch, mean share of the energy's term."""
-    history, times = run.history(), [record["seconds"] for record in run.times()]
-    shares = [record.get("gradient_share", {}).get(ENERGY) for record in history]
-    return len(history), statistics.median(times) if times else None, _mean(shares)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    found = [value for value in values if value is not None]
-    return statistics.mean(found) if found else None

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.research.compare import Comparison, Difference
+from spen_plugins.research.costs import SIZES
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
@@ -21,7 +22,8 @@ MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 def heads(comparison: Comparison) -> list[str]:
     """Column titles, the label's first."""
     gains = [f"{comparison.selection} − {label}" for label in comparison.against]
-    return ["", *comparison.scores, *gains, "seeds", "epochs", "s / epoch", "energy's share"]
+    sizes = SIZES if comparison.sizes else ()
+    return ["", *comparison.scores, *gains, "seeds", "epochs", "s / epoch", "energy's share", *sizes]
 
 
 def cells(comparison: Comparison) -> list[list[str]]:
@@ -32,9 +34,10 @@ def cells(comparison: Comparison) -> list[list[str]]:
             *(found.percent() if (found := row.scores[name]) else "" for name in comparison.scores),
             *(_gain(row.differences[label]) for label in comparison.against),
             str(row.seeds),
-            f"{row.epochs:.0f}",
-            "" if row.seconds is None else f"{row.seconds:.2f}",
-            "" if row.share is None else f"{row.share:.2f}",
+            f"{row.costs.epochs:.0f}",
+            "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
+            "" if row.costs.share is None else f"{row.costs.share:.2f}",
+            *(map(_count, row.costs.sizes) if comparison.sizes else ()),
         ]
         for row in comparison.rows
     ]
@@ -50,6 +53,11 @@ def caption(comparison: Comparison) -> str:
             "; [95 % percentile interval] and p: paired bootstrap over examples, 10,000 resamples."
             if any(found.examples for found in differences)
             else "."
+        )
+    if comparison.sizes:
+        text += (
+            " Inference parameters are those that prediction needs; speed is training's, each example of an epoch "
+            "counted once."
         )
     return text
 
@@ -85,7 +93,8 @@ def comma_separated(comparison: Comparison) -> str:
         titles += [gain, *(f"{gain} {what}" for what in ("standard error", "seeds", "low", "high", "p"))]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*titles, "epochs", "seconds per epoch", "energy's share"])
+    sizes = SIZES if comparison.sizes else ()
+    writer.writerow([*titles, "epochs", "seconds per epoch", "energy's share", *sizes])
     for row in comparison.rows:
         line: list[object] = [row.label, comparison.part, row.seeds]
         for name in comparison.scores:
@@ -93,7 +102,9 @@ def comma_separated(comparison: Comparison) -> str:
             line += [score.mean, score.error] if score else [None, None]
         for label in comparison.against:
             line += _numbers(row.differences[label])
-        writer.writerow([*line, row.epochs, row.seconds, row.share])
+        costs = row.costs
+        line += [costs.epochs, costs.seconds, costs.share, *(costs.sizes if comparison.sizes else ())]
+        writer.writerow(line)
     return file.getvalue()
 
 
@@ -119,6 +130,13 @@ def _gain(difference: Difference | None) -> str:
         p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
         text += f" [{100 * found.low:.2f}, {100 * found.high:.2f}] {p}"
     return text
+
+
+def _count(value: float | None) -> str:
+    """A number of things, with three digits at least."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
