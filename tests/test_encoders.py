@@ -11,10 +11,11 @@ import torch
 from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.bilstm import AFFIX_BUCKETS, AffixIndexer, BiLstm
-from spen_plugins.builtin.encoder import CHARACTERS, LONGEST, CharacterIndexer, Encoder
+from spen_plugins.builtin.bilstm import BiLstm
+from spen_plugins.builtin.encoder import Encoder
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.builtin.transformer import Transformer
+from spen_plugins.builtin.word_tables import AFFIX_BUCKETS, CHARACTERS, LONGEST, Affixes, Characters, WordIndexer
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
 
@@ -101,12 +102,12 @@ def test_bilstm_differentiates_twice(task):
 
 
 def test_affixes_tell_unknown_words_apart():
-    indexer = AffixIndexer()
-    items = indexer.index(["walking", "Talking", "1987", "2024"])
+    indexer = WordIndexer([Affixes()])
+    (items,) = indexer.index(["walking", "Talking", "1987", "2024"])
     assert items.shape == (4, 4) and (items > 0).all() and (items < AFFIX_BUCKETS).all()
     assert items[0, 1] == items[1, 1] and items[0, 2] == items[1, 2] and items[0, 3] != items[1, 3]
     assert items[2, 3] == items[3, 3] and items[2, 0] != items[3, 0]
-    assert indexer.collate([items[:1], items])["affixes"].shape == (2, 4, 4)
+    assert indexer.collate([[items[:1]], [items]])["affixes"].shape == (2, 4, 4)
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
@@ -132,11 +133,14 @@ def test_encoders_do_not_see_padding(task, encoder):
     together = encoder(x)
     assert together.shape == (*x.mask.shape, encoder.output_dim)
     assert together[~x.mask].abs().sum() == 0
+    tokens = {name for name, value in x.inputs.items() if value.shape == x.mask.shape}
+    assert tokens == x.inputs.keys() - {"characters.words"}
     for i, (row, mask) in enumerate(zip(together, x.mask, strict=True)):
         length = int(mask.sum())
-        alone = encoder(X({n: v[i : i + 1, :length] for n, v in x.inputs.items()}, mask[None, :length], 1))[0]
+        inputs = {n: v[i : i + 1, :length] if n in tokens else v for n, v in x.inputs.items()}
+        alone = encoder(X(inputs, mask[None, :length], 1))[0]
         assert torch.allclose(row[:length], alone, atol=1e-10)
-    other = {name: torch.where(x.mask.view(*x.mask.shape, *[1] * (v.dim() - 2)), v, 1) for name, v in x.inputs.items()}
+    other = {name: torch.where(x.mask, v, 1) if name in tokens else v for name, v in x.inputs.items()}
     assert torch.allclose(encoder(replace(x, inputs=other)), together, atol=1e-10)
 
 
@@ -219,14 +223,21 @@ def test_characters_equal_the_librarys_encoder(task):
 
 
 def test_characters_have_rows_below_the_tables_size():
-    indexer = CharacterIndexer()
-    items = indexer.index(["a", "Ab", "語" * 100, "\U0010ffff"])
-    assert [len(item) for item in items] == [3, 4, LONGEST + 2, 3]
-    assert all((item > 0).all() and (item < CHARACTERS).all() for item in items)
-    assert items[0].tolist() == [1, 3 + ord("a"), 2]
-    together = indexer.collate([items[:1], items[1:]])["characters"]
-    assert together.shape == (2, 3, LONGEST + 2)
-    assert together[0, 0, :4].tolist() == [1, 3 + ord("a"), 2, 0] and not together[0, 1:].any()
+    indexer = WordIndexer([Characters()])
+    (items,) = indexer.index(["a", "Ab", "語" * 100, "\U0010ffff"])
+    assert (items > 0).sum(1).tolist() == [3, 4, LONGEST + 2, 3] and (items < CHARACTERS).all()
+    assert items[0, :4].tolist() == [1, 3 + ord("a"), 2, 0]
+
+
+def test_characters_are_there_once_for_each_different_word():
+    indexer = WordIndexer([Characters()])
+    tensors = indexer.collate([indexer.index(["a", "b"]), indexer.index(["ab", "a", "a"])])
+    words, index = tensors["characters.words"], tensors["characters.index"]
+    assert words.shape == (4, 4) and not words[0].any()  # padding, and three words
+    assert index.shape == (2, 3) and index[0, 2] == 0
+    spelt = {"a": [1, 3 + ord("a"), 2, 0], "b": [1, 3 + ord("b"), 2, 0], "ab": [1, 3 + ord("a"), 3 + ord("b"), 2]}
+    assert words[index[0, :2]].tolist() == [spelt["a"], spelt["b"]]
+    assert words[index[1]].tolist() == [spelt["ab"], spelt["a"], spelt["a"]]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,12 @@
-"""Feature network `encoder`: word, character and mark embeddings under an encoder of allennlp-light, chosen by name."""
+"""Feature network `encoder`: words, characters, marks and more under an encoder of allennlp-light, chosen by name."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
-import torch
-from allennlp_light.modules import FeedForward, InputVariationalDropout, TimeDistributed
+from allennlp_light.modules import FeedForward, InputVariationalDropout
 from allennlp_light.modules.seq2seq_encoders import (
     FeedForwardEncoder,
     GatedCnnEncoder,
@@ -19,28 +17,18 @@ from allennlp_light.modules.seq2seq_encoders import (
     StackedAlternatingLstmSeq2SeqEncoder,
     StackedBidirectionalLstmSeq2SeqEncoder,
 )
-from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.words import WordConfig, WordNetwork
 from spen_plugins.errors import ConfigError
-from spen_plugins.features import FeatureNetwork
-from spen_plugins.schema import Config
-from spen_plugins.task import Indexer, Task, WordInputs
-
-UNKNOWN = 1
-CHARACTERS = 1024
-"""Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
-LONGEST = 40
-"""Characters kept of a word."""
-_PLAIN = 512
-"""Characters with a row of their own, which are those of Latin scripts; the others share the rows that are left."""
+from spen_plugins.task import Task
 
 
-class Encoder(FeatureNetwork):
+class Encoder(WordNetwork):
     """Sentences -> `(batch, token, output_dim)`, zero on padding; a token's vector doesn't depend on padding.
 
     `pass_through` and `feedforward` see a token alone, `gated-cnn-encoder` two more on each side per layer, the others
@@ -49,7 +37,7 @@ class Encoder(FeatureNetwork):
     differentiated twice on a CPU; on a GPU cuDNN's `lstm` and `gru` can't.
     """
 
-    class Config(Config):
+    class Config(WordConfig):
         encoder: Literal[
             "lstm",
             "gru",
@@ -61,16 +49,8 @@ class Encoder(FeatureNetwork):
             "pass_through",
         ] = "lstm"
         """allennlp-light's name of the encoder; `alternating_lstm` is He et al.'s (2017) for semantic roles."""
-        word_dim: int = Field(100, ge=1)
-        """Width of word embeddings."""
-        mark_dim: int = Field(32, ge=1)
-        """Width of the embedding of each mark (the predicate's)."""
         char_dim: int = Field(16, ge=0)
-        """Width of character embeddings; 0 for no characters."""
-        char_filters: int = Field(32, ge=1)
-        """Filters of each width over a word's characters."""
-        char_widths: list[int] = Field([3], min_length=1)
-        """Widths of those filters, in characters."""
+        """Width of character embeddings, under a convolution; 0 for no characters."""
         hidden: int = Field(200, ge=1)
         """Width of one direction of one layer."""
         layers: int = Field(2, ge=1)
@@ -79,28 +59,10 @@ class Encoder(FeatureNetwork):
         """Attention heads of `pytorch_transformer`."""
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of embeddings and output, one mask for all tokens of a sentence, and inside the encoder."""
-        word_dropout: float = Field(0.05, ge=0, lt=1)
-        """Share of words read as unknown in training."""
 
     def __init__(self, config: Any, task: Task) -> None:
-        super().__init__(config, task)
-        if not isinstance(task.inputs, WordInputs):
-            raise ConfigError(
-                "features 'encoder' takes sentences (task 'srl'); this task's inputs are others; take 'mlp' or 'ngrams'"
-            )
-        if min(config.char_widths) < 1:
-            raise ConfigError(f"features.char_widths: found {config.char_widths}; expected widths of at least 1")
-        self.words = nn.Embedding(len(task.inputs.words), config.word_dim, padding_idx=0)
-        self.marks = nn.ModuleDict({name: nn.Embedding(n, config.mark_dim) for name, n in task.inputs.marks.items()})
-        for table in (self.words, *self.marks.values()):
-            nn.init.normal_(table.weight, std=0.1)
-        width = config.word_dim + config.mark_dim * len(self.marks)
-        self.characters = None
-        if config.char_dim:
-            self.characters = nn.Embedding(CHARACTERS, config.char_dim, padding_idx=0)
-            cnn = CharacterCnn(config.char_dim, config.char_filters, tuple(config.char_widths), nn.ReLU())
-            self.cnn = TimeDistributed(cnn)
-            width += cnn.get_output_dim()
+        super().__init__(config, task, "encoder")
+        width = self.word_width
         self.dropout = InputVariationalDropout(config.dropout)
         make, same_width = _ENCODERS[config.encoder]
         self.project = nn.Linear(width, config.hidden) if same_width else nn.Identity()
@@ -108,67 +70,15 @@ class Encoder(FeatureNetwork):
         self.output_dim = self.encoder.get_output_dim()
         self.contextual = config.encoder not in ("pass_through", "feedforward")
 
-    def indexer(self) -> tuple[str, Indexer] | None:
-        return ("characters", CharacterIndexer()) if self.characters is not None else None
-
     def forward(self, x: X) -> Tensor:
-        words = x.inputs["words"]
-        mask = x.mask if x.mask is not None else torch.ones_like(words, dtype=torch.bool)
-        if self.training and self.config.word_dropout:
-            hidden = torch.rand(words.shape, device=words.device) < self.config.word_dropout
-            words = torch.where(hidden & mask, UNKNOWN, words)
-        parts = [self.words(words), *(table(x.inputs[name]) for name, table in self.marks.items())]
-        if self.characters is not None:
-            ids = F.pad(x.inputs["characters"], (0, max(self.config.char_widths)))
-            parts.append(self.cnn(self.characters(ids)))
-        h = self.project(self.dropout(torch.cat(parts, -1)))
+        words, mask = self._embed(x)
+        h = self.project(self.dropout(words))
         # A row without tokens would be an empty sequence or a softmax over nothing; it counts as one token here.
         seen = mask | (F.one_hot(mask.new_zeros(len(mask)).long(), mask.shape[1]).bool() & ~mask.any(1, keepdim=True))
         # The fused attention kernels can't be differentiated twice.
         with sdpa_kernel(SDPBackend.MATH):
             h = self.encoder(h, seen)
         return self.dropout(h).masked_fill(~mask.unsqueeze(-1), 0)
-
-
-class CharacterCnn(CnnEncoder):
-    """allennlp-light's layers, `(word, character, char_dim)` -> `(word, filters * widths)`, over words padded enough.
-
-    With a filter's width of padding after the longest word, each word ends in a window of padding alone, and more of
-    them change no maximum: no mask is needed. The library's mask is NaN in float64: it adds that type's smallest number
-    as a float32.
-    """
-
-    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        columns = tokens.transpose(1, 2)
-        return torch.cat([self._activation(layer(columns)).amax(2) for layer in self._convolution_layers], 1)
-
-
-class CharacterIndexer(Indexer):
-    """Characters of each word between its two ends: `"characters"` `(batch, token, character)`, below `CHARACTERS`."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, np.ndarray] = {}
-
-    def index(self, words: Sequence[str]) -> list[np.ndarray]:
-        return [self._word(word) for word in words]
-
-    def collate(self, items: Sequence[list[np.ndarray]]) -> dict[str, Tensor]:
-        words = [word for item in items for word in item]
-        sizes = np.array([len(word) for word in words])
-        counts = np.array([len(item) for item in items])
-        flat = np.zeros((len(words), sizes.max()), dtype=np.int64)
-        flat[np.arange(sizes.max()) < sizes[:, None]] = np.concatenate(words)
-        padded = np.zeros((len(items), counts.max(), sizes.max()), dtype=np.int64)
-        padded[np.arange(counts.max()) < counts[:, None]] = flat
-        return {"characters": torch.from_numpy(padded)}
-
-    def _word(self, word: str) -> np.ndarray:
-        if word not in self._known:
-            points = [ord(character) for character in word[:LONGEST]]
-            shared = CHARACTERS - 3 - _PLAIN
-            rows = [3 + (point if point < _PLAIN else _PLAIN + point % shared) for point in points]
-            self._known[word] = np.array([1, *rows, 2])
-        return self._known[word]
 
 
 def _between(config: Any) -> float:
