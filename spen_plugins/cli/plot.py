@@ -9,6 +9,7 @@ import typer
 
 from spen_plugins.cli.common import Runs, guarded
 from spen_plugins.cli.common import app as make_app
+from spen_plugins.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,20 +34,34 @@ Labels = Annotated[
 ]
 Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': those of the example.")]
 Example = Annotated[int, typer.Option(min=0, help="Validation example, where one is needed.")]
+ScoreOnly = Annotated[bool, typer.Option("--score-only", help="The validation score alone, without losses and norms.")]
+Score = Annotated[str | None, typer.Option(help="Which score; the first in the file by default.")]
+Trajectories = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="What `spen evaluate --trajectory` wrote (with --out); label=file names one.",
+    ),
+]
 Out = Annotated[
     Path | None,
-    typer.Option(metavar="STEM", show_default=False, help="Writes STEM.png and STEM.svg; RUN/plots/NAME by default."),
+    typer.Option(
+        metavar="STEM",
+        show_default=False,
+        help="Writes STEM.png and STEM.svg; by default RUN/plots/NAME, of a FILE that without its suffix.",
+    ),
 ]
 
 
 @app.command()
 @guarded
-def training(runs: Runs, out: Out = None) -> None:
+def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:
     """Validation score, losses and gradient norms over epochs."""
     from spen_plugins.research.plots import training_figure
 
     groups = _groups(runs)
-    _save(training_figure(groups), groups[0], "training", out)
+    _save(training_figure(groups, score_only), groups[0], "training", out)
 
 
 @app.command()
@@ -69,6 +84,42 @@ def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
 
     group, *others = _groups([run, *(alone or [])])
     _save(gbi_figure(group, others), group, "gbi", out)
+
+
+@app.command()
+@guarded
+def game(runs: Runs, out: Out = None) -> None:
+    """How energy and inference nets play: losses after the nets' steps, gradients; needs runs of infnet.joint."""
+    from spen_plugins.research.game_plots import game_figure
+
+    groups = _groups(runs)
+    _save(game_figure(groups), groups[0], "game", out)
+
+
+@app.command()
+@guarded
+def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
+    """Energy and score after each step of gradient-based inference."""
+    from spen_plugins.research.gbi_plots import read_trajectory, trajectory_figure
+    from spen_plugins.research.plots import save
+
+    named = dict(map(_labelled, files))
+    if len(named) < len(files):
+        raise ConfigError("two files have one label; give each one of its own: label=file")
+    figure = trajectory_figure({label: read_trajectory(path) for label, path in named.items()}, score)
+    for path in save(figure, out or next(iter(named.values())).with_suffix("")):
+        typer.echo(str(path))
+
+
+def _labelled(word: str) -> tuple[str, Path]:
+    """A label and a file; the file's name where no label stands before it."""
+    label, _, rest = ("", "", word) if Path(word).is_file() else word.rpartition("=")
+    path = Path(rest)
+    if not path.is_file():
+        raise ConfigError(
+            f"there is no file {path}; expected what spen evaluate RUN FILE --trajectory --out FILE wrote"
+        )
+    return label or path.stem, path
 
 
 def _groups(words: list[str]) -> list[Group]:

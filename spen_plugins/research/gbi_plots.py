@@ -1,11 +1,16 @@
-"""What gradient-based inference makes of an energy while it trains (Lee et al. 2021, Figs 3-5)."""
+"""What gradient-based inference makes of an energy: while it trains (Lee et al. 2021, Figs 3-5), and step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spen_plugins.errors import ConfigError
+import numpy as np
+
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.research.plots import COLOURS, Record, draw_seeds, mark_stages, new_figure, points, selection, styled
 
 if TYPE_CHECKING:
@@ -57,3 +62,60 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
 def _energy_moves(history: Sequence[Record]) -> list[Record]:
     """The epochs in which the energy trains; a stage before them may train the net it starts from."""
     return [record for record in history if "energy" in record["updates"]]
+
+
+@styled
+def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
+    """The mean energy and a score after each step of gradient-based inference, its start first (warm-started from an
+    inference net: Tu & Gimpel 2019).
+
+    Args:
+        found: label -> the lines of `spen evaluate --trajectory`.
+        score: which; the first number among a line's scores by default.
+
+    Raises:
+        ConfigError: there is no such score.
+    """
+    scores = next(iter(found.values()))[0]["scores"]
+    known = [name for name, value in scores.items() if isinstance(value, (int, float))]
+    if score is not None and score not in known:
+        raise ConfigError(f"--score {score}: no such score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
+    score = score or known[0]
+    figure = new_figure(7.4, 3.4)
+    energies, right = figure.subplots(1, 2)
+    for colour, (label, lines) in zip(cycle(COLOURS), found.items(), strict=False):
+        for axis, values in ((energies, [line["energy"] for line in lines]), (right, _scores(label, lines, score))):
+            draw_seeds(axis, [np.column_stack([[line["step"] for line in lines], values])], label, colour)
+    energies.set(title="energy", xlabel="step", ylabel="mean per example")
+    right.set(title=score, xlabel="step", ylabel=score)
+    for axis in (energies, right):
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    figure.legend(*energies.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    return figure
+
+
+def read_trajectory(path: Path) -> list[Record]:
+    """The lines of `spen evaluate --trajectory`, one a step.
+
+    Raises:
+        DataError: the file holds something else, or nothing.
+    """
+    expected = "a line of spen evaluate --trajectory: step, energy and scores"
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict) or not {"step", "energy", "scores"} <= line.keys():
+            raise DataError(path, number, repr(text[:60]), expected)
+        lines.append(line)
+    if not lines:
+        raise DataError(path, None, "an empty file", expected)
+    return lines
+
+
+def _scores(label: str, lines: Sequence[Record], score: str) -> list[float]:
+    if any(score not in line["scores"] for line in lines):
+        raise ConfigError(f"{label} has no score {score!r}; it has: {', '.join(lines[0]['scores'])}")
+    return [line["scores"][score] for line in lines]

@@ -88,12 +88,16 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 @styled
-def training_figure(groups: Sequence[Group]) -> Figure:
+def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure:
     """How runs trained: validation score, the mean loss of each term, the norm of each term's gradient, over epochs.
 
     A colour is a group. One run is a line with a dot at the epoch whose weights were kept; of several seeds each is a
     thin line, and their mean a thick one in a band from the lowest to the highest, as far as all of them trained.
     The epochs of a run with several stages follow one another; a dotted line stands where a stage begins.
+
+    Args:
+        groups: the runs.
+        score_only: the validation score alone, in one larger panel.
 
     Raises:
         ConfigError: none of the runs has finished an epoch.
@@ -102,9 +106,10 @@ def training_figure(groups: Sequence[Group]) -> Figure:
     panels = _panels([record for seeds in histories.values() for history in seeds for record in history])
     if not panels:
         raise ConfigError("there is nothing to plot: no epoch has been finished in " + ", ".join(histories))
+    panels = panels[:1] if score_only else panels
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = new_figure(3.6 * columns, 0.6 + 2.7 * rows)
+    figure = new_figure(6.4, 4.2) if score_only else new_figure(3.6 * columns, 0.6 + 2.7 * rows)
     figure.suptitle("Training: " + ", ".join(histories) if len(histories) < 3 else "Training", x=0.01, ha="left")
     axes = figure.subplots(rows, columns, squeeze=False).flat
     for axis, (title, unit, curve, scale) in zip(axes, panels, strict=False):
@@ -112,7 +117,7 @@ def training_figure(groups: Sequence[Group]) -> Figure:
             draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
         axis.set(title=title, xlabel="epoch", ylabel=unit)
         axis.xaxis.get_major_locator().set_params(integer=True)
-        _set_scale(axis, scale)
+        set_scale(axis, scale)
         mark_stages(axis, (history for seeds in histories.values() for history in seeds))
     first = figure.axes[0]
     for colour, seeds in zip(cycle(COLOURS), histories.values(), strict=False):
@@ -192,7 +197,7 @@ def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
         axis.axvline(begin, color="0.6", linestyle=":", linewidth=1)
 
 
-def _set_scale(axis: Axes, scale: Scale) -> None:
+def set_scale(axis: Axes, scale: Scale) -> None:
     """One that fits, for losses that fall by orders of magnitude in the first epoch, perhaps below 0: then it is
     logarithmic away from 0."""
     values = np.concatenate([line.get_ydata() for line in axis.lines] or [np.zeros(0)])

@@ -1,0 +1,87 @@
+"""How the energy and the inference nets play against each other (Tu, Pang & Gimpel 2020, Fig. 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.research.plots import (
+    COLOURS,
+    Curve,
+    Record,
+    Scale,
+    draw_seeds,
+    new_figure,
+    points,
+    set_scale,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from spen_plugins.research.groups import Group
+
+TEST_TIME = ("inference_net.test_time", "inference_net.energy")
+"""The energy's term for the net that predicts: beside a cost-augmented net, and with one net only."""
+
+
+@styled
+def game_figure(groups: Sequence[Group]) -> Figure:
+    """Four panels over the epochs of the game, those in which the energy trains; a colour is a group.
+
+    (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
+    hinge loss, both after the nets' updates on a batch and before the energy's; (c) the norm of the energy's gradient
+    when it moves; (d) the norm of the gradient of the energy's term for the test-time net. Seeds are drawn as in
+    `training_figure`.
+
+    Raises:
+        ConfigError: a run has no measures of the game.
+    """
+    histories = {group.label: [game(run.history()) for run in group.runs] for group in groups}
+    for group in groups:
+        for run, history in zip(group.runs, histories[group.label], strict=True):
+            if not any("energy.l1" in record.get("measures", {}) for record in history):
+                raise ConfigError(
+                    f"{run.path} has no l1 and l0 of the game between energy and nets: they are taken while "
+                    "'infnet.joint' trains with one of the energy losses of spen-infnet, where "
+                    "trainer.gradient_norms_every is above 0. Train again with trainer.gradient_norms_every=10"
+                )
+    figure = new_figure(7.4, 6.0)
+    axes = figure.subplots(2, 2).flat
+    for axis, (title, unit, curve, scale) in zip(axes, PANELS, strict=True):
+        for colour, (label, seeds) in zip(cycle(COLOURS), histories.items(), strict=False):
+            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
+        axis.set(title=title, xlabel="epoch of the game", ylabel=unit)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        set_scale(axis, scale)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    return figure
+
+
+def game(history: Sequence[Record]) -> list[Record]:
+    """The epochs in which the energy trains: none before the game, none of fine-tuning."""
+    return [record for record in history if "energy" in record["updates"]]
+
+
+def energy_at_net(record: Record) -> float | None:
+    """The norm of the gradient of the energy's term at the test-time net, None where it has not been measured."""
+    terms = [name for name in record["losses"] if name.startswith("inference_net.")]
+    asked = next((name for name in TEST_TIME if name in terms), None)
+    # Of a loss of one term the gradient is written down as the phase's only.
+    return record["gradient_norms"].get("inference_net" if terms == [asked] else asked)
+
+
+def _measure(name: str) -> Curve:
+    return lambda record: record.get("measures", {}).get(name)
+
+
+PANELS: tuple[tuple[str, str, Curve, Scale], ...] = (
+    ("(a) l1 after I steps", "Δ − E(x, F(x))", _measure("energy.l1"), "fitting"),
+    ("(b) l0 after I steps", "[Δ − E(x, F(x)) + E(x, y)]₊", _measure("energy.l0"), "fitting"),
+    ("(c) gradient of the energy, E steps", "norm", lambda record: record["gradient_norms"].get("energy"), "log"),
+    ("(d) energy's gradient at the test-time net", "norm", energy_at_net, "log"),
+)
+"""Title, unit, curve and scale."""
