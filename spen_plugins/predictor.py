@@ -74,7 +74,8 @@ class Predictor:
         return make_net(experiment, registry, "inference_net", spec, "refine", self.task, net=own)
 
     def trajectory_file(self, path: str | Path) -> Iterator[dict[str, Any]]:
-        """After each step of the run's gradient-based inference, the start first: the mean energy, and the scores.
+        """After each step of the run's gradient-based inference, the start first: the mean energy, the scores, and of
+        them the selection score.
 
         Raises:
             ConfigError: the run predicts without gradient-based inference (or has no energy at all), and no `refine`
@@ -102,7 +103,9 @@ class Predictor:
                     energies[step] += float(bound(y).sum())
         self.model.inference_net.keep_path = False
         for step, (metric, energy) in enumerate(zip(metrics, energies, strict=True)):
-            yield {"step": step, "energy": energy / len(labelled), "scores": metric.compute()}
+            scores = metric.compute()
+            chosen = float(scores[self.task.selection])
+            yield {"step": step, "energy": energy / len(labelled), "score": chosen, "scores": scores}
 
     def predict(self, items: Sequence[Any]) -> list[Any]:
         """Predictions for inputs given as Python values; the task's `parse` says which.

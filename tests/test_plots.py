@@ -328,7 +328,7 @@ def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:
 
 def steps(path: Path, values: list[tuple[float, float]]) -> Path:
     lines = [
-        {"step": i, "energy": e, "scores": {"tags": {}, "f1": f, "accuracy": 1.0}} for i, (e, f) in enumerate(values)
+        {"step": i, "energy": e, "score": f, "scores": {"accuracy": 1.0, "f1": f}} for i, (e, f) in enumerate(values)
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path

@@ -35,7 +35,7 @@ Labels = Annotated[
 Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': those of the example.")]
 Example = Annotated[int, typer.Option(min=0, help="Validation example, where one is needed.")]
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="The validation score alone, without losses and norms.")]
-Score = Annotated[str | None, typer.Option(help="Which score; the first in the file by default.")]
+Score = Annotated[str | None, typer.Option(help="Which score; that which chooses epochs by default.")]
 Trajectories = Annotated[
     list[str],
     typer.Argument(

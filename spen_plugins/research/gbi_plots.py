@@ -71,16 +71,16 @@ def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None =
 
     Args:
         found: label -> the lines of `spen evaluate --trajectory`.
-        score: which; the first number among a line's scores by default.
+        score: which; the task's selection score by default.
 
     Raises:
         ConfigError: there is no such score.
     """
-    scores = next(iter(found.values()))[0]["scores"]
-    known = [name for name, value in scores.items() if isinstance(value, (int, float))]
-    if score is not None and score not in known:
+    first = next(iter(found.values()))
+    known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
+    score = score or selection([{"validation": line["scores"], "score": line["score"]} for line in first])
+    if score not in known:
         raise ConfigError(f"--score {score}: no such score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
-    score = score or known[0]
     figure = new_figure(7.4, 3.4)
     energies, right = figure.subplots(1, 2)
     for colour, (label, lines) in zip(cycle(COLOURS), found.items(), strict=False):
@@ -100,14 +100,14 @@ def read_trajectory(path: Path) -> list[Record]:
     Raises:
         DataError: the file holds something else, or nothing.
     """
-    expected = "a line of spen evaluate --trajectory: step, energy and scores"
+    expected = "a line of spen evaluate --trajectory: step, energy, score and scores"
     lines = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             line = json.loads(text)
         except ValueError:
             line = None
-        if not isinstance(line, dict) or not {"step", "energy", "scores"} <= line.keys():
+        if not isinstance(line, dict) or not {"step", "energy", "score", "scores"} <= line.keys():
             raise DataError(path, number, repr(text[:60]), expected)
         lines.append(line)
     if not lines:
