@@ -29,7 +29,7 @@ def test_sizes_and_no_sentence_twice(kind: str) -> None:
         assert len(sentence.tags) == len(sentence.words) and all(sentence.words) and all(sentence.tags)
 
 
-@pytest.mark.parametrize(("kind", "begins"), [("pos", "aba9457af0c9"), ("ner", "b016214fe69f")])
+@pytest.mark.parametrize(("kind", "begins"), [("pos", "ac1a832a6891"), ("ner", "b016214fe69f")])
 def test_the_same_sentences_everywhere(kind: str, begins: str) -> None:
     text = "\n".join(f"{s.words} {s.tags} {sorted(s.columns.items())}" for s in everything(kind))
     assert hashlib.sha256(text.encode()).hexdigest().startswith(begins)

@@ -17,9 +17,9 @@ T = TypeVar("T")
 Tokens = list[tuple[str, str]]
 """Words with their tags."""
 
-UNKNOWN = 0.14
+UNKNOWN = 0.2
 """How often a noun, adjective, adverb or verb is made up."""
-BARE = 0.25
+BARE = 0.3
 """How many of those are without a telling ending."""
 
 
@@ -67,7 +67,7 @@ class PosWriter:
     def _order(self) -> Tokens:
         """A verb in front, where a noun could stand as well."""
         first: Tokens = [("please", "ADV")] if self._chance(0.2) else []
-        return [*first, *self._base(0), self._pick(((".", "PUNCT"), 3), (("!", "PUNCT"), 1))]
+        return [*first, *self._base(0), self._pick(((".", "PUNCT"), 5), (("!", "PUNCT"), 1))]
 
     # Clauses
 
@@ -162,11 +162,19 @@ class PosWriter:
             ([self._word(("they", "we", "you"), "PRON")], 3),
             ([*self._determiner(("the", "these", "her", "our")), *self._adjective(), self._noun("s")], 3),
             ([self._word(lexicon.NUMBERS, "NUM"), *self._adjective(), self._noun("s")], 2),
+            (self._bare(), 4),
         )
+
+    def _bare(self) -> Tokens:
+        """Nouns without a determiner, "train guards": which word is the verb shows further on."""
+        words, tag = self._pick(((lexicon.BOTH, "NOUN"), 2), ((lexicon.OPEN, "ADJ"), 1))
+        first = [self._word(words, tag, coined=False)] if self._chance(0.4) else []
+        return [*first, self._noun("s")]
 
     def _object(self) -> Tokens:
         return self._pick(
-            (self._noun_phrase(), 5),
+            (self._noun_phrase(), 4),
+            (self._bare(), 2),
             ([self._word(("her", "him", "them", "it", "that"), "PRON")], 2),
             ([], 1.5),
         )
