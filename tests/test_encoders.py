@@ -62,7 +62,7 @@ def test_bilstm_equals_a_packed_bidirectional_lstm(task):
         getattr(lstm, f"{name}_reverse").data.copy_(getattr(network.backwards[0], name).data)
     batch = task.collate(task.part("train")[:6])
     inputs = batch.x.inputs
-    affixes = network.affixes(inputs["affixes"].flatten(0, 1)).unflatten(0, inputs["words"].shape)
+    affixes = network.affixes(inputs[Affixes.name].flatten(0, 1)).unflatten(0, inputs["words"].shape)
     vectors = torch.cat([network.words(inputs["words"]), affixes, network.marks["predicate"](inputs["predicate"])], -1)
     packed = torch.nn.utils.rnn.pack_padded_sequence(
         vectors, batch.x.mask.sum(1), batch_first=True, enforce_sorted=False
@@ -107,7 +107,7 @@ def test_affixes_tell_unknown_words_apart():
     assert items.shape == (4, 4) and (items > 0).all() and (items < AFFIX_BUCKETS).all()
     assert items[0, 1] == items[1, 1] and items[0, 2] == items[1, 2] and items[0, 3] != items[1, 3]
     assert items[2, 3] == items[3, 3] and items[2, 0] != items[3, 0]
-    assert indexer.collate([[items[:1]], [items]])["affixes"].shape == (2, 4, 4)
+    assert indexer.collate([[items[:1]], [items]])[Affixes.name].shape == (2, 4, 4)
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
@@ -134,7 +134,7 @@ def test_encoders_do_not_see_padding(task, encoder):
     assert together.shape == (*x.mask.shape, encoder.output_dim)
     assert together[~x.mask].abs().sum() == 0
     tokens = {name for name, value in x.inputs.items() if value.shape == x.mask.shape}
-    assert tokens == x.inputs.keys() - {"characters.words"}
+    assert tokens == x.inputs.keys() - {"words.characters"}
     for i, (row, mask) in enumerate(zip(together, x.mask, strict=True)):
         length = int(mask.sum())
         inputs = {n: v[i : i + 1, :length] if n in tokens else v for n, v in x.inputs.items()}
@@ -232,7 +232,7 @@ def test_characters_have_rows_below_the_tables_size():
 def test_characters_are_there_once_for_each_different_word():
     indexer = WordIndexer([Characters()])
     tensors = indexer.collate([indexer.index(["a", "b"]), indexer.index(["ab", "a", "a"])])
-    words, index = tensors["characters.words"], tensors["characters.index"]
+    words, index = tensors["words.characters"], tensors["words.characters.index"]
     assert words.shape == (4, 4) and not words[0].any()  # padding, and three words
     assert index.shape == (2, 3) and index[0, 2] == 0
     spelt = {"a": [1, 3 + ord("a"), 2, 0], "b": [1, 3 + ord("b"), 2, 0], "ab": [1, 3 + ord("a"), 3 + ord("b"), 2]}

@@ -33,7 +33,10 @@ Read = TypeVar("Read")
 
 
 class WordPart(ABC):
-    """Numbers of a word, `X.inputs[name]` `(batch, token, width)`, zero on padding. Equal names mean equal numbers."""
+    """Numbers of a word, `X.inputs[name]` `(batch, token, width)`, zero on padding.
+
+    Equal names mean equal numbers, and none is a name that a task's column would have.
+    """
 
     name: str
 
@@ -91,7 +94,7 @@ def _stacked(rows: Sequence[Sequence[int]]) -> np.ndarray:
 class Affixes(WordPart):
     """Hashed prefix, suffixes and shape of a word: four numbers below `AFFIX_BUCKETS`."""
 
-    name = "affixes"
+    name = "words.affixes"
 
     def numbers(self, word: str) -> Sequence[int]:
         lower = word.lower()
@@ -109,7 +112,7 @@ def _shape(word: str) -> str:
 class Case(WordPart):
     """The kind of a word's first letter, one number below `CASES`."""
 
-    name = "case"
+    name = "words.case"
 
     def numbers(self, word: str) -> Sequence[int]:
         first = word[:1]
@@ -119,11 +122,11 @@ class Case(WordPart):
 class Characters(WordPart):
     """Characters of each different word of a batch between its two ends, so that a word is computed once.
 
-    `X.inputs` gets `"characters.words"` `(different word, character)`, below `CHARACTERS`, row 0 padding; and
-    `"characters.index"` `(batch, token)`, rows of the former.
+    `X.inputs` gets `"words.characters"` `(different word, character)`, below `CHARACTERS`, row 0 padding; and
+    `"words.characters.index"` `(batch, token)`, rows of the former.
     """
 
-    name = "characters"
+    name = "words.characters"
 
     def numbers(self, word: str) -> Sequence[int]:
         points = [ord(character) for character in word[:LONGEST]]
@@ -142,7 +145,7 @@ class Characters(WordPart):
         index = np.zeros(inside.shape, dtype=np.int64)
         index[inside] = place[1:]
         words = torch.from_numpy(rows[first].astype(np.int64))
-        return {"characters.words": words, "characters.index": torch.from_numpy(index)}
+        return {"words.characters": words, "words.characters.index": torch.from_numpy(index)}
 
 
 class CharacterCnn(CnnEncoder):
@@ -150,12 +153,12 @@ class CharacterCnn(CnnEncoder):
 
     With a filter's width of padding after the longest word, each word ends in a window of padding alone, and more of
     them change no maximum: no mask is needed. The library's mask is NaN in float64: it adds that type's smallest number
-    as a float32.
+    as a float32. The activation rises, so that it may follow the maximum.
     """
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
         columns = tokens.transpose(1, 2)
-        return torch.cat([self._activation(layer(columns)).amax(2) for layer in self._convolution_layers], 1)
+        return torch.cat([self._activation(layer(columns).amax(2)) for layer in self._convolution_layers], 1)
 
 
 class VectorRows(WordPart):

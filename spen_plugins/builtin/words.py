@@ -184,17 +184,17 @@ class WordNetwork(FeatureNetwork):
         if self.words is not None:
             parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
         if self.affixes is not None:
-            parts.append(self.affixes(inputs["affixes"].flatten(0, 1)).unflatten(0, words.shape))
+            parts.append(self.affixes(inputs[Affixes.name].flatten(0, 1)).unflatten(0, words.shape))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
         if self.characters is not None:
-            letters = F.pad(inputs["characters.words"], (0, max(self.config.char_widths)))
+            letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
             # The library's wrapper wants a dimension of time.
             spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
-            parts.append(F.embedding(inputs["characters.index"], spelt))
+            parts.append(F.embedding(inputs["words.characters.index"], spelt))
         for name, table in zip(self._columns, self.columns, strict=True):
             parts.append(table(self._some_unknown(inputs[name], mask, UNKNOWN)))
         if self.case is not None:
-            parts.append(self.case(inputs["case"].squeeze(-1)))
+            parts.append(self.case(inputs[Case.name].squeeze(-1)))
         if self.vectors is not None:
             parts.append(self.vectors(self._some_unknown(inputs[self._rows.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:

@@ -84,7 +84,7 @@ def _vectors(path: str | Path, lines: list[str], start: int, size: int) -> Itera
             word, _, numbers = line.partition(" ")
             vector = _numbers(numbers)
             if vector is None or len(vector) != size:  # words with spaces in them, as glove.840B has
-                word, *cells = line.rsplit(None, size)
+                word, *cells = line.rsplit(None, size) or [""]
                 vector = _numbers(" ".join(cells))
                 if vector is None or len(vector) != size or not word:
                     wanted = f"a word and {size} numbers, as in line {start + 1}"

@@ -1,0 +1,337 @@
+"""What is known of words: vectors and clusters from files, and the numbers both word networks begin with."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins import runner
+from spen_plugins.builtin.bilstm import BiLstm
+from spen_plugins.builtin.encoder import Encoder
+from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.vectors import read_vectors
+from spen_plugins.task import WordInputs
+from spen_plugins.testing import ToyTags, check_feature_network
+
+GLOVE = "the 0.5 1 -2\nDogs 1 1 1\ndogs 2 2 2\n0000 3 0 0\n. . 4 0 0\nthe 9 9 9\n"
+PATHS = "00\tthe\t9\n0100\tdogs\t5\n0111\tchase\t4\n10\t<@MENTION>\t3\n110\t<URL-bit.ly>\t2\n111\t<URL->\t1\n"
+
+
+def written(folder, name: str, text: str) -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """`vectors` and `clusters` of a config."""
+    vectors, clusters = written(tmp_path, "glove.txt", GLOVE), written(tmp_path, "paths", PATHS)
+    return {"vectors": {"file": vectors}, "clusters": {"file": clusters, "prefixes": [1, 2, 3], "dim": 2}}
+
+
+def row(vectors, *arguments) -> list[float]:
+    return vectors.matrix[vectors.row(*arguments)].tolist()
+
+
+@pytest.mark.parametrize("text", [GLOVE, "6 3\n" + GLOVE, GLOVE.replace("\n", " \n")])
+def test_vectors_are_read_and_kept(tmp_path, text):
+    vectors = read_vectors(written(tmp_path, "v.txt", text))
+    (tmp_path / "v.safetensors").write_bytes(vectors.to_bytes())
+    for found in (vectors, read_vectors(tmp_path / "v.safetensors")):
+        assert found.words == ["the", "Dogs", "dogs", "0000", ". ."]
+        assert row(found, "the") == [0.5, 1, -2]  # the first of two
+        assert row(found, ". .") == [4, 0, 0] and row(found, "cats") == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("word", "fold", "digits", "first"),
+    [
+        ("Dogs", "none", "keep", 1),
+        ("Dogs", "lower", "keep", 2),
+        ("Dogs", "fallback", "keep", 1),
+        ("DOGS", "fallback", "keep", 2),
+        ("DOGS", "none", "keep", 0),
+        ("1987", "fallback", "keep", 0),
+        ("1987", "fallback", "zero", 3),
+    ],
+)
+def test_vectors_are_looked_up(tmp_path, word, fold, digits, first):
+    assert row(read_vectors(written(tmp_path, "v.txt", GLOVE)), word, fold, digits)[0] == first
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a 1 2\nb 1\n", r"v\.txt:2: found 2 cells, 'b 1'; expected a word and 2 numbers, as in line 1; was the file"),
+        ("a 1 2\nb 1 2 3 x\nc 1 2\n", r"v\.txt:2: found 5 cells"),
+        ("a 1 2\nb 1 two\nc 1 2\n", r"v\.txt:2: found 3 cells, 'b 1 two'"),
+        ("a 1 2\nb 1 nan\n", r"v\.txt:2: found nan for 'b'; expected finite numbers"),
+        ("3 2\na 1 2\nb 1 2\n", r"v\.txt:1: found 3 words; expected 2"),
+        ("a\nb\n", r"v\.txt:1: found 'a'; expected a word and its numbers"),
+        ("a 1 2\n\nb 1 2\n", r"v\.txt:2: found 0 cells"),
+    ],
+)
+def test_bad_vectors_are_data_errors(tmp_path, text, says):
+    with pytest.raises(DataError, match=says):
+        read_vectors(written(tmp_path, "v.txt", text))
+
+
+def test_a_broken_asset_is_a_data_error(tmp_path):
+    whole = read_vectors(written(tmp_path, "v.txt", GLOVE)).to_bytes()
+    for broken in (b"", whole[:-5], b"x" * 40):
+        (tmp_path / "v.safetensors").write_bytes(broken)
+        with pytest.raises(DataError, match="can't be read as such; expected word vectors as a run folder keeps them"):
+            read_vectors(tmp_path / "v.safetensors")
+
+
+def test_clusters_are_looked_up_as_their_file_names_words(tmp_path):
+    clusters = read_clusters(written(tmp_path, "paths", PATHS))
+    again = tmp_path / "again"
+    again.write_bytes(clusters.to_bytes())
+    assert read_clusters(again).paths == clusters.paths
+    words = {
+        "the": "00",
+        "Dogs": "0100",
+        "@somebody": "10",
+        "http://bit.ly/aB3": "110",
+        "https://www.bit.ly": "110",
+        "www.example.org/x": "111",
+        "example.org/x": "111",
+        "http:/": "111",
+        "cats": None,
+        "@": None,
+        "and/or": None,
+        "example.org": None,
+    }
+    assert {word: clusters.path(word) for word in words} == words
+    assert clusters.prefixes(2) == ["00", "01", "10", "11"]
+    assert clusters.prefixes(3) == ["00", "010", "011", "10", "110", "111"]
+
+
+@pytest.mark.parametrize("line", ["0102\tx\t1", "01\tx", "01\t\t1", "\tx\t1", "01\tx\tmany", "01 x 1", ""])
+def test_bad_clusters_are_data_errors(tmp_path, line):
+    with pytest.raises(DataError, match=r"paths:2: found .*; expected a path of 0 and 1, a word and its count"):
+        read_clusters(written(tmp_path, "paths", f"01\ta\t1\n{line}\n10\tb\t1\n"))
+
+
+class Tagged(ToyTags):
+    """With a further column."""
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self.inputs = WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
+
+    def collate(self, examples, rows=None):
+        batch = super().collate(examples, rows)
+        column = (batch.x.inputs["words"] % 4 + 1) * batch.x.mask
+        return dataclasses.replace(batch, x=dataclasses.replace(batch.x, inputs=batch.x.inputs | {"pos": column}))
+
+
+ALL = {"word_dim": 3, "mark_dim": 2, "affix_dim": 2, "char_dim": 2, "char_filters": 2, "column_dim": 2, "case_dim": 2}
+NONE = dict.fromkeys([*ALL, "column_dim"], 0) | {"char_filters": 1}
+
+
+def ready(network, task, **config):
+    torch.manual_seed(0)
+    built = network(network.Config.model_validate(config), task)
+    if found := built.indexer():
+        task.indexers.update([found])
+    return built
+
+
+def numbers_of(task, sentences, network):
+    task.indexers.clear()
+    task.indexers.update([network.indexer()])
+    return task.collate([(words, [0] * len(words), None) for words in sentences]).x
+
+
+@pytest.mark.parametrize("tune", [False, True])
+@pytest.mark.parametrize("network", [BiLstm, Encoder])
+def test_all_of_it_keeps_the_contracts(network, tune, files):
+    task = Tagged()
+    built = ready(network, task, hidden=2, **ALL, **files | {"vectors": files["vectors"] | {"tune": tune}})
+    assert built.word_width == 3 + 2 + 2 + 2 + 2 + 2 + 3 + 3 * 2
+    check_feature_network(built, task)
+
+
+@pytest.mark.parametrize("network", [BiLstm, Encoder])
+def test_all_of_it_differentiates_twice(network, files):
+    task = Tagged()
+    built = ready(network, task, hidden=2, **ALL, **files).double().eval()
+    x = task.collate(task.part("train")[:3]).x
+    # PyTorch's sum of affixes can't be differentiated twice in its own weights.
+    weights = [p for n, p in built.named_parameters() if n != "affixes.weight"]
+
+    def slopes():
+        return torch.autograd.grad(built(x).pow(2).sum(), weights, create_graph=True)
+
+    second = torch.autograd.grad(sum(slope.square().sum() for slope in slopes()), weights)
+    step = [1e-6 * s / torch.cat([s.flatten() for s in second]).norm() for s in second]
+
+    def steepness():
+        return sum(slope.square().sum() for slope in slopes()).item()
+
+    before = steepness()
+    with torch.no_grad():
+        for weight, move in zip(weights, step, strict=True):
+            weight += move
+    expected = sum((s * move).sum() for s, move in zip(second, step, strict=True)).item()
+    assert steepness() - before == pytest.approx(expected, rel=1e-3)
+
+
+def test_each_part_stands_where_it_should(files):
+    """Of single words, through a network that passes its input on."""
+    task = Tagged()
+    options = {"encoder": "pass_through", **NONE, "case_dim": 2, **files}
+    network = ready(Encoder, task, **options).eval()
+    x = numbers_of(task, [["the", "Dogs", "9lives", "@you", "…"]], network)
+    network.columns = torch.nn.ModuleList()
+    with torch.no_grad():
+        (out,) = network(x)
+    assert out.shape == (5, 2 + 3 + 6)
+    assert torch.equal(out[:, :2], network.case.weight[[1, 2, 3, 0, 0]])
+    mean = [2.1, 0.8, 0.2]  # of the five vectors, until the shared one is trained
+    expected = torch.tensor([[0.5, 1, -2], [1, 1, 1], mean, mean, mean])
+    assert torch.allclose(out[:, 2:5], expected)
+    # One bit: 0 1; two: 00 01 10 11; three: 00 010 011 10 110 111; each table's row 0 is that of unknown words.
+    rows = torch.tensor([[1, 1, 1], [1, 2, 2], [0, 0, 0], [2, 3, 4], [0, 0, 0]]) + torch.tensor([0, 3, 8])
+    assert len(network.clusters.embedding.weight) == 3 + 5 + 7
+    assert torch.equal(out[:, 5:], network.clusters.embedding.weight[rows].flatten(1))
+
+
+def test_fixed_vectors_are_no_weights_and_are_shared(files):
+    task = Tagged()
+    first, second = (ready(BiLstm, task, **files) for _ in range(2))
+    assert first.vectors.table is second.vectors.table and not first.vectors.table.requires_grad
+    assert "vectors.table" not in first.state_dict() and "vectors.unknown" in dict(first.named_parameters())
+    tuned = ready(BiLstm, task, vectors=files["vectors"] | {"tune": True})
+    with torch.no_grad():
+        tuned.vectors.table += 1
+    assert "vectors.table" in dict(tuned.named_parameters()) and row(first._vectors, "dogs") == [2, 2, 2]
+
+
+def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
+    task = Tagged()
+    other = {"file": written(tmp_path, "other.txt", GLOVE)}
+    configs = [
+        {},
+        {"char_dim": 2},
+        files,
+        {"vectors": files["vectors"] | {"fold": "lower"}},
+        {"vectors": other},
+        {"clusters": files["clusters"] | {"prefixes": [2]}},
+    ]
+    indexers = [ready(BiLstm, task, **config).indexer() for config in configs]
+    names = [name for name, _ in indexers]
+    assert len(set(names)) == len(names) and names[0] == "words.affixes"
+    assert names == [ready(BiLstm, task, hidden=3, **config).indexer()[0] for config in configs]
+    assert ready(BiLstm, task, affix_dim=0).indexer() is None
+    inputs = {part.name for _, indexer in indexers for part in indexer.parts}
+    # Three ways of looking up vectors, two of clusters: none of them may take another's place in a batch.
+    assert len(inputs) == 2 + 3 + 2
+
+
+@pytest.mark.parametrize("network", [BiLstm, Encoder])
+def test_training_reads_some_of_everything_as_unknown(network, files):
+    """So that what stands for the unknown is trained: the rows of words, columns, vectors and clusters."""
+    task = Tagged()
+    built = ready(network, task, hidden=2, word_dropout=0.9, **ALL, **files).train()
+    examples = [(["the", "dogs"], [0, 1], None)] * 40
+    built(task.collate(examples).x).sum().backward()
+    assert built.words.weight.grad[1].any() and built.columns[0].weight.grad[1].any()
+    assert built.vectors.unknown.grad.any() and built.clusters.embedding.weight.grad[0].any()
+
+
+def test_nothing_to_look_at_is_a_config_error():
+    with pytest.raises(ConfigError, match=r"features 'bilstm' looks at nothing: word_dim, .*; give one of them"):
+        ready(BiLstm, Tagged(), **NONE)
+    with pytest.raises(ConfigError, match=r"features\.clusters\.prefixes: found \[2, 2\]"):
+        ready(BiLstm, Tagged(), clusters={"file": "x", "prefixes": [2, 2]})
+    with pytest.raises(DataError, match="no such file"):
+        ready(BiLstm, Tagged(), vectors={"file": "nowhere.txt"})
+
+
+@pytest.mark.parametrize("name", ["pass_through", "feedforward", "lstm"])
+def test_an_encoder_says_whether_it_sees_other_tokens(name):
+    task = Tagged()
+    network = ready(Encoder, task, encoder=name, **ALL).eval()
+    alone, beside = numbers_of(task, [["dogs"]], network), numbers_of(task, [["dogs", "flee"]], network)
+    for x in (alone, beside):
+        x.inputs["pos"] = torch.ones_like(x.inputs["words"])
+    same = torch.allclose(network(alone)[0, 0], network(beside)[0, 0], atol=1e-6)
+    assert network.contextual is not same
+
+
+# What the two networks made of a seed before they shared their beginning: sha256 of the weights as initialised, the
+# sum of the output's sizes in training, and the next random number after it.
+STREAMS = [
+    (BiLstm, {}, "868ab8dce619", 403.13597, 0.68701315),
+    (BiLstm, {"affix_dim": 0, "mark_state": False, "layers": 1}, "6ddffe4b5a82", 533.57402, 0.78038430),
+    (Encoder, {}, "99a513d44be8", 731.70691, 0.87679601),
+    (Encoder, {"char_dim": 0, "encoder": "gru"}, "da28b31db36a", 1023.5246, 0.58167166),
+    (Encoder, {"encoder": "gated-cnn-encoder", "char_widths": [2, 3]}, "425485b7df89", 4983.8241, 0.56030905),
+    (Encoder, {"encoder": "pass_through"}, "7ed425a95081", 1631.2882, 0.16998672),
+]
+
+
+@pytest.mark.parametrize(("network", "config", "weights", "output", "following"), STREAMS)
+def test_a_seed_means_what_it_meant(network, config, weights, output, following):
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    torch.manual_seed(7)
+    built = network(network.Config(**config), task)
+    found = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in built.parameters())).hexdigest()
+    assert found.startswith(weights)
+    if indexer := built.indexer():
+        task.indexers.update([indexer])
+    x = task.collate(task.part("train")[:5]).x
+    torch.manual_seed(8)
+    assert built.train()(x).double().abs().sum().item() == pytest.approx(output, rel=1e-5)
+    assert torch.rand(()).item() == pytest.approx(following, abs=1e-7)
+
+
+SEEN = ["the dogs chase the cats", "dogs flee", "the cats flee", "cats chase dogs"]
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_a_run_needs_neither_file(tmp_path, files, tune):
+    """Two networks of one run, with vectors and clusters of words that training never saw."""
+    corpus = "\n\n".join("\n".join(f"{word} {len(word) % 3}" for word in line.split()) for line in SEEN) + "\n"
+    path = written(tmp_path, "train.conll", corpus)
+    features = {"type": "encoder", "encoder": "pass_through", **NONE, **files}
+    features["vectors"] = files["vectors"] | {"tune": tune}
+    config = {
+        "task": {"type": "tagging", "train": path, "validation": path, "scheme": "none"},
+        "inference_net": {"type": "independent", "features": features},
+        "energy": {"type": "linear_chain", "features": features | {"case_dim": 2}},
+        "energy_loss": {"type": "ssvm"},
+        "trainer": {"type": "seal.dynamic", "epochs": 1, "batch_size": 2},
+    }
+    run = runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+    predictor = sp.load(run)
+    before = outputs(predictor)
+    for options in files.values():
+        Path(options["file"]).unlink()
+    moved = run.rename(tmp_path / "elsewhere")
+    predictor = sp.load(moved)
+    assert torch.equal(outputs(predictor), before)
+    assert predictor.predict([{"words": ["Dogs", "chase", "@you"]}])[0]["words"] == ["Dogs", "chase", "@you"]
+    kept = sorted(path.name for path in (moved / "assets").iterdir())
+    assert len(kept) == 2 and kept[0].startswith("clusters-paths-") and kept[1].startswith("vectors-glove-txt-")
+
+
+def outputs(predictor) -> torch.Tensor:
+    """Logits of words that the training part lacks and the files have, each unlike the others."""
+    task = predictor.task
+    words = ["Dogs", "@you", "http://bit.ly/x", "0000", "nowhere"]
+    with torch.no_grad():
+        (logits,) = predictor.model.inference_net(task.collate([task.parse({"words": words})]).x).logits[:, 0]
+    assert len(logits.unique(dim=0)) == len(words)
+    return logits
