@@ -1,0 +1,183 @@
+"""What the cost-augmented net F of a run has learned beside its test-time net A (Tu, Pang & Gimpel 2020, Table 3).
+
+    python tools/cost_net.py runs/pos                 # on the validation part
+    python tools/cost_net.py runs/pos test.conllu     # on a file with gold, which F sees
+
+Writes markdown: the scores of A and of F with their difference, and the most frequent outputs of F where A is right and
+F says something else. A run of a single net that was fine-tuned after the game is A, and the net before fine-tuning is
+F, whose weights are not kept: for such a run there are the best validation scores of both stages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch
+from spen_plugins.errors import ConfigError, DataError, SpenError
+from spen_plugins.inference_net import CostNet
+from spen_plugins.loop.evaluation import proposals
+from spen_plugins.predictor import Predictor
+from spen_plugins.registry import Registry
+from spen_plugins.research.report_outputs import load_task
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A and F on the same examples.
+
+    Attributes:
+        what: which score, and on what.
+        test_time, cost_augmented: the scores of A and F, fractions.
+        differences: (output of A, which is right; output of F) -> how often; None where outputs were not compared.
+    """
+
+    what: str
+    test_time: float
+    cost_augmented: float
+    differences: Counter[tuple[str, str]] | None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("file", nargs="?", help="file with gold in the task's format; the validation part by default")
+    parser.add_argument("--top", type=int, default=10, help="how many differences to show")
+    given = parser.parse_args()
+    try:
+        print(markdown(beside(RunFolder.open(given.run), given.file), given.top), end="")
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def beside(run: RunFolder, file: str | None = None) -> Beside:
+    """A and F of a run.
+
+    Raises:
+        ConfigError: the run has no F, or only that of an earlier stage and a file is asked for.
+        DataError: the examples can't be read, or have no gold.
+    """
+    predictor = Predictor(run)
+    nets = [] if predictor.model.energy_loss is None else predictor.model.energy_loss.modules()
+    net = next((module for module in nets if isinstance(module, CostNet)), None)
+    if net is None:
+        return before_fine_tuning(run, predictor.task.selection, file)
+    if file is None:
+        examples = load_task(run, Registry()).part("validation")
+        return compared(predictor, net, examples, "the validation part")
+    return compared(predictor, net, predictor.task.read(file), file)
+
+
+def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> Beside:
+    """A and F on examples, those with gold; F sees it.
+
+    Raises:
+        DataError: no example has gold.
+    """
+    task, model = predictor.task, predictor.model
+    ours, theirs, counts = task.metric(), task.metric(), 0
+    labelled = False
+    for proposal, batch, _ in proposals(model, task, examples, predictor.batch_size, predictor.device):
+        if batch.gold is None:
+            continue
+        labelled = True
+        with torch.no_grad():
+            augmented = net(batch, proposal)
+        ours.update(proposal, batch)
+        theirs.update(augmented, batch)
+        counts = counts + differing(task.space, task.decide(proposal), task.decide(augmented), batch)
+    if not labelled:
+        raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
+    scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
+    return Beside(f"{task.selection} on {where}", *scores, named(task.space, counts))
+
+
+def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
+    """How often A is right and F differs: for tags `(tag of A, tag of F)`, for label sets `(label, 0 or 1 of A)`.
+
+    Args:
+        space: of tags or of labels.
+        a, f: discrete outputs of A and F, as `batch.gold`.
+    """
+    if not isinstance(space, (TagSequence, LabelSet)):
+        raise ConfigError(f"outputs of A and F are compared of tags and of label sets, not of {type(space).__name__}")
+    known = batch.gold
+    a, f, gold = (choice(space, y) for y in (a, f, known))
+    compared = batch.labelled[:, None] & (a == gold) & (f != a)
+    if isinstance(space, LabelSet):
+        first, second, shape = torch.arange(a.shape[1], device=a.device).expand_as(a), a, (len(space.labels), 2)
+    else:
+        first, second, shape = a, f, (len(space.tags), len(space.tags))
+        compared &= known[:, 0].any(-1)  # neither padding nor a tag that training has never seen
+    codes = shape[1] * first[compared] + second[compared]
+    return codes.bincount(minlength=shape[0] * shape[1]).view(shape).cpu()
+
+
+def choice(space: OutputSpace, y: Tensor) -> Tensor:
+    """Discrete y `(batch, 1, *variables)` as numbers: `(batch, token)` of tags, `(batch, label)` of 0 and 1."""
+    return y[:, 0].argmax(-1) if isinstance(space, TagSequence) else (y[:, 0] > 0.5).long()
+
+
+def named(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
+    """The counts of `differing` by what A and F say."""
+    found: Counter[tuple[str, str]] = Counter()
+    for i, j in counts.nonzero().tolist():
+        if isinstance(space, TagSequence):
+            pair = space.tags[i], space.tags[j]
+        else:
+            pair = (space.labels[i], f"not {space.labels[i]}")[:: 1 if j else -1]
+        found[pair] = int(counts[i, j])
+    return found
+
+
+def before_fine_tuning(run: RunFolder, score: str, file: str | None) -> Beside:
+    """The best validation scores of a single net: after fine-tuning A, before it F.
+
+    Raises:
+        ConfigError: the run was not fine-tuned, or a file is asked for.
+    """
+    best: dict[str, float] = {}
+    for record in run.history():
+        best[record["stage"]] = max(record["score"], best.get(record["stage"], record["score"]))
+    if not {"joint", "finetune"} <= best.keys():
+        raise ConfigError(
+            f"{run.path} has no cost-augmented net: its energy loss holds none, and no net was fine-tuned. Train with "
+            "energy_loss.type='infnet.compound', or infnet.margin and trainer.finetune"
+        )
+    if file is not None:
+        raise ConfigError(
+            f"{run.path}: its weights before fine-tuning are not kept, so only the scores on the validation part are "
+            f"known; leave {file} out"
+        )
+    return Beside(f"{score} on the validation part, F before fine-tuning", best["finetune"], best["joint"], None)
+
+
+def markdown(found: Beside, top: int = 10) -> str:
+    """Both parts of the table, scores in per cent."""
+    a, f = 100 * found.test_time, 100 * found.cost_augmented
+    lines = ["| score | A | F | A − F |", "|---|---:|---:|---:|", f"| {found.what} | {a:.2f} | {f:.2f} | {a - f:.2f} |"]
+    if found.differences is not None:
+        most = sorted(found.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
+        rows = [f"| {plain(ours)} | {plain(theirs)} | {count} |" for (ours, theirs), count in most]
+        said = f"A is right and F differs {found.differences.total()} times; most often:"
+        lines += ["", said, "", "| A | F | count |", "|---|---|---:|", *rows]
+    return "\n".join(lines) + "\n"
+
+
+def plain(name: str) -> str:
+    """A tag as markdown shows it: some are signs."""
+    return re.sub(r"([\\`*_~|<$])", r"\\\1", name)
+
+
+if __name__ == "__main__":
+    main()
