@@ -54,6 +54,8 @@ local joint(loss) = function(h, token) {
     cross_entropy_weight: h.cross_entropy_weight,
     net_optimizer: player(h.net_optimizer, h.net_lr, h),
     energy_optimizer: player('adam', h.energy_lr, h),
+    // With one step each, one pass of the net serves both players where the energy begins.
+    first: if std.get(h, 'net_steps', 1) == 1 then 'energy' else 'net',
     net_clip: h.net_clip,
     net_plateau: h.plateau,
   } + choose.some(h, ['net_steps', 'same_batch', 'pretrain_epochs']) + finetune(h) + shared(h),
