@@ -124,6 +124,8 @@ def test_console_lines_are_commands_we_have(line: str, site) -> None:
         assert words[1] == "install"
         folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
         assert folders and all((folder / "pyproject.toml").exists() for folder in folders)
+    elif words[0] == "python":
+        assert words[1].startswith("tools/") and (ROOT / words[1]).exists()
     elif words[0] == "spen":
         parse_spen(words[1:])
     else:
