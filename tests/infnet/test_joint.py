@@ -18,6 +18,7 @@ from spen_plugins.builtin.independent import Independent
 from spen_plugins.builtin.sum import Sum
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop.ownership import assign
+from spen_plugins.spaces import LabelSet
 from tests.infnet.toys import loop_for, make, model_for, toy
 
 ADAM = sp.OptimizerConfig(type="adam", lr=0.02, weight_decay=0.0)
@@ -212,6 +213,22 @@ def test_entropy_against_its_definition():
         for i, n in enumerate(batch.x.mask.sum(1).tolist())
     ]
     torch.testing.assert_close(entropy(proposal), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
+    task, batch = toy()
+    logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
+    logits[0, 0, 0, 1] += 1e4  # the other tags' probabilities are 0
+    logits.requires_grad_()
+    (gradient,) = torch.autograd.grad(entropy(sp.Proposal(task.space, logits, batch.x.mask)).sum(), logits)
+    assert not batch.x.mask.all() and not gradient[~batch.x.mask.unsqueeze(1)].any()
+    assert torch.isfinite(gradient).all() and gradient.any()
+    assert not gradient[0, 0, 0].any()
+    labels = torch.tensor([[[0.3, 1e4, -1e4]]], dtype=torch.float64, requires_grad=True)
+    value = entropy(sp.Proposal(LabelSet(["a", "b", "c"]), labels))
+    p = torch.sigmoid(labels[0, 0, 0])
+    torch.testing.assert_close(value[0], -p * torch.log(p) - (1 - p) * torch.log(1 - p))
+    assert torch.isfinite(torch.autograd.grad(value, labels)[0]).all()
 
 
 def test_distance_is_from_where_the_net_began():

@@ -236,10 +236,15 @@ def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, contex
 def entropy(proposal: sp.Proposal) -> torch.Tensor:
     """Entropy of a net's relaxed output, summed over its variables, `(batch,)`."""
     y = proposal.y
-    parts = torch.special.entr(y)
+    parts = _surprise(y)
     if not proposal.space.simplex:
-        parts = parts + torch.special.entr(1 - y)
+        parts = parts + _surprise(1 - y)
     return parts.flatten(1).sum(-1)
+
+
+def _surprise(p: torch.Tensor) -> torch.Tensor:
+    """−p ln p. At 0, where padding is, it has an infinite slope, which no mask makes finite; here it has none."""
+    return torch.special.entr(torch.where(p > 0, p, 1.0))
 
 
 def _energy_loss(context: Context) -> Terms:
