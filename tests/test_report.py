@@ -262,13 +262,37 @@ def test_words_of_no_spans_are_confused_one_by_one():
 def test_pieces_of_a_sentence():
     words = ["She", "gave", "him", "old", "books"]
     one = output(["B-X", "B-V", "B-Y", "B-Z", "I-Z"], ["B-X", "B-V", "O", "B-Y", "I-Y"], words)
-    assert pieces(one, gold=False, tags=True) == [
+    space = TagSequence(["O", "B-V", "B-X", "B-Y", "I-Y", "B-Z", "I-Z"], "bio")
+    assert pieces(one, gold=False, space=space) == [
         Piece("She", "X", "right"),
         Piece("gave", "V", "right"),
         Piece("him", "", "plain"),
         Piece("old books", "Y", "extra"),
     ]
-    assert [piece.kind for piece in pieces(one, gold=True, tags=True)] == ["right", "right", "missed", "missed"]
+    assert [piece.kind for piece in pieces(one, gold=True, space=space)] == ["right", "right", "missed", "missed"]
+
+
+def test_spans_of_bioes_are_spans():
+    space = TagSequence(["O", "B-A", "I-A", "E-A", "S-A", "S-B"], "bioes")
+    words = ["Anna", "F.", "Marsh", "left", "Kyoto"]
+    one = output(["B-A", "I-A", "E-A", "O", "S-B"], ["B-A", "I-A", "E-A", "O", "S-A"], words)
+    assert pieces(one, gold=True, space=space) == [
+        Piece("Anna F. Marsh", "A", "right"),
+        Piece("left", "", "plain"),
+        Piece("Kyoto", "B", "missed"),
+    ]
+    found = Outputs(space, "f1")
+    found.examples = [one]
+    confusion = tag_errors(found)
+    assert confusion.names == ["A", "B", "nothing"] and confusion.unit == "spans at the same words"
+    assert confusion.counts == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_a_part_of_speech_may_be_called_o():
+    one = output(["O"], ["V"], ["they"])
+    space = TagSequence(["N", "O", "V"])
+    assert pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
+    assert pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
 
 
 def test_the_worst_come_first():

@@ -16,7 +16,7 @@ from spen_plugins.research.groups import Group
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
 from spen_plugins.run_folder import RunFolder
-from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
 OPEN = 15  # labels shown before the others are folded away
 LONG = 500  # characters of an input
@@ -140,8 +140,7 @@ def _errors(group: Group, part: str, count: int, device: str) -> Errors:
         _put_labels(found, outputs)
     elif isinstance(outputs.space, TagSequence):
         found.confusion = tag_errors(outputs)
-    tags = isinstance(outputs.space, TagSequence)
-    found.examples = [_example(output, tags) for output in outputs.worst(count)]
+    found.examples = [_example(output, outputs.space) for output in outputs.worst(count)]
     return found
 
 
@@ -177,14 +176,14 @@ def _verdicts(outputs: Outputs) -> str:
     )
 
 
-def _example(output: Output, tags: bool) -> dict[str, Any]:
+def _example(output: Output, space: OutputSpace) -> dict[str, Any]:
     energies = (output.energy, output.gold_energy)
     return {
         "row": output.row,
         "score": f"{100 * output.score:.1f}",
-        "inputs": "" if tags else _shortened(", ".join(output.shown.inputs)),
-        "gold": pieces(output, True, tags),
-        "predicted": pieces(output, False, tags),
+        "inputs": "" if isinstance(space, TagSequence) else _shortened(", ".join(output.shown.inputs)),
+        "gold": pieces(output, True, space),
+        "predicted": pieces(output, False, space),
         "energy": None if None in energies else f"{output.energy:.3f}",
         "gold_energy": None if None in energies else f"{output.gold_energy:.3f}",
         "verdict": _verdict(*energies),

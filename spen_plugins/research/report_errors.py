@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from spen_plugins.research.report_outputs import Output, Outputs
-from spen_plugins.scores.spans import spans_of
-from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.scores.entities import chunks
+from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
 ROLES = 14  # in a confusion matrix; the rarer ones stand together
 NOTHING, OTHERS = "nothing", "others"
@@ -60,30 +60,28 @@ class Confusion:
         return self.counts[row][column] / max(1, sum(self.counts[row]))
 
 
-def pieces(output: Output, gold: bool, tags: bool) -> list[Piece]:
+def pieces(output: Output, gold: bool, space: OutputSpace) -> list[Piece]:
     """Gold or the prediction, piece by piece, marked where the other says something else."""
     ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
     wrong = "missed" if gold else "extra"
-    if not tags:
+    if not isinstance(space, TagSequence):
         other = set(theirs)
         return [Piece(label, "", "right" if label in other else wrong) for label in ours]
-    return _spans(output.shown.inputs, ours, theirs, wrong)
+    spans = _write_spans(space.tags)
+    return _stretches(output.shown.inputs, _roles(ours, spans), _roles(theirs, spans), wrong)
 
 
-def _spans(words: Sequence[str], ours: Sequence[str], theirs: Sequence[str], wrong: str) -> list[Piece]:
-    found, other, at = [], set(_spans_or_tags(theirs)), 0
-    for span in _spans_or_tags(ours):
-        role, first, last = span
+def _stretches(
+    words: Sequence[str], ours: Mapping[tuple[int, int], str], theirs: Mapping[tuple[int, int], str], wrong: str
+) -> list[Piece]:
+    found, at = [], 0
+    for (first, last), role in ours.items():
         if first > at:
             found.append(Piece(" ".join(words[at:first]), "", "plain"))
-        found.append(Piece(" ".join(words[first : last + 1]), role, "right" if span in other else wrong))
+        kind = "right" if theirs.get((first, last)) == role else wrong
+        found.append(Piece(" ".join(words[first : last + 1]), role, kind))
         at = last + 1
     return [*found, Piece(" ".join(words[at:]), "", "plain")] if at < len(words) else found
-
-
-def _spans_or_tags(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Spans of BIO tags; of other tags, one a word."""
-    return spans_of(tags) if _are_bio(tags) else [(tag, i, i) for i, tag in enumerate(tags)]
 
 
 def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
@@ -121,10 +119,12 @@ def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: 
 def tag_errors(outputs: Outputs) -> Confusion:
     """Roles of spans that stand at the same words, missed and spurious ones; of tags that are no spans, tags."""
     assert isinstance(outputs.space, TagSequence)
-    spans = _are_bio(outputs.space.tags)
+    spans = _write_spans(outputs.space.tags)
     counts: Counter[tuple[str, str]] = Counter()
     for output in outputs.examples:
-        gold, predicted = _by_place(output.gold, spans), _by_place(output.predicted, spans)
+        gold, predicted = (_roles(tags, spans) for tags in (output.gold, output.predicted))
+        if spans:
+            gold, predicted = _without_verbs(gold), _without_verbs(predicted)
         for place in gold.keys() | predicted.keys():
             counts[gold.get(place, ""), predicted.get(place, "")] += 1
     sizes: Counter[str] = Counter()
@@ -141,13 +141,17 @@ def tag_errors(outputs: Outputs) -> Confusion:
     return Confusion([name or NOTHING for name in names], table.tolist(), unit)
 
 
-def _by_place(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
-    """Role by first and last token, V left out; where tags are no spans, every word's tag."""
+def _roles(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
+    """Role by first and last token, from left to right; where tags write no spans, every word's tag."""
     if not spans:
         return {(i, i): tag for i, tag in enumerate(tags)}
-    found = ((role, first, last) for role, first, last in spans_of(tags) if role.removeprefix("C-") != "V")
-    return {(first, last): role for role, first, last in found}
+    return {(span.start, span.end - 1): span.type for span in sorted(chunks(tags), key=lambda span: span.start)}
 
 
-def _are_bio(tags: Sequence[str]) -> bool:
-    return all(tag == "O" or tag[:2] in ("B-", "I-") for tag in tags)
+def _without_verbs(roles: Mapping[tuple[int, int], str]) -> dict[tuple[int, int], str]:
+    return {place: role for place, role in roles.items() if role.removeprefix("C-") != "V"}
+
+
+def _write_spans(tags: Sequence[str]) -> bool:
+    """Whether a space's tags are those of BIO or BIOES."""
+    return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)
