@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 from spen_plugins.errors import DataError
 
@@ -17,15 +18,8 @@ def read_lines(path: str | Path) -> list[str]:
     Raises:
         DataError: there is no such file, it is empty, or it is not UTF-8 (with the line of the first bad byte).
     """
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(path, None, "no such file", "a file that exists") from None
-    except IsADirectoryError:
-        raise DataError(path, None, "a folder", "a file") from None
-    except PermissionError:
-        raise DataError(path, None, "a file that may not be read", "a readable file") from None
+    with opened(path) as file:
+        data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -45,6 +39,22 @@ def read_lines(path: str | Path) -> list[str]:
     return lines
 
 
+def opened(path: str | Path) -> BinaryIO:
+    """A file opened for its bytes.
+
+    Raises:
+        DataError: there is no such file, or it may not be read.
+    """
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError:
+        raise DataError(path, None, "no such file", "a file that exists") from None
+    except IsADirectoryError:
+        raise DataError(path, None, "a folder", "a file") from None
+    except PermissionError:
+        raise DataError(path, None, "a file that may not be read", "a readable file") from None
+
+
 def ends_within_a_line(path: str | Path) -> bool:
     """Whether a file (that isn't empty) ends without a line break: it may have been cut off."""
     with Path(path).open("rb") as file:
@@ -53,8 +63,8 @@ def ends_within_a_line(path: str | Path) -> bool:
 
 
 def sha256(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file."""
-    with Path(path).open("rb") as file:
+    """Hexadecimal sha256 of a file; `DataError` as `opened`."""
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
