@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
+from spen_infnet.tag_lm import reversal
 from spen_plugins.errors import ConfigError
 
 
@@ -87,11 +88,8 @@ class StackedBiLstm(sp.CostNet):
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         both, mask = seen(batch, proposal)[:, 0], batch.x.mask
         inputs = both.transpose(0, 1)
-        # Padding is zero, and what the backward direction makes of it before a sentence's end is dropped by reversal
-        # inside each length.
-        place = torch.arange(both.shape[1], device=both.device)
-        length = place.new_full((len(both), 1), both.shape[1]) if mask is None else mask.sum(1, keepdim=True)
-        back = torch.where(place < length, length - 1 - place, place).t().unsqueeze(-1)
+        here = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
+        back = reversal(here).unsqueeze(-1)
         ahead, _ = self.forwards(inputs)
         behind, _ = self.backwards(inputs.gather(0, back.expand_as(inputs)))
         states = torch.cat([ahead, behind.gather(0, back.expand_as(behind))], -1).transpose(0, 1)

@@ -188,7 +188,11 @@ class Lstm(nn.LSTM):
 
 
 def reversal(here: Tensor) -> Tensor:
-    """`(token, batch)` places that turn each sequence around inside its length and leave padding where it is."""
+    """`(token, batch)` places that turn each sequence around inside its length and leave padding where it is.
+
+    Args:
+        here: `(token, batch)`, 1 or True where there is a token.
+    """
     place = torch.arange(len(here), device=here.device).unsqueeze(1)
     lengths = here.sum(0).long()
     return torch.where(place < lengths, lengths - 1 - place, place)
