@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
@@ -13,11 +14,13 @@ from spen_infnet.cost_nets import Separated, Stacked
 from spen_infnet.joint import FineTune, Joint, TagLmPretraining, entropy, tag_lm_parameters
 from spen_infnet.objectives import Compound, Margin
 from spen_infnet.tag_lm import TagLm
+from spen_plugins import runner
 from spen_plugins.builtin.energies import LinearChain
 from spen_plugins.builtin.independent import Independent
 from spen_plugins.builtin.sum import Sum
-from spen_plugins.errors import ConfigError, Interrupted
+from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop.ownership import assign
+from spen_plugins.run_folder import RunFolder
 from spen_plugins.spaces import LabelSet
 from tests.infnet.toys import loop_for, make, model_for, toy
 
@@ -204,6 +207,58 @@ def test_a_tag_lm_stage_needs_a_tag_lm():
         joint(tag_lm=TagLmPretraining()).stages(model_for(task, compound(task)), task)
 
 
+def test_a_language_is_learned_from_what_has_tags(tmp_path):
+    task, _ = toy()
+    for i, (words, marks, _) in enumerate(task.part("train")[:-3]):
+        task.part("train")[i] = (words, marks, None)
+    model = model_for(task, compound(task), energy_with_lm(task))
+    stage = joint(tag_lm=TagLmPretraining(), batch_size=2).stages(model, task)[0]
+    assert stage.examples == task.part("train")[-3:]
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, 3.0])
+def test_the_likelihood_of_a_language_model_knows_no_weight(weight):
+    task, batch = toy()
+    learnable(task)
+    model = model_for(task, compound(task), make(TagLm, task, hidden=4, tag_dim=3, weight=weight)).double().eval()
+    batch = task.collate([*task.part("validation")[:2], (*task.part("validation")[2][:2], None)])
+    batch = dataclasses.replace(batch, gold=batch.gold.double())
+    terms = model.energy.terms(model.energy.encode(batch.x), batch.gold)["forward"][:2, 0].sum(-1)
+    stage = joint(tag_lm=TagLmPretraining()).stages(model, task)[0]
+    with torch.no_grad():
+        likelihood = stage.select(model, [batch])
+    assert likelihood == pytest.approx(float(terms.mean()))
+    here = sp.trainer.Context()
+    here.model, here.batch = model, batch
+    torch.testing.assert_close(stage.phases[0].loss(here)["nll_0"][:2], -terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [(None, "no such file"), ("the\nbooks\n", "no tags"), ("the DET\nbooks NOUN\n", None)]
+)
+def test_tagged_text_to_learn_a_language_from(text, found, tmp_path):
+    path = tmp_path / "text.txt"
+    if text is not None:
+        path.write_text(text)
+    config = {
+        "task": {"type": "tagging", "corpus": "pos"},
+        "features": {"type": "bilstm", "word_dim": 4, "hidden": 4, "layers": 1, "affix_dim": 0},
+        "inference_net": {"type": "independent"},
+        "energy": {"type": "infnet.tag_lm", "hidden": 4},
+        "energy_loss": {"type": "infnet.compound"},
+        "trainer": {"type": "infnet.joint", "epochs": 1, "batch_size": 256, "tag_lm": {"text": str(path), "epochs": 1}},
+    }
+    if found is not None:
+        with pytest.raises(DataError, match=found) as error:
+            runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+        assert str(path) in str(error.value)
+        return
+    run = RunFolder(runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True))
+    first = run.history()[0]
+    assert (first["stage"], first["updates"]) == ("tag_lm", {"tag_lm": 1})
+    assert set(run.environment()["data_sha256"]) == {str(path)}
+
+
 def test_entropy_against_its_definition():
     task, batch = toy()
     logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
@@ -229,6 +284,11 @@ def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
     p = torch.sigmoid(labels[0, 0, 0])
     torch.testing.assert_close(value[0], -p * torch.log(p) - (1 - p) * torch.log(1 - p))
     assert torch.isfinite(torch.autograd.grad(value, labels)[0]).all()
+
+
+def test_the_distance_is_not_from_weights_before_pretraining():
+    with pytest.raises(ValidationError, match=r"distance_weight keeps.*name that run in init\.inference_net"):
+        joint(distance_weight=0.5, pretrain_epochs=1)
 
 
 def test_distance_is_from_where_the_net_began():

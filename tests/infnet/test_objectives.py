@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -92,6 +94,8 @@ def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
     measured = loss.measures(bound, batch, proposal)
     torch.testing.assert_close(measured["l1"], delta - e_f)
     torch.testing.assert_close(measured["l0"], (delta - e_f + e_y).clamp(min=0))
+    unknown = replace(batch, labelled=batch.labelled & False, gold=0 * gold)
+    assert not any(values.any() for values in loss.measures(bound, unknown, proposal).values())
 
 
 def gradients(loss, batch, energy, net):
@@ -110,7 +114,7 @@ def gradients(loss, batch, energy, net):
 
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
 def test_truncation_takes_the_gradient_from_the_nets_alone(cost_net):
-    """Where the energy tells gold from everything, l0 is 0: the truncated nets stand still, the others move on."""
+    """Where the energy tells gold from everything, l0 is 0: truncated nets stand still, others move."""
     task, batch = toy()
     net = make(Independent, task).double()
     energy = Linear(task, batch.gold)
@@ -128,6 +132,26 @@ def test_truncation_takes_the_gradient_from_the_nets_alone(cost_net):
         for t in (True, False)
     ]
     assert all(part > 0 for parts in found for part in parts)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_a_net_whose_margin_holds_stands_still_and_the_energy_moves_on(truncate):
+    """F says the tag of the highest energy, so that its margin holds; A's perceptron term does not."""
+    task, batch = toy()
+    net, energy = make(Independent, task).double(), Linear(task, batch.gold)
+    f = make(Stacked, task).double()
+    torch.nn.init.zeros_(f.output.weight)
+    f.output.bias.data = 8.0 * torch.nn.functional.one_hot(torch.tensor(3), len(task.space.tags)).double()
+    worst = torch.nn.functional.one_hot(torch.tensor(3), len(task.space.tags))
+    energy.c.data = (1100.0 * worst - 1000.0) * (1 - batch.gold[:, 0])
+    wrong = (batch.gold[:, 0, :, 3] * batch.x.mask).sum(1) < batch.x.mask.sum(1)
+    assert wrong.all()
+    loss = Compound(Compound.Config(truncate_nets=truncate), task, cost_net=f).double()
+    terms = loss.terms(energy.at(batch.x), batch, net(batch.x))
+    assert not terms["margin"].any() and (terms["perceptron"] > 0).all()
+    to_a, to_f, to_energy = gradients(loss, batch, energy, net)
+    assert to_a > 0 and to_energy > 0
+    assert (to_f == 0) is truncate
 
 
 @pytest.mark.parametrize("truncate", [True, False])

@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_infnet.objectives import Hinge
 from spen_infnet.tag_lm import TagLm
 from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.text import sha256
 from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
 
@@ -103,6 +103,11 @@ class Joint(sp.Trainer):
         def _something_to_learn(self) -> Joint.Config:
             if self.pretrain_epochs and not self.cross_entropy_weight:
                 raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
+            if self.pretrain_epochs and self.distance_weight:
+                raise ValueError(
+                    "distance_weight keeps the net near the weights it began with, those before pretrain_epochs; train "
+                    "it in a run of its own (trainer.type='cross_entropy') and name that run in init.inference_net"
+                )
             return self
 
     config: Config
@@ -195,8 +200,16 @@ class Joint(sp.Trainer):
             clip=self.config.energy_clip,
         )
         others = tuple(name for name, _ in model.named_parameters() if name not in trained)
-        examples = None if config.text is None else task.read(config.text)
+        examples = tagged(task, task.part("train") if config.text is None else task.read(config.text))
+        if not examples:
+            raise DataError(config.text or "the training part", None, "no tags", "tagged text to learn a language from")
         return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
+
+
+def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> list[Any]:
+    """Those examples that have gold."""
+    parts = [examples[i : i + at_once] for i in range(0, len(examples), at_once)]
+    return [e for part in parts for e, known in zip(part, task.collate(part).labelled.tolist(), strict=True) if known]
 
 
 def tag_lms(energy: sp.Energy) -> list[TagLm]:
@@ -236,13 +249,13 @@ def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, contex
 def entropy(proposal: sp.Proposal) -> torch.Tensor:
     """Entropy of a net's relaxed output, summed over its variables, `(batch,)`."""
     y = proposal.y
-    parts = _surprise(y)
+    parts = _entropy_part(y)
     if not proposal.space.simplex:
-        parts = parts + _surprise(1 - y)
+        parts = parts + _entropy_part(1 - y)
     return parts.flatten(1).sum(-1)
 
 
-def _surprise(p: torch.Tensor) -> torch.Tensor:
+def _entropy_part(p: torch.Tensor) -> torch.Tensor:
     """−p ln p. At 0, where padding is, it has an infinite slope, which no mask makes finite; here it has none."""
     return torch.special.entr(torch.where(p > 0, p, 1.0))
 
@@ -268,15 +281,17 @@ def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
 
 
 def _tag_lm_loss(context: Context) -> Terms:
-    """−ln p(gold) of each language model: its energy of gold."""
-    gold = context.batch.gold
-    return {
-        f"nll_{i}": lm.at(context.batch.x)(gold)[:, 0] * context.batch.labelled
-        for i, lm in enumerate(tag_lms(context.model.energy))
-    }
+    """−ln p(gold) of each language model."""
+    return {f"nll_{i}": _surprise(lm, context.batch) for i, lm in enumerate(tag_lms(context.model.energy))}
+
+
+def _surprise(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
+    """−ln p(gold) `(batch,)`, of both directions together: the energy of gold without the energy's weight."""
+    return -sum(terms.sum(-1)[:, 0] for terms in lm.terms(lm.encode(batch.x), batch.gold).values())
 
 
 def _likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
     """Mean ln p of the gold tag sequences under the language models."""
-    values = [lm.at(batch.x)(batch.gold)[:, 0] for batch in batches for lm in tag_lms(model.energy)]
+    known = [batch for batch in batches if batch.gold is not None]
+    values = [_surprise(lm, batch)[batch.labelled] for batch in known for lm in tag_lms(model.energy)]
     return -float(torch.cat(values).mean())

@@ -56,13 +56,14 @@ class Hinge(sp.EnergyLoss):
         return {"energy": torch.where(batch.labelled, asked, wrong)}
 
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
-        """l1 = Δ − E(x, ŷ) and l0 = [l1 + E(x, y)]₊ of Sec. 4.3, `(batch,)` each, whatever the objective is."""
+        """l1 = Δ − E(x, ŷ) and l0 = [l1 + E(x, y)]₊ of Sec. 4.3, `(batch,)` each, whatever the objective is; zero in
+        rows without gold."""
         if batch.gold is None:
             return {}
         y = self.augmented(batch, proposal)
         wrong, right = energy(torch.cat([y, batch.gold], 1)).unbind(1)
         l1 = self._cost(y, batch) - wrong
-        return {"l1": l1, "l0": F.relu(l1 + right)}
+        return {"l1": l1 * batch.labelled, "l0": F.relu(l1 + right) * batch.labelled}
 
     def augmented(self, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """F(x), the cost-augmented output, `(batch, 1, *variables)`: here the one net's."""
