@@ -18,7 +18,7 @@ function(
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), all (and clusters), or paper: words
+  features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), all (and affixes, clusters), or paper: words
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets)

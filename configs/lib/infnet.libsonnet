@@ -1,7 +1,7 @@
 // What a method of inference networks is made of, whatever the task: energy, energy loss and trainer.
 //
 // `h` holds the hyper-parameters: energy, tag_lm_weight, gamma, tag_lm_hidden, cost_net, truncate, cross_entropy_weight, net_steps, net_optimizer,
-// net_lr, energy_lr, weight_decay, epochs, batch_size, patience, net_clip, plateau, and what the user gave of the rest.
+// net_lr, energy_lr, weight_decay, pretrain_epochs, epochs, batch_size, patience, net_clip, plateau, and what the user gave of the rest.
 local choose = import 'choose.libsonnet';
 
 local player(type, lr, h) = { type: type, lr: lr, weight_decay: h.weight_decay } + (if type == 'sgd' then { momentum: 0.9 } else {});

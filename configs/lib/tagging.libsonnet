@@ -49,6 +49,7 @@ local is_pretrained(encoder) = if std.isObject(encoder) then std.get(encoder, 't
 local bilstm = {
   hidden: 100,
   dropout: 0.3,
+  word_dropout: 0.05,
   net_optimizer: 'adam',
   net_lr: 1e-3,
   energy_lr: 1e-3,
@@ -58,22 +59,24 @@ local bilstm = {
   patience: 6,
   net_clip: 10,
   plateau: { factor: 0.5, patience: 2 },
+  // An energy that knows nothing yet leads a net that starts from nothing astray: the net learns from cross entropy first.
+  pretrain_epochs: 3,
   tag_lm_hidden: 128,
   word_dim: 100,
 };
 local ner = bilstm { hidden: 128 };
-local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, tag_lm_hidden: 32, word_dim: 32 };
+local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, pretrain_epochs: 1, tag_lm_hidden: 32, word_dim: 32 };
 local sizes = {
   pos: {
     sample: small,
-    twitter_pos: bilstm { batch_size: 16, epochs: 60, patience: 15, plateau: { factor: 0.5, patience: 5 } },
+    twitter_pos: bilstm { dropout: 0.5, word_dropout: 0.2, batch_size: 16, epochs: 60, patience: 15, pretrain_epochs: 5, plateau: { factor: 0.5, patience: 5 } },
     ewt: bilstm,
     files: bilstm,
   },
   ner: { sample: small, wnut17: ner, btc: ner, files: ner },
 };
 // A pretrained encoder is fine-tuned gently.
-local pretrained = { net_lr: 3e-5, energy_lr: 3e-5, batch_size: 16, epochs: 15, patience: 4, net_clip: 1 };
+local pretrained = { net_lr: 3e-5, energy_lr: 3e-5, batch_size: 16, epochs: 15, patience: 4, net_clip: 1, pretrain_epochs: 1 };
 // Of every method that has an energy.
 local game = { energy: 'chain', tag_lm_weight: 0.1, gamma: 1, cost_net: 'stacked', truncate: false, cross_entropy_weight: 1 };
 
@@ -129,11 +132,11 @@ local task(kind, data, validation, test) =
       if level == 3 && clusters == null then
         error 'features=all is plusplus and Brown clusters, and data=%s has none of its own: name clusters=FILE, or take features=plusplus' % std.toString(data)
       else
-        { affix_dim: 0, char_dim: 0, case_dim: 0, word_dim: if vectors == null || level == 3 then word_dim else 0 }
+        { affix_dim: if level == 3 then 32 else 0, char_dim: 0, case_dim: 0, word_dim: if vectors == null || level == 3 then word_dim else 0 }
         + (if vectors == null then {} else { vectors: vectors })
         + (if level >= 1 then { case_dim: 8, column_dim: 16 } else {})
         + (if level >= 2 then { char_dim: 16, char_filters: 32, char_widths: [3] } else {})
-        + (if clusters == null then {} else { clusters: clusters }),
+        + (if clusters == null then {} else { clusters: clusters { prefixes: [2, 4, 6, 8, 10, 12, 14, 16], dim: 16 } }),
   },
 
   // `features`: what nets are built on. `token`: what sees a word alone, for language models over words.
@@ -144,7 +147,7 @@ local task(kind, data, validation, test) =
     {
       assert embeds || words.given == [] : 'encoder=%s has no use for %s: it reads words by itself' % [std.toString(encoder), std.join(', ', words.given)],
       features:
-        if encoder == 'bilstm' then { type: 'bilstm', hidden: h.hidden, layers: 1, dropout: h.dropout } + seen
+        if encoder == 'bilstm' then { type: 'bilstm', hidden: h.hidden, layers: 1, dropout: h.dropout, word_dropout: h.word_dropout } + seen
         else if embeds then seen + encoder + width
         else if std.isObject(encoder) then encoder + width
         else { type: 'transformer', model: encoder } + width,
@@ -153,5 +156,6 @@ local task(kind, data, validation, test) =
 
   // Hyper-parameters of a data set and an encoder, and what the user gave.
   defaults(kind, data, encoder, arguments)::
-    game + choose.data(sizes[kind], known(data)) + (if is_pretrained(encoder) then pretrained else {}) + choose.given(arguments),
+    local h = game + choose.data(sizes[kind], known(data)) + (if is_pretrained(encoder) then pretrained else {}) + choose.given(arguments);
+    h + (if h.cross_entropy_weight == 0 && arguments.pretrain_epochs == null then { pretrain_epochs: 0 } else {}),
 }
