@@ -19,9 +19,23 @@ PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", 
 
 
 def environment(
-    seed: int, device: str, plugins: Mapping[str, str], checksums: Mapping[str, str], source: str
+    seed: int,
+    device: str,
+    plugins: Mapping[str, str],
+    data: Mapping[str, str],
+    files: Mapping[str, str],
+    source: str,
 ) -> dict[str, Any]:
-    """What a result depends on besides its config."""
+    """What a result depends on besides its config.
+
+    Args:
+        seed: the run's.
+        device: the kind it trains on.
+        plugins: versions by name.
+        data: sha256 of each of the task's files.
+        files: sha256 of each file read beside them. Runs that differ in these alone are scored on the same data.
+        source: the config file.
+    """
     return {
         "format": FORMAT,
         "source": source,
@@ -33,7 +47,8 @@ def environment(
         "packages": packages(),
         "plugins": dict(plugins),
         "git_commit": _git_commit(),
-        "data_sha256": dict(checksums),
+        "data_sha256": dict(data),
+        "files_sha256": dict(files),
     }
 
 

@@ -22,8 +22,8 @@ class FeatureNetwork(nn.Module):
     Config: ClassVar[type[Config]] = Config
     output_dim: int
     contextual: bool = True
-    """Whether a token's vector depends on other tokens of its sentence. Where it doesn't, a sum over neighbouring tokens
-    needs each token encoded once only."""
+    """Whether a token's vector depends on other tokens of its sentence. Where it doesn't, a sum over neighbouring
+    tokens needs each token encoded once only."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__()
@@ -43,6 +43,10 @@ class FeatureNetwork(nn.Module):
     def relocated(cls, config: Any, assets: Path) -> Any:
         """The config that makes this network again from saved assets; the same config by default."""
         return config
+
+    def checksums(self) -> dict[str, str]:
+        """sha256 of each file read, by path; a run goes on only while they are the same."""
+        return {}
 
     def indexer(self) -> tuple[str, Indexer] | None:
         """What this network wants of every sentence beyond word numbers, under a name equal networks share."""

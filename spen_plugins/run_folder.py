@@ -1,7 +1,7 @@
 """What a run leaves behind, and all that prediction needs.
 
 config.json          the evaluated config, complete
-environment.json     format, versions, plugins, seed, git commit, checksums of the data
+environment.json     format, versions, plugins, seed, git commit, checksums of the files read
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  the nets of the best epoch
 examples.safetensors numerator and denominator of the selection score, of each example of the part that its metadata

@@ -113,10 +113,11 @@ def resume(
         ) from error
     if not before and accelerator.is_main_process:  # killed before it was described
         _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
-    now = built.task.checksums() | built.trainer.checksums()
-    changed = [name for name, digest in before.get("data_sha256", {}).items() if now.get(name) != digest]
+    now = built.task.checksums() | _other_checksums(built)
+    then = before.get("data_sha256", {}) | before.get("files_sha256", {})
+    changed = [name for name, digest in then.items() if now.get(name) != digest]
     if changed:
-        raise ConfigError(f"{path} can't be resumed: the data changed since it began: {', '.join(changed)}")
+        raise ConfigError(f"{path} can't be resumed: files it reads changed since it began: {', '.join(changed)}")
     installed = packages()
     for name, version in before.get("packages", {}).items():
         if (current := installed.get(name)) != version:
@@ -167,14 +168,25 @@ def _describe(
 ) -> None:
     """Write what is known before training starts."""
     folder.write("vocabulary.json", built.task.facts())
-    for module in built.model.modules():
-        if isinstance(module, FeatureNetwork):
-            module.save_assets(folder.assets)
+    for network in _feature_networks(built):
+        network.save_assets(folder.assets)
     plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
-    device, checksums = accelerator.device.type, built.task.checksums() | built.trainer.checksums()
-    found = environment(experiment.seed, device, plugins, checksums, source)
+    data, files = built.task.checksums(), _other_checksums(built)
+    found = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
     sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
     folder.write("environment.json", found | sizes)
+
+
+def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
+    return (module for module in built.model.modules() if isinstance(module, FeatureNetwork))
+
+
+def _other_checksums(built: Built) -> dict[str, str]:
+    """sha256 of files that the trainer and feature networks read, by path."""
+    found = built.trainer.checksums()
+    for network in _feature_networks(built):
+        found = found | network.checksums()
+    return found
 
 
 def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:
@@ -262,9 +274,8 @@ def print_scores(console: Console, folder: RunFolder) -> None:
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
     for name, text in protocol.items():
-        if text is None:
-            continue
-        console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+        if text is not None:
+            console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from spen_plugins.builtin.encoder import Encoder
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vectors import read_vectors
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags, check_feature_network
@@ -325,6 +327,28 @@ def test_a_run_needs_neither_file(tmp_path, files, tune):
     assert predictor.predict([{"words": ["Dogs", "chase", "@you"]}])[0]["words"] == ["Dogs", "chase", "@you"]
     kept = sorted(path.name for path in (moved / "assets").iterdir())
     assert len(kept) == 2 and kept[0].startswith("clusters-paths-") and kept[1].startswith("vectors-glove-txt-")
+
+
+def test_a_run_knows_its_files_by_checksum(tmp_path, files):
+    """Vectors and clusters of a run are compared where it goes on; they are no data that its scores are of."""
+    path = written(tmp_path, "train.conll", "the 1\ndogs 2\n")
+    config = {
+        "task": {"type": "tagging", "train": path, "validation": path},
+        "features": {"type": "bilstm", "hidden": 2, "layers": 1, **files},
+        "inference_net": {"type": "independent"},
+        "trainer": {"type": "cross_entropy", "epochs": 1},
+    }
+    run = runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+    environment = json.loads((run / "environment.json").read_text())
+    named = [options["file"] for options in files.values()]
+    assert environment["data_sha256"] == {path: sha256(path)}
+    assert environment["files_sha256"] == {name: sha256(name) for name in named}
+    (run / "metrics.json").unlink()
+    other = written(tmp_path, "glove.txt", GLOVE.replace("1", "7"))
+    with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {other}$"):
+        runner.resume(run, quiet=True)
+    written(tmp_path, "glove.txt", GLOVE)
+    assert (runner.resume(run, quiet=True) / "metrics.json").exists()
 
 
 def outputs(predictor) -> torch.Tensor:

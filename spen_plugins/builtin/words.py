@@ -35,6 +35,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vectors import STORED, read_vectors
 from spen_plugins.schema import Config
 from spen_plugins.task import Indexer, Task, WordInputs
@@ -166,6 +167,10 @@ class WordNetwork(FeatureNetwork):
             _write(folder / _asset("vectors", self.config.vectors.file), self._vectors.to_bytes())
         if self.clusters is not None:
             _write(folder / _asset("clusters", self.config.clusters.file), self._clusters.to_bytes())
+
+    def checksums(self) -> dict[str, str]:
+        named = (self.config.vectors, self.config.clusters)
+        return {options.file: sha256(locate(options.file)) for options in named if options is not None}
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:

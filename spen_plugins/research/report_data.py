@@ -151,7 +151,11 @@ def _environment(run: RunFolder) -> dict[str, Any]:
         "platform": found.get("platform"),
         "packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
         "plugins": ", ".join(f"{name} {version}" for name, version in plugins.items()),
-        **{f"sha256 of {path}": digest for path, digest in found.get("data_sha256", {}).items()},
+        **{
+            f"sha256 of {path}": digest
+            for kind in ("data_sha256", "files_sha256")
+            for path, digest in found.get(kind, {}).items()
+        },
     }
 
 
