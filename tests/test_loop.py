@@ -20,6 +20,7 @@ from spen_plugins.loop import Loop
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.player import Player
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import (
     Checkpoint,
@@ -315,6 +316,32 @@ def test_a_gradient_that_is_not_finite_moves_nothing(model: sp.Model, task: ToyT
     with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
         loop.run()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_measures_are_means_and_draw_random_numbers_of_their_own(task: ToyTask, tmp_path: Path) -> None:
+    def measures(context: Any) -> dict[str, torch.Tensor]:
+        return {"row": context.batch.rows.float(), "noise": torch.rand(len(context.batch))}
+
+    states = []
+    for what in (None, measures):
+        torch.manual_seed(0)
+        model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+        stage = sp.Stage("s", (net_phase(measures=what),), 1, frozen=("energy",))
+        loop = make_loop(model, task, [stage], tmp_path / str(what is None), config={"gradient_norms_every": 1})
+        loop.run()
+        states.append(torch.get_rng_state())
+    record = loop.folder.history()[0]
+    assert set(record["measures"]) == {"net.row", "net.noise"}
+    assert record["measures"]["net.row"] == pytest.approx(15.5)
+    assert torch.equal(*states)
+
+
+def test_a_gradient_norm_is_that_before_scaling() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    player = Player(net_phase(), {"p": parameter}, frozenset(), Accelerator(cpu=True))
+    parameter.grad = torch.tensor([24.0, 32.0])
+    assert player.gradient_norm() == 40.0
+    assert player.gradient_norm(torch.amp.GradScaler("cpu", init_scale=8.0)) == 5.0
 
 
 def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:

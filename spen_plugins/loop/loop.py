@@ -289,8 +289,9 @@ class Loop:
             player.phase.gradient(
                 Update(context, stage, player.phase, loss, player.parameters, owned, examples, go_back)
             )
-        if measure:
-            ledger.add(sums, "gradient_norm", player.phase.name, player.gradient_norm(), 1)
+        # A scaler's first gradients are often infinite; it skips them.
+        if measure and math.isfinite(found := player.gradient_norm(self.accelerator.scaler)):
+            ledger.add(sums, "gradient_norm", player.phase.name, found, 1)
         norm = player.step(self.accelerator)
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips that step
             raise self._not_finite(stage, player, "gradient norm", norm)
@@ -305,7 +306,9 @@ class Loop:
             ledger.add(self.position.sums, "loss", f"{player.phase.name}.{name}", value, examples)
 
     def _note_measures(self, player: Player, context: LiveContext) -> None:
-        with torch.no_grad(), self.accelerator.autocast():
+        # What is logged draws its random numbers apart: training is the same without it.
+        devices = [self.accelerator.device] if self.accelerator.device.type == "cuda" else []
+        with torch.random.fork_rng(devices), torch.no_grad(), self.accelerator.autocast():
             for name, values in player.phase.measures(context).items():
                 ledger.add(
                     self.position.sums, "measure", f"{player.phase.name}.{name}", values.sum().item(), len(values)

@@ -53,10 +53,11 @@ class Player:
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def gradient_norm(self) -> float:
-        """Norm of the gradients as they stand."""
+    def gradient_norm(self, scaler: torch.amp.GradScaler | None = None) -> float:
+        """Norm of the gradients as they stand, without what a scaler has multiplied them with."""
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        return torch.nn.utils.get_total_norm(gradients).item()
+        norm = torch.nn.utils.get_total_norm(gradients).item()
+        return norm if scaler is None else norm / scaler.get_scale()
 
     def step(self, accelerator: Accelerator) -> float | None:
         """Clip, move, forget the gradients; the gradient's norm before clipping, None where nothing is clipped. A norm
