@@ -227,7 +227,7 @@ def test_the_likelihood_of_a_language_model_knows_no_weight(weight):
     stage = joint(tag_lm=TagLmPretraining()).stages(model, task)[0]
     with torch.no_grad():
         likelihood = stage.select(model, [batch])
-    assert likelihood == pytest.approx(float(terms.mean()))
+    assert likelihood == pytest.approx(terms.mean().item())
     here = sp.trainer.Context()
     here.model, here.batch = model, batch
     torch.testing.assert_close(stage.phases[0].loss(here)["nll_0"][:2], -terms)
@@ -256,7 +256,7 @@ def test_tagged_text_to_learn_a_language_from(text, found, tmp_path):
     run = RunFolder(runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True))
     first = run.history()[0]
     assert (first["stage"], first["updates"]) == ("tag_lm", {"tag_lm": 1})
-    assert set(run.environment()["data_sha256"]) == {str(path)}
+    assert set(run.environment()["files_sha256"]) == {str(path)}
 
 
 def test_entropy_against_its_definition():
