@@ -34,9 +34,8 @@ def game_figure(groups: Sequence[Group]) -> Figure:
 
     (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
     hinge loss, both after the nets' updates and before the energy's (with trainer.first='energy' the nets' last updates
-    were on the batch before); (c) the norm of the energy's gradient
-    when it moves; (d) the norm of the gradient of the energy's term for the test-time net. Seeds are drawn as in
-    `training_figure`.
+    were on the batch before); (c) the norm of the energy's gradient when it moves; (d) the norm of the gradient of the
+    energy's term for the test-time net. Seeds are drawn as in `training_figure`.
 
     Raises:
         ConfigError: a run has no measures of the game.
