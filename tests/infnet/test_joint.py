@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_infnet.cost_nets import Separated, Stacked
+from spen_infnet.cost_nets import Separated, Shared, Stacked
 from spen_infnet.joint import FineTune, Joint, TagLmPretraining, entropy, tag_lm_parameters
 from spen_infnet.objectives import Compound, Margin
 from spen_infnet.tag_lm import TagLm
@@ -96,6 +96,24 @@ def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
     assert set(record["gradient_norms"]) == {*record["losses"], "inference_net", "energy"}
     # l0 is the margin the energy's phase minimises, on the same batches and weights.
     assert record["measures"]["energy.l0"] == pytest.approx(record["losses"]["energy.margin"], rel=1e-5)
+
+
+@pytest.mark.parametrize("cost_net", [Stacked, Shared, Separated])
+def test_parts_of_a_batch_make_the_same_updates(cost_net, tmp_path):
+    task, _ = toy()
+    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, weight_decay=0.0)
+    found = []
+    for parts in (1, 2):
+        torch.manual_seed(1)
+        terms = {"chain": make(LinearChain, task), "tags": make(TagLm, task, hidden=4, tag_dim=3, dropout=0.0)}
+        model = model_for(task, compound(task, cost_net), Sum(Sum.Config(), task, terms=terms)).double()
+        fields = {"net_optimizer": sgd, "energy_optimizer": sgd, "distance_weight": 0.1, "entropy_weight": 0.1}
+        loop = loop_for(model, task, joint(accumulate=parts, net_steps=2, **fields), tmp_path / str(parts))
+        loop.run()
+        found.append(model.state_dict())
+        assert loop.folder.history()[-1]["updates"] == {"inference_net": 12, "energy": 6}
+    for name, value in found[0].items():
+        torch.testing.assert_close(found[1][name], value, msg=name)
 
 
 def learnable(task):

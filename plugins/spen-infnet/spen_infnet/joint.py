@@ -105,8 +105,9 @@ class Joint(sp.Trainer):
                 raise ValueError("pretrain_epochs needs a cross_entropy_weight above 0: that stage has no other loss")
             if self.pretrain_epochs and self.distance_weight:
                 raise ValueError(
-                    "distance_weight keeps the net near the weights it began with, those before pretrain_epochs; train "
-                    "it in a run of its own (trainer.type='cross_entropy') and name that run in init.inference_net"
+                    "distance_weight keeps the net near the weights it began with, those before pretrain_epochs; take "
+                    "pretrain_epochs=0, train the net in a run of its own (trainer.type='cross_entropy') and name that "
+                    "run in init.inference_net"
                 )
             return self
 
