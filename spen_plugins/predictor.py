@@ -111,9 +111,15 @@ class Predictor:
         """Predictions for inputs given as Python values; the task's `parse` says which.
 
         Raises:
-            DataError: an item is not what the task wants.
+            DataError: an item is not what the task wants; with its number, from 0.
         """
-        return self.predict_examples([self.task.parse(item) for item in items])
+        return self.predict_examples([self._parsed(number, item) for number, item in enumerate(items)])
+
+    def _parsed(self, number: int, item: Any) -> Any:
+        try:
+            return self.task.parse(item)
+        except DataError as error:
+            raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
 
     def predict_file(self, path: str | Path) -> Iterator[Any]:
         """Predictions for a file in the task's format, in its order."""

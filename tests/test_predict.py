@@ -104,6 +104,11 @@ def test_unknown_features_are_named(labels: Path) -> None:
         sp.load(labels).predict([{"features": {"no-such-feature": 1}}])
 
 
+def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
+    with pytest.raises(DataError, match="^item 1: found .*no-such-feature"):
+        sp.load(labels).predict([{"features": {}}, {"features": {"no-such-feature": 1}}])
+
+
 def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
     alike = {"epochs": "1", "hidden": "[16]", "samples": "3", "global_hidden": "4", "net_lr": "1e-12", "seed": "5"}
     warm = train("mlc_seal.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})

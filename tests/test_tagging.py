@@ -183,6 +183,19 @@ def test_rows_without_gold(ner):
         scored(ner, [unknown], "O O").compute()
 
 
+def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
+    path = written_lines(tmp_path, "Ann NNP", "saw VBD")
+    with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
+        make(tmp_path, scheme="iob1").read(path)
+    with pytest.raises(DataError, match=r"new:1: found 1 column, so no column 1 for pos; .*\(task\.columns\.pos\)"):
+        ner.read(written_lines(tmp_path, "Ann", "saw"))
+
+
+def written_lines(folder: Path, *lines: str) -> str:
+    (folder / "new").write_text("\n".join(lines) + "\n")
+    return str(folder / "new")
+
+
 def test_predictions(ner, pos):
     batch = ner.collate([ner.part("train")[0]])
     (found,) = ner.predictions(says(ner, batch, "B-PER E-PER O O S-LOC"), batch, batch.examples)
@@ -288,7 +301,7 @@ def test_conllu_by_its_suffix(tmp_path):
     assert task.part("train")[0].entry.words == ("she", "run") and task.space.tags == ["PRP", "VBZ"]
     for options, message in (
         ({"words": 1}, r"task\.words: found 1, and .*a\.conllu is read as CoNLL-U; fields .* by name"),
-        ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number"),
+        ({"format": "columns", "tags": "upos"}, r"task\.tags: found 'upos'.*by number.*task\.format"),
     ):
         with pytest.raises(ConfigError, match=message):
             Tagging(Tagging.Config(**files, **options)).load()

@@ -116,7 +116,11 @@ class Tagging(Task):
         """Sentences of a file as the config's are, with or without tags."""
         where = locate(path)
         sentences = self._read(where, gold=False)
-        return [self._example(s.words, s.columns, *self._encode(s, where)) for s in sentences]
+        try:
+            return [self._example(s.words, s.columns, *self._encode(s, where)) for s in sentences]
+        except DataError as error:
+            wanted = f"{error.expected}; a file to predict may have no column of tags"
+            raise DataError(error.path, error.line, error.found, wanted) from None
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
@@ -209,7 +213,8 @@ class Tagging(Task):
             if column is not None and isinstance(column, str) != conllu:
                 has = "fields of CoNLL-U go by name (form, upos, xpos, …)" if conllu else "columns go by number, from 0"
                 raise ConfigError(
-                    f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}"
+                    f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}. "
+                    "Files that end in .conllu are CoNLL-U, or what task.format says"
                 )
         given = {name: column for name in ("words", "tags") if (column := wanted[name]) is not None}
         read = read_conllu if conllu else read_columns

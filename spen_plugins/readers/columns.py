@@ -154,7 +154,8 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
     """A column's number from 0."""
     if not -width <= column < width:
         found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
-        raise DataError(path, line, found, f"a number from 0 to {width - 1}, or from -{width} to -1 from the end")
+        key = name if name in ("words", "tags") else f"columns.{name}"
+        raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
     return column % width
 
 
