@@ -26,6 +26,7 @@ TAG_DEFINITIONS = {
 }
 SPAN_DEFINITIONS = {
     "metric": "f1: spans right in type, start and end, by seqeval in strict mode",
+    "precision, recall": "the share of predicted, and of gold, spans that are right in this way; types: of each type",
     "conlleval_f1": "the same as the script conlleval counts: an I-X (or E-X) without a beginning opens a span; "
     "where tags keep to their scheme it is f1",
     "accuracy": "the share of tokens whose tag is right",
