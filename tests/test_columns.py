@@ -81,7 +81,7 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
             "a\tO\n",
             {"columns": {"pos": 2}},
             1,
-            r"2 columns, so no column 2 for pos; expected .*\(task\.columns\.pos\), -2 to 1",
+            r"so no column 2 for pos; expected .*\(task\.columns\.pos\), -2 to 1",
         ),
         ("a\tO\n", {"tags": -3}, 1, r"no column -3 for tags; .*\(task\.tags\)"),
         ("a\tO\nb\t\n", {}, 2, r"an empty tag; expected a tag in column 1"),

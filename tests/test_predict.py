@@ -105,7 +105,7 @@ def test_unknown_features_are_named(labels: Path) -> None:
 
 
 def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
-    with pytest.raises(DataError, match="^item 1: found .*no-such-feature"):
+    with pytest.raises(DataError, match=r"^item 1: found .*no-such-feature"):
         sp.load(labels).predict([{"features": {}}, {"features": {"no-such-feature": 1}}])
 
 
