@@ -33,7 +33,7 @@ local twitter = { vectors: 'glove_twitter', clusters: 'twitter', features: 'all'
 local plain = { vectors: 'none', clusters: 'none', features: 'plusplus' };
 local resources = {
   pos: { sample: plain, twitter_pos: twitter, ewt: plain, files: plain },
-  ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: twitter { features: 'plusplus' }, btc: twitter { features: 'plusplus' }, files: plain },
+  ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: twitter, btc: twitter, files: plain },
 };
 local vectors_files = { glove_twitter: 'data:vectors/glove.twitter.27B.25d.top12k.txt' };
 local clusters_files = { twitter: 'data:vectors/6mpaths' };
