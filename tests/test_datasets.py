@@ -104,6 +104,13 @@ def test_what_is_not_there_says_how_to_get_it(cache, monkeypatch):
         locate("data:multilabel/no-such-set/x.arff")
 
 
+def test_what_no_command_gets_is_not_said_to_be_got(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPEN_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=r"glove_twitter can't be downloaded: .*vectors=FILE") as error:
+        locate("data:vectors/glove.twitter.27B.25d.top12k.txt")
+    assert "spen data get" not in str(error.value)
+
+
 def test_get_downloads_checks_and_splits(cache, server, toy):
     asked: list[str] = []
     assert (

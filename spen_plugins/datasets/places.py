@@ -29,7 +29,7 @@ def locate(path: str) -> Path:
     Other paths pass through, whether there is such a file or not; `~` is the user's home folder in all of them.
 
     Raises:
-        DataError: a `data:` path that is in neither place; the message says which command gets it.
+        DataError: a `data:` path that is in neither place; the message says which command gets it, or why none does.
     """
     if not path.startswith(PREFIX):
         return _home(path)
@@ -41,8 +41,10 @@ def locate(path: str) -> Path:
             return root / relative
     from spen_plugins.datasets.catalogue import CATALOGUE
 
-    name = next((d.name for d in CATALOGUE.values() if relative in (*d.paths, d.folder)), None)
+    entry = next((d for d in CATALOGUE.values() if relative in (*d.paths, d.folder)), None)
     looked = " nor ".join(str(root) for root in roots)
-    get = f"`spen data get {name}` gets it" if name else f"data sets are {', '.join(CATALOGUE)}"
+    get = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
     note = "" if given else ", or $SPEN_DATA set to a folder that has it"
+    if entry and entry.why_not:
+        get, note = f"{entry.name} can't be downloaded: {entry.why_not}", ""
     raise DataError(path, None, f"no {relative} below {looked}", f"the file in one of them: {get}{note}")
