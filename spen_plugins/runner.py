@@ -21,10 +21,12 @@ from spen_plugins.experiment import Built, Experiment, build, check
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
 from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.loop.ownership import assign
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import check_device, seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder, warm_start
+from spen_plugins.trainer import Stage
 
 
 def run(
@@ -66,12 +68,13 @@ def run(
     seed_everything(experiment.seed)
     built = build(experiment, registry)
     _warm_start(experiment, built)
+    stages = _stages(built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
         folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
         _describe(folder, experiment, built, accelerator, registry, source)
     accelerator.wait_for_everyone()
-    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
+    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
 
 
 def resume(
@@ -122,7 +125,8 @@ def resume(
     for name, version in before.get("packages", {}).items():
         if (current := installed.get(name)) != version:
             console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
-    return _train(experiment, built, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+    stages = _stages(built, accelerator)
+    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
 
 
 def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
@@ -205,9 +209,19 @@ def default_folder(source: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
+def _stages(built: Built, accelerator: Accelerator) -> list[Stage]:
+    """The trainer's stages for a model on its device; what is wrong with them is said before a folder is made."""
+    built.model.to(accelerator.device)
+    stages = built.trainer.stages(built.model, built.task)
+    for stage in stages:
+        assign(built.model, stage)
+    return stages
+
+
 def _train(
     experiment: Experiment,
     built: Built,
+    stages: list[Stage],
     folder: RunFolder,
     accelerator: Accelerator,
     quiet: bool,
@@ -216,7 +230,7 @@ def _train(
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> Path:
-    model, task = built.model.to(accelerator.device), built.task
+    model, task = built.model, built.task
     if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
         seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
     console = Console(quiet=quiet)
@@ -228,7 +242,7 @@ def _train(
         loop = Loop(
             model,
             task,
-            built.trainer.stages(model, task),
+            stages,
             built.trainer.config,
             folder,
             experiment.seed,

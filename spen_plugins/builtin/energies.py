@@ -42,7 +42,7 @@ class Local(Energy):
 
 
 class LinearChain(Energy):
-    """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t y_{t−1}ᵀ W y_t, with a start and an end (Tu & Gimpel 2018, Eq. 7).
+    """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t y_{t−1}ᵀ W y_t, with a start and an end (Tu, Pang & Gimpel 2020, Eq. 7).
 
     W, the start and the end are drawn from U(−0.02, 0.02).
     """

@@ -371,3 +371,17 @@ def test_the_compound_objective_learns(tmp_path):
     scores = [r["score"] for r in loop.folder.history()]
     assert max(scores) > scores[0] + 0.2, scores
     assert isinstance(model.inference_net, Independent)
+
+
+def test_what_stages_lack_is_said_before_a_folder_is_made(tmp_path):
+    config = {
+        "task": {"type": "tagging", "corpus": "pos"},
+        "features": {"type": "bilstm", "word_dim": 4, "hidden": 4, "layers": 1},
+        "inference_net": {"type": "independent"},
+        "energy": {"type": "linear_chain"},
+        "energy_loss": {"type": "infnet.compound"},
+        "trainer": {"type": "infnet.joint", "tag_lm": {"epochs": 1}},
+    }
+    with pytest.raises(ConfigError, match="no tag language model"):
+        runner.run(config, "test", out=tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()

@@ -77,7 +77,7 @@ class Joint(sp.Trainer):
         net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
         """The test-time net's optimiser."""
         cost_net_optimizer: sp.OptimizerConfig | None = None
-        """The cost-augmented net's; null: it moves with the test-time net."""
+        """The cost-augmented net's, which then takes its k updates after the test-time net's; null: both move together."""
         energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
         """The energy's optimiser."""
         net_clip: float | None = Field(10.0, gt=0)
@@ -89,7 +89,7 @@ class Joint(sp.Trainer):
         energy_plateau: sp.PlateauConfig | None = None
         """Schedule of the energy's learning rate; null keeps it."""
         sampling_dropout: bool = True
-        """The nets drop out while they make outputs for the energy to learn from."""
+        """The nets (and language models that are frozen) drop out while the energy learns from the nets' outputs."""
         energy_dropout: bool = False
         """The energy drops out while the nets learn from it; by default they all see the same function of y."""
         pretrain_epochs: int = Field(0, ge=0)
@@ -97,7 +97,7 @@ class Joint(sp.Trainer):
         tag_lm: TagLmPretraining | None = None
         """Train the energy's tag language models beforehand and freeze them; null: they learn with the energy."""
         finetune: FineTune | None = None
-        """Train the net towards low energy afterwards; null for none."""
+        """Train the net towards low energy afterwards, and keep what comes of it; null for none."""
 
         @model_validator(mode="after")
         def _something_to_learn(self) -> Joint.Config:
