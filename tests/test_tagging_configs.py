@@ -100,7 +100,10 @@ def test_levels_of_features() -> None:
     assert {key for key in WORDS if words[key]} == set() and words["vectors"]["tune"] is False
     assert {key for key in WORDS if plus[key]} == {"case_dim"} and plus["vectors"]["tune"] is True
     assert {key for key in WORDS if plusplus[key]} == {"case_dim", "char_dim"} and "clusters" not in plusplus
-    assert {key for key in WORDS if everything[key]} == WORDS and everything["clusters"]
+    assert {key for key in WORDS if everything[key]} == WORDS - {"word_dim"} and everything["clusters"]
+    assert everything["vectors"]["tune"] is False  # names in tweets would be learned by heart
+    tweets = experiment(POS, data="twitter_pos")["features"]
+    assert all(tweets[key] for key in WORDS) and tweets["vectors"]["tune"] is True
     learned = features("words", vectors="none")
     assert {key for key in WORDS if learned[key]} == {"word_dim"} and "vectors" not in learned
     assert features("words", clusters="mine")["clusters"]["file"] == "mine"

@@ -30,10 +30,12 @@ local tasks = {
 
 // What comes with a data set: columns in its files, vectors and clusters that fit its words, the features to begin with.
 local twitter = { vectors: 'glove_twitter', clusters: 'twitter', features: 'all' };
+// Names in tweets are learned by heart where each word has parameters of its own.
+local names_in_tweets = twitter { by_heart: false };
 local plain = { vectors: 'none', clusters: 'none', features: 'plusplus' };
 local resources = {
   pos: { sample: plain, twitter_pos: twitter, ewt: plain, files: plain },
-  ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: twitter, btc: twitter, files: plain },
+  ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: names_in_tweets, btc: names_in_tweets, files: plain },
 };
 local vectors_files = { glove_twitter: 'data:vectors/glove.twitter.27B.25d.top12k.txt' };
 local clusters_files = { twitter: 'data:vectors/6mpaths' };
@@ -64,7 +66,7 @@ local bilstm = {
   tag_lm_hidden: 128,
   word_dim: 100,
 };
-local ner = bilstm { hidden: 128 };
+local ner = bilstm { hidden: 128, dropout: 0.5, word_dropout: 0.1, net_lr: 5e-4, epochs: 20 };
 local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, pretrain_epochs: 1, tag_lm_hidden: 32, word_dim: 32 };
 local sizes = {
   pos: {
@@ -123,16 +125,17 @@ local task(kind, data, validation, test) =
     local has = choose.data(resources[kind], known(data)),
     local of = has + choose.given(given),
     local level = level_of(of.features),
+    local by_heart = level < 3 || std.get(has, 'by_heart', true),
     local file(table, name) = if std.objectHas(table, name) then table[name] else name,
     // Vectors of our own choice are of lower-case words; whose letters a user's are in is tried out word by word.
-    local vectors = if of.vectors == 'none' then null else { file: file(vectors_files, of.vectors), fold: if of.vectors == 'glove_twitter' then 'lower' else 'fallback', tune: level > 0 },
+    local vectors = if of.vectors == 'none' then null else { file: file(vectors_files, of.vectors), fold: if of.vectors == 'glove_twitter' then 'lower' else 'fallback', tune: level > 0 && by_heart },
     local clusters = if of.clusters == 'none' || (level < 3 && given.clusters == null) then null else { file: file(clusters_files, of.clusters) },
     given: std.objectFields(choose.given(given)),
     make(word_dim)::
       if level == 3 && clusters == null then
         error 'features=all is plusplus and Brown clusters, and data=%s has none of its own: name clusters=FILE, or take features=plusplus' % std.toString(data)
       else
-        { affix_dim: if level == 3 then 32 else 0, char_dim: 0, case_dim: 0, word_dim: if vectors == null || level == 3 then word_dim else 0 }
+        { affix_dim: if level == 3 then 32 else 0, char_dim: 0, case_dim: 0, word_dim: if vectors == null || (level == 3 && by_heart) then word_dim else 0 }
         + (if vectors == null then {} else { vectors: vectors })
         + (if level >= 1 then { case_dim: 8, column_dim: 16 } else {})
         + (if level >= 2 then { char_dim: 16, char_filters: 32, char_widths: [3] } else {})
