@@ -9,6 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.recurrent import Lstm, reversal
 from spen_plugins.builtin.words import WordConfig, WordNetwork
 from spen_plugins.task import Task
 
@@ -38,8 +39,8 @@ class BiLstm(WordNetwork):
         width = self.word_width
         self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
         for _ in range(config.layers):
-            self.forwards.append(_lstm(width, config.hidden))
-            self.backwards.append(_lstm(width, config.hidden))
+            self.forwards.append(Lstm(width, config.hidden))
+            self.backwards.append(Lstm(width, config.hidden))
             width = 2 * config.hidden
         self.output_dim = width
         self._marked = list(task.inputs.marks) if config.mark_state else []
@@ -50,7 +51,7 @@ class BiLstm(WordNetwork):
         words, mask = self._embed(x)
         # Time first inside, as the LSTM kernels want it.
         h = self._dropped(words.transpose(0, 1))
-        back = _reversal(mask).t().unsqueeze(-1)
+        back = reversal(mask.t()).unsqueeze(-1)
         for ahead, behind in zip(self.forwards, self.backwards, strict=True):
             left, _ = ahead(h)
             right, _ = behind(h.gather(0, back.expand_as(h)))
@@ -72,22 +73,3 @@ class BiLstm(WordNetwork):
             return h
         keep = (torch.rand(h.shape[1:], device=h.device) >= p).to(h.dtype) / (1 - p)
         return h * keep
-
-
-def _lstm(before: int, hidden: int) -> nn.LSTM:
-    lstm = nn.LSTM(before, hidden)
-    nn.init.xavier_uniform_(lstm.weight_ih_l0)
-    for block in lstm.weight_hh_l0.detach().chunk(4):
-        nn.init.orthogonal_(block)
-    nn.init.zeros_(lstm.bias_ih_l0)
-    nn.init.zeros_(lstm.bias_hh_l0)
-    with torch.no_grad():  # the forget gate begins open (Jozefowicz et al. 2015)
-        lstm.bias_ih_l0[hidden : 2 * hidden] = 1.0
-    return lstm
-
-
-def _reversal(mask: Tensor) -> Tensor:
-    """`(batch, token)` positions that turn each row around inside its length and leave padding in place."""
-    place = torch.arange(mask.shape[1], device=mask.device).unsqueeze(0)
-    length = mask.sum(1, keepdim=True)
-    return torch.where(place < length, length - 1 - place, place)

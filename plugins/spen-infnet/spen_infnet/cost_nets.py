@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_infnet.tag_lm import reversal
+from spen_plugins.builtin.recurrent import Lstm, reversal
 from spen_plugins.errors import ConfigError
 
 
@@ -82,7 +82,7 @@ class StackedBiLstm(sp.CostNet):
         if len(self.space.shape) != 2:
             raise ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
         size = self.space.shape[-1]
-        self.forwards, self.backwards = nn.LSTM(2 * size, config.hidden), nn.LSTM(2 * size, config.hidden)
+        self.forwards, self.backwards = Lstm(2 * size, config.hidden), Lstm(2 * size, config.hidden)
         self.output = nn.Linear(2 * config.hidden, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:

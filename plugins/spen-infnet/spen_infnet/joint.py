@@ -77,7 +77,7 @@ class Joint(sp.Trainer):
         net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
         """The test-time net's optimiser."""
         cost_net_optimizer: sp.OptimizerConfig | None = None
-        """The cost-augmented net's, which then takes its k updates after A has taken its own; null: both move together."""
+        """The cost-augmented net's, which then takes its k updates after A has taken A's; null: both move together."""
         energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
         """The energy's optimiser."""
         net_clip: float | None = Field(10.0, gt=0)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies import need_tags
+from spen_plugins.builtin.recurrent import Lstm, reversal
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces.base import full
 
@@ -167,35 +168,6 @@ class TagReader(nn.Module):
         agreed = (full(y) * expected[:-1, ..., :k]).sum(-1)
         agreed = torch.cat([agreed, agreed.new_zeros(1, b, n)]) + ends * expected[..., k]
         return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
-
-
-class Lstm(nn.LSTM):
-    """An LSTM always in training mode, which makes no other difference: cuDNN has no gradient in evaluation mode, and
-    a frozen energy evaluates while nets learn through it."""
-
-    def __init__(self, before: int, hidden: int) -> None:
-        super().__init__(before, hidden)
-        nn.init.xavier_uniform_(self.weight_ih_l0)
-        for block in self.weight_hh_l0.detach().chunk(4):
-            nn.init.orthogonal_(block)
-        nn.init.zeros_(self.bias_ih_l0)
-        nn.init.zeros_(self.bias_hh_l0)
-        with torch.no_grad():  # the forget gate begins open (Jozefowicz et al. 2015)
-            self.bias_ih_l0[hidden : 2 * hidden] = 1.0
-
-    def train(self, mode: bool = True) -> Lstm:
-        return super().train(True)
-
-
-def reversal(here: Tensor) -> Tensor:
-    """`(token, batch)` places that turn each sequence around inside its length and leave padding where it is.
-
-    Args:
-        here: `(token, batch)`, 1 or True where there is a token.
-    """
-    place = torch.arange(len(here), device=here.device).unsqueeze(1)
-    lengths = here.sum(0).long()
-    return torch.where(place < lengths, lengths - 1 - place, place)
 
 
 def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:

@@ -1,0 +1,40 @@
+"""What recurrent networks here are made of: an LSTM, and sentences read from their ends."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Lstm(nn.LSTM):
+    """One layer, one direction, over `(token, batch, before)`.
+
+    It is always in training mode, which makes no other difference: cuDNN has no gradient in evaluation mode, and a
+    frozen energy evaluates while nets learn through it.
+    """
+
+    def __init__(self, before: int, hidden: int) -> None:
+        super().__init__(before, hidden)
+        nn.init.xavier_uniform_(self.weight_ih_l0)
+        for block in self.weight_hh_l0.detach().chunk(4):
+            nn.init.orthogonal_(block)
+        nn.init.zeros_(self.bias_ih_l0)
+        nn.init.zeros_(self.bias_hh_l0)
+        with torch.no_grad():  # the forget gate begins open (Jozefowicz et al. 2015)
+            self.bias_ih_l0[hidden : 2 * hidden] = 1.0
+
+    def train(self, mode: bool = True) -> Lstm:
+        return super().train(True)
+
+
+def reversal(here: Tensor) -> Tensor:
+    """`(token, batch)` places that turn each sentence around inside its length and leave padding where it is.
+
+    Running over the words so reversed gives what packing gives at about a third of its time.
+
+    Args:
+        here: `(token, batch)`, 1 or True where there is a token.
+    """
+    place = torch.arange(len(here), device=here.device).unsqueeze(1)
+    lengths = here.sum(0).long()
+    return torch.where(place < lengths, lengths - 1 - place, place)
