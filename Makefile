@@ -43,6 +43,8 @@ lint: $(VENV)/installed-test  ## check style and imports only
 .PHONY: bench
 bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py
+	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tagging
+	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
 
 .PHONY: install
 install: $(VENV)/installed-test  ## make .venv with everything in it
