@@ -66,7 +66,7 @@ local bilstm = {
   tag_lm_hidden: 128,
   word_dim: 100,
 };
-local ner = bilstm { hidden: 128, dropout: 0.5, word_dropout: 0.1, net_lr: 5e-4, epochs: 20 };
+local ner = bilstm { hidden: 128, dropout: 0.5, word_dropout: 0.1, net_lr: 5e-4, energy_lr: 3e-4, epochs: 20 };
 local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, pretrain_epochs: 1, tag_lm_hidden: 32, word_dim: 32 };
 local sizes = {
   pos: {
