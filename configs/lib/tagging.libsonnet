@@ -142,7 +142,8 @@ local task(kind, data, validation, test) =
         + (if clusters == null then {} else { clusters: clusters { prefixes: [2, 4, 6, 8, 10, 12, 14, 16], dim: 16 } }),
   },
 
-  // `features`: what nets are built on. `token`: what sees a word alone, for language models over words.
+  // `features`: what nets are built on. `token`: what sees a word alone, for language models over words: no characters,
+  // whose CNN would be most of their cost.
   network(encoder, h, arguments, words)::
     local width = choose.given({ hidden: arguments.hidden, dropout: arguments.dropout });
     local seen = words.make(h.word_dim);
@@ -154,7 +155,7 @@ local task(kind, data, validation, test) =
         else if embeds then seen + encoder + width
         else if std.isObject(encoder) then encoder + width
         else { type: 'transformer', model: encoder } + width,
-      token: { type: 'encoder', encoder: 'pass_through', dropout: h.dropout } + std.mergePatch(seen, { affix_dim: null }),
+      token: { type: 'encoder', encoder: 'pass_through', dropout: h.dropout } + std.mergePatch(seen, { affix_dim: null, char_dim: 0, char_filters: null, char_widths: null }),
     },
 
   // Hyper-parameters of a data set and an encoder, and what the user gave.
