@@ -166,10 +166,10 @@ def test_energies(path: Path) -> None:
     assert [found[name]["terms"]["tags"]["directions"] for name in ("ge_a", "ge_b", "ge_c")] == [both[:1], both, both]
     weights = experiment(path, energy="ge_c", gamma="0.5", tag_lm_weight="0.2")["energy"]["weights"]
     assert weights == {"tags": 0.2, "words": pytest.approx(0.1)}
-    # The models with words see each word alone, and as much of it as the others.
+    # The models with words see each word alone, and as much of it as the others but for characters.
     words = found["ge_c"]["terms"]["words"]["features"]
-    assert (words["type"], words["encoder"]) == ("encoder", "pass_through")
-    assert words["char_dim"] == experiment(path)["features"]["char_dim"]
+    assert (words["type"], words["encoder"], words["char_dim"]) == ("encoder", "pass_through", 0)
+    assert words["case_dim"] == experiment(path)["features"]["case_dim"] > 0
     assert experiment(path, energy='{"type": "infnet.skip_chain"}')["energy"] == {"type": "infnet.skip_chain"}
 
 
