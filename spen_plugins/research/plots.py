@@ -125,7 +125,10 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
             _mark_best(first, seeds[0], panels[0][2], colour)
     for axis in list(axes)[len(panels) :]:
         axis.remove()
-    figure.legend(*first.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    handles, labels = first.get_legend_handles_labels()
+    # So many labels of this length as stand side by side in the figure's width.
+    fitting = int(14 * figure.get_figwidth() / (6 + max(map(len, labels), default=0)))
+    figure.legend(handles, labels, loc="outside lower left", ncols=max(1, min(3, fitting)))
     return figure
 
 
