@@ -30,37 +30,40 @@ from spen_plugins.builtin.tagging_metric import (
 )
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.columns import TaggedSentence, read_columns
+from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.schemes import BrokenTags, spans, write_tags
+from spen_plugins.readers.srl import read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
 from spen_plugins.scores.entities import chunks
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
-CORPORA = ("pos", "ner")
+CORPORA = ("pos", "ner", "predicates")
 
 
 class Tagging(Task):
     """Words, with further columns if the data has them -> a tag each."""
 
     class Config(Config):
-        corpus: Literal["pos", "ner"] | None = None
-        """A synthetic corpus that comes with the package: parts of speech, or names in BIO (with the columns pos and
-        chunk); null: the files below."""
+        corpus: Literal["pos", "ner", "predicates"] | None = None
+        """A synthetic corpus that comes with the package: parts of speech, names in BIO (with the columns pos and
+        chunk), or the predicates of task `srl`'s; null: the files below."""
         train: str | None = None
-        """Training file, columns or CoNLL-U; `data:` paths lie below $SPEN_DATA."""
+        """Training file, columns, CoNLL-U or semantic roles; `data:` paths lie below $SPEN_DATA."""
         validation: str | None = None
         """Validation file."""
         test: str | None = None
         """Test file."""
-        format: Literal["auto", "columns", "conllu"] = "auto"
-        """Format of the files; auto: CoNLL-U where the name ends in .conllu."""
+        format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
+        """Format of the files; auto: CoNLL-U where the name ends in .conllu, else columns. predicates: files of task
+        `srl`, of which the tags are B-V at each predicate and O elsewhere (scheme: bio)."""
         words: int | str | None = None
         """The words' column, from 0, or field of CoNLL-U; null: the first column, the field form."""
         tags: int | str | None = None
-        """The tags' column, negative from the end, or field of CoNLL-U; null: the last column, the field upos."""
+        """The tags' column, negative from the end, or field of CoNLL-U, or several of its fields as in upos+xpos; null:
+        the last column, the field upos."""
         columns: dict[str, int | str] = Field(default_factory=dict)
         """Further columns to give the feature network, by a name of yours: {pos: 1, chunk: 2}."""
         scheme: Literal["none", "bio", "iob1", "bioes"] = "none"
@@ -84,6 +87,8 @@ class Tagging(Task):
                 f"task.encoding is {config.encoding!r}, and task.scheme 'none', under which tags write no spans; "
                 "say how the files write them: scheme: bio, iob1 or bioes"
             )
+        if (config.format == "predicates" or config.corpus == "predicates") and config.scheme != "bio":
+            raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
         if "words" in config.columns:
             raise ConfigError("task.columns: found the name 'words', which the words have; take another")
         self.selection = "f1" if spans else "accuracy"
@@ -207,6 +212,11 @@ class Tagging(Task):
 
     def _read(self, path: Path, gold: bool) -> list[TaggedSentence]:
         config = self.config
+        if config.format == "predicates":
+            for key in ("words", "tags", "columns"):
+                if getattr(config, key):
+                    raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+            return predicate_sentences(read_srl(path, gold=gold))
         conllu = config.format == "conllu" or (config.format == "auto" and path.suffix == ".conllu")
         wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
         for key, column in wanted.items():

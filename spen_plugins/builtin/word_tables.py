@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ from spen_plugins.readers.vectors import WordVectors
 from spen_plugins.task import Indexer
 
 AFFIX_BUCKETS = 6000
+HASHES = 3
+"""Rows of a hashed word, which are added up."""
 CHARACTERS = 1024
 """Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
 LONGEST = 40
@@ -28,6 +31,8 @@ _PLAIN = 512
 """Characters with a row of their own, which are those of Latin scripts; the others share the rows that are left."""
 CASES = 4
 """Kinds of a word's first letter: 0 neither letter nor digit, 1 lower case, 2 upper case, 3 a digit."""
+
+_DIGITS = str.maketrans("123456789", "000000000")
 
 Read = TypeVar("Read")
 
@@ -107,6 +112,22 @@ def _shape(word: str) -> str:
     """Cases and digits with runs made short: "McDonald's" -> "XxXx'x"."""
     kinds = ["X" if c.isupper() else "x" if c.islower() else "0" if c.isdigit() else c for c in word[:20]]
     return "".join(kind for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1])
+
+
+class Hashed(WordPart):
+    """A word in lower case, digits as 0, hashed to `HASHES` rows of a table, so that no vocabulary is needed.
+
+    Words that share one row differ in another (Svenstrup et al. 2017, with weights of one).
+    """
+
+    def __init__(self, rows: int) -> None:
+        self.name = f"words.hashed:{rows}"
+        self._rows = rows
+
+    def numbers(self, word: str) -> Sequence[int]:
+        key = word.lower().translate(_DIGITS)
+        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=4 * HASHES).digest()
+        return (1 + np.frombuffer(digest, dtype="<u4") % (self._rows - 1)).tolist()
 
 
 class Case(WordPart):

@@ -25,6 +25,7 @@ from spen_plugins.builtin.word_tables import (
     Characters,
     ClusterRows,
     ClusterTable,
+    Hashed,
     VectorRows,
     VectorTable,
     WordIndexer,
@@ -86,6 +87,10 @@ class WordConfig(Config):
     """Width of the embedding of each further column of the data (part of speech, chunk); 0 for none."""
     case_dim: int = Field(0, ge=0)
     """Width of the embedding of the kind of a word's first letter: lower, upper, digit, other; 0 for none."""
+    hash_dim: int = Field(0, ge=0)
+    """Width of hashed embeddings, which know every word a little and need no vocabulary; 0 for none."""
+    hash_rows: int = Field(5000, ge=2)
+    """Rows of their table."""
     vectors: VectorsConfig | None = None
     """Vectors from a file; null for none."""
     clusters: ClustersConfig | None = None
@@ -125,8 +130,8 @@ class WordNetwork(FeatureNetwork):
         self.word_width = width + self._add_others(config, inputs)
         if not self.word_width:
             raise ConfigError(
-                f"features {name!r} looks at nothing: word_dim, mark_dim, affix_dim, char_dim, column_dim and case_dim "
-                "are 0 or without use here, vectors and clusters null; give one of them"
+                f"features {name!r} looks at nothing: word_dim, mark_dim, affix_dim, char_dim, column_dim, case_dim "
+                "and hash_dim are 0 or without use here, vectors and clusters null; give one of them"
             )
 
     def _add_others(self, config: Any, inputs: WordInputs) -> int:
@@ -155,6 +160,12 @@ class WordNetwork(FeatureNetwork):
             self.clusters = ClusterTable(self._prefixes.sizes, config.clusters.dim)
             parts.append(self._prefixes)
             width += config.clusters.dim * len(config.clusters.prefixes)
+        self.hashed = nn.EmbeddingBag(config.hash_rows, config.hash_dim, mode="sum") if config.hash_dim else None
+        if self.hashed is not None:
+            nn.init.normal_(self.hashed.weight, std=0.1)
+            self._hashes = Hashed(config.hash_rows)
+            parts.append(self._hashes)
+            width += config.hash_dim
         self._indexer = WordIndexer(parts)
         return width
 
@@ -204,6 +215,9 @@ class WordNetwork(FeatureNetwork):
             parts.append(self.vectors(self._some_unknown(inputs[self._rows.name].squeeze(-1), mask, 0)))
         if self.clusters is not None:
             parts.append(self.clusters(self._some_unknown(inputs[self._prefixes.name], mask, 0)))
+        if self.hashed is not None:
+            rows = self._some_unknown(inputs[self._hashes.name], mask, 0)
+            parts.append(self.hashed(rows.flatten(0, 1)).unflatten(0, words.shape))
         return torch.cat(parts, -1), mask
 
     def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:

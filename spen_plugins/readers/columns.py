@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 
 _SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
@@ -50,6 +51,17 @@ class TaggedSentence:
         if self.lines is not None:
             return self.lines[word]
         return None if self.line is None else self.line + word
+
+
+def predicate_sentences(sentences: Iterable[Sentence]) -> list[TaggedSentence]:
+    """Sentences with semantic roles as tagged ones: B-V at each predicate, O elsewhere."""
+    found = []
+    for sentence in sentences:
+        at = {proposition.predicate for proposition in sentence.propositions}
+        found.append(
+            TaggedSentence(sentence.words, tuple("B-V" if i in at else "O" for i in range(len(sentence.words))))
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True)

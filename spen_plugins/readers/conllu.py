@@ -22,7 +22,8 @@ def read_conllu(
 
     Args:
         path: the file.
-        words, tags: the words' and the tags' field.
+        words: the words' field.
+        tags: the tags' field, or several: "upos+xpos" makes tags like NOUN+NNS.
         columns: name of each further field to read -> the field.
         gold: whether tags must be there; if not, they may be `_` throughout.
 
@@ -32,9 +33,10 @@ def read_conllu(
     """
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
     for key, name in wanted.items():
-        if name not in FIELDS:
-            near, known = did_you_mean(name, FIELDS), ", ".join(FIELDS)
-            raise ConfigError(f"task.{key}: found {name!r}, no field of CoNLL-U; known fields: {known}.{near}")
+        for field in name.split("+") if key == "tags" else [name]:
+            if field not in FIELDS:
+                near, known = did_you_mean(field, FIELDS), ", ".join(FIELDS)
+                raise ConfigError(f"task.{key}: found {field!r}, no field of CoNLL-U; known fields: {known}.{near}")
     sentences = list(_sentences(path, wanted))
     if not sentences:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
@@ -78,12 +80,18 @@ def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[in
         if not words:
             continue
         for number, token in words:
-            missing = next((of for of in wanted.values() if of not in token), None)
+            missing = next((of for name in wanted.values() for of in name.split("+") if of not in token), None)
             if missing is not None:
                 raise DataError(
                     path, number, f"{len(token)} fields, no {missing!r}", "the 10 of CoNLL-U, apart by tabs"
                 )
-        yield tuple(n for n, _ in words), {key: tuple(t[of] for _, t in words) for key, of in wanted.items()}
+        yield tuple(n for n, _ in words), {key: tuple(_value(t, of) for _, t in words) for key, of in wanted.items()}
+
+
+def _value(token: Mapping[str, Any], name: str) -> str:
+    """A field's text, or those of several fields with + between; `_` where there is none."""
+    values = [token[of] for of in name.split("+")]
+    return _BLANK if all(value == _BLANK for value in values) else "+".join(values)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
