@@ -10,6 +10,7 @@ from spen_plugins.cli import data, plot, plugins, runs
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import show_version
 from spen_plugins.cli.compare import compare
+from spen_plugins.cli.package import package
 from spen_plugins.cli.report import report
 from spen_plugins.cli.sweep import sweep
 
@@ -31,6 +32,7 @@ app.command()(plugins.describe)
 app.command()(compare)
 app.command()(sweep)
 app.command()(report)
+app.command()(package)
 app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
 
