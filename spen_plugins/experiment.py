@@ -243,6 +243,7 @@ def make_net(
 def _features(registry: Registry, spec: Any, where: str, task: Task, assets: Path | None) -> FeatureNetwork:
     cls, config = registry.parse("features", spec, where, "config")
     network = cls(config if assets is None else cls.relocated(config, assets), task)
+    network.config = config  # so that assets are saved again under the names that the config knows them by
     wanted = network.indexer()
     if wanted is not None:
         task.indexers.setdefault(*wanted)

@@ -11,6 +11,7 @@ import torch
 from spen_plugins.batch import Proposal
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.experiment import Experiment, build, check, make_net
+from spen_plugins.features import FeatureNetwork
 from spen_plugins.gbi import Gbi
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop import evaluate
@@ -39,6 +40,7 @@ class Predictor:
         refine: str | Mapping[str, Any] | None = None,
     ) -> None:
         registry = registry or Registry()
+        self._config, self._records = folder.config(), folder.records()
         experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
         self.task = task_class(task_config)
@@ -51,6 +53,7 @@ class Predictor:
             self.model = build(experiment, registry, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
+        self._own_net = self.model.inference_net
         if refine is not None:
             self.model.inference_net = self._refined(experiment, registry, refine, folder.path)
         self.model.to(device).eval()
@@ -72,6 +75,42 @@ class Predictor:
         self.refined = {"refined": {"type": spec["type"], **config.model_dump(mode="json", exclude_none=True)}}
         own = self.model.inference_net
         return make_net(experiment, registry, "inference_net", spec, "refine", self.task, net=own)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The run's config, evaluated and complete."""
+        return self._config
+
+    def save(self, path: str | Path, *, energy: bool = True, half: bool = False) -> None:
+        """A small folder that `load` takes: config, facts, scores and weights, without history and training state.
+
+        Args:
+            path: an empty folder, or one to be made.
+            energy: whether the energy is kept, or only what predicts.
+            half: whether weights are written as 16-bit floats, which halves the folder and rounds the weights.
+
+        Raises:
+            ConfigError: there is something in the folder, or the run predicts with its energy and was to lose it.
+            RunError: the disk says no.
+        """
+        config, nets = self._config, {"inference_net": self._own_net}
+        if energy:
+            kept = {"energy": self.model.energy, "energy_loss": self.model.energy_loss}
+            nets |= {name: net for name, net in kept.items() if net is not None}
+        elif self._own_net.uses_energy:
+            raise ConfigError("energy=False: this run predicts with its energy; keep it")
+        else:
+            config = {key: config[key] for key in ("seed", "task", "features", "inference_net") if key in config}
+            size = self._config["trainer"].get("batch_size", 32)
+            config["trainer"] = {"type": "cross_entropy", "batch_size": size}
+        folder = RunFolder.create(Path(path), config)
+        for name, value in {**self._records, "vocabulary.json": self.task.facts()}.items():
+            folder.write(name, value)
+        together = torch.nn.ModuleDict(nets)
+        for part in together.modules():
+            if isinstance(part, FeatureNetwork):
+                part.save_assets(folder.assets)
+        folder.save_weights(together, torch.float16 if half else None)
 
     def trajectory_file(self, path: str | Path) -> Iterator[dict[str, Any]]:
         """After each step of the run's gradient-based inference, the start first: the mean energy, the scores, and of

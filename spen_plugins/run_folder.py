@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from spen_plugins.environment import FORMAT
 from spen_plugins.errors import ConfigError, RunError
@@ -91,9 +92,17 @@ class RunFolder:
         """A JSON file of the folder, whole or not at all."""
         save_json(value, self.path / name)
 
-    def save_weights(self, model: Model) -> None:
-        """All nets' weights, a cost net's too; shared tensors are written once."""
-        save_tensors(_weights(model), self.path / "weights.safetensors", {"format": str(FORMAT)})
+    def records(self) -> dict[str, dict[str, Any]]:
+        """What else a folder made of this one should hold, by file name, as far as it is there."""
+        names = ("environment.json", "calibration.json", "metrics.json")
+        return {name: self._read(name) for name in names if (self.path / name).exists()}
+
+    def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
+        """All nets' weights, a cost net's too; shared tensors are written once, floats as `dtype` if one is given."""
+        tensors = _weights(nets)
+        if dtype is not None:
+            tensors = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+        save_tensors(tensors, self.path / "weights.safetensors", {"format": str(FORMAT)})
 
     def load_weights(self, model: Model) -> None:
         """Put the saved weights into `model`.
@@ -222,7 +231,7 @@ def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> N
             raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
 
 
-def _weights(model: Model) -> dict[str, Tensor]:
+def _weights(model: nn.Module) -> dict[str, Tensor]:
     """Tensors to save: shared ones under their first name only."""
     seen: set[int] = set()
     kept = {}
