@@ -63,7 +63,7 @@ class Proposal:
     """q(y | x), what an inference net says of a batch. Immutable, so what it has computed once stays true.
 
     Here the variables are independent given x; a net whose variables are not (a CRF) returns a subclass that
-    overrides `y`, `sample`, `rsample`, `log_prob` and `best`.
+    overrides `y`, `sample`, `rsample`, `log_prob`, `likeliest` and `k_best`.
 
     Args:
         space: the output space.
@@ -71,6 +71,7 @@ class Proposal:
         mask: as `X.mask`.
         features: the net's features, for heads that share them.
         iterates: relaxed outputs along an optimiser's path, from first to last, where the net is one.
+        chosen: the discrete output that is decided on, `(batch, 1, *variables)`, where something else than q decides.
     """
 
     space: OutputSpace
@@ -78,6 +79,7 @@ class Proposal:
     mask: Tensor | None = None
     features: Any = None
     iterates: tuple[Tensor, ...] = ()
+    chosen: Tensor | None = None
     _kept: dict[Any, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -125,8 +127,20 @@ class Proposal:
         return self.space.log_prob(self.logits, y, self.mask)
 
     def best(self) -> Tensor:
+        """What was chosen, else the likeliest output, `(batch, 1, *variables)` of zeros and ones."""
+        return self.likeliest() if self.chosen is None else self.chosen
+
+    def likeliest(self) -> Tensor:
         """The most probable discrete output the space allows, `(batch, 1, *variables)` of zeros and ones."""
         return self.space.best(self.logits, self.mask)
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """The `k` most probable discrete outputs the space allows, best first, and ln q of each.
+
+        Shapes: `(batch, k, *variables)` of zeros and ones and `(batch, k)`, without gradient. Where fewer than `k`
+        exist, ln q is −∞ and the best output stands again.
+        """
+        return self.space.k_best(self.logits, self.mask, k)
 
     def keep(self, name: Any, make: Any) -> Any:
         """`make()` at the first call with this name, the same value at later ones: samples drawn once per proposal."""

@@ -16,6 +16,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.schema import Config
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.task import Task
 
 
@@ -148,18 +149,28 @@ class CrfProposal(Proposal):
         """Noise on the log-marginals, token by token."""
         return self.space.perturb(self._log_marginals, n, std, self.mask)
 
-    def best(self) -> Tensor:
+    def likeliest(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme if `constrained`."""
-        chain = self.chain.detach()
-        scores = chain.transitions, chain.start, chain.end
-        if self.constrained and self.space.scheme != "none":
-            allowed = allowed_transitions(self.space.tags, self.space.scheme)
-            scores = tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
-        tags = viterbi(self._emissions.detach(), self.mask, *scores)
+        tags = viterbi(self._emissions.detach(), self.mask, *self._decoding)
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """List Viterbi over the same."""
+        tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding, k)
+        return self.space.one_hot(tags, self.mask).to(self.logits.dtype), scores - self.log_z.detach().unsqueeze(1)
 
     def detach(self) -> CrfProposal:
         return replace(super().detach(), chain=self.chain.detach())
+
+    @property
+    def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Transitions, start and end to decode with: −∞ where they break the scheme, if `constrained`."""
+        chain = self.chain.detach()
+        scores = chain.transitions, chain.start, chain.end
+        if not self.constrained or self.space.scheme == "none":
+            return scores
+        allowed = allowed_transitions(self.space.tags, self.space.scheme)
+        return tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
 
     @property
     def _log_marginals(self) -> Tensor:

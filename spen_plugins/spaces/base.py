@@ -59,6 +59,14 @@ class OutputSpace(ABC):
         """The most probable discrete output the space allows, `(batch, sample, *variables)` of zeros and ones."""
 
     @abstractmethod
+    def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable discrete outputs the space allows, best first, and ln q of each, as `log_prob` has it.
+
+        Shapes: logits `(batch, 1, *variables)`; returns `(batch, k, *variables)` of zeros and ones and `(batch, k)`.
+        Where fewer than k outputs exist, ln q is −∞ and the best output stands again.
+        """
+
+    @abstractmethod
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """The margin's Δ: L1 distance summed over variables, `(batch, sample)`."""
 

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from spen_plugins.spaces.bags import LabelBags, positive, where
 from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.sparse import ascending
 
 
@@ -86,6 +87,12 @@ class LabelSet(OutputSpace):
 
     def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
         return (logits > 0).to(logits.dtype)
+
+    def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+        logits = full(logits.detach())
+        best = self.best(logits)
+        flips, cost = cheapest_flips(logits[:, 0].abs(), k)
+        return (best - flips.to(best.dtype)).abs(), self.log_prob(logits, best) - cost
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
         return (y - gold).abs().sum(-1)

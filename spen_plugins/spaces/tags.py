@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.spaces.k_best import span_k_best
 
 
 class TagSequence(OutputSpace):
@@ -81,6 +82,12 @@ class TagSequence(OutputSpace):
 
     def best(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         return self.one_hot(self.decode(logits, mask), mask).to(logits.dtype)
+
+    def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
+        log_p = torch.log_softmax(full(logits.detach()), -1)
+        links = span_links(self.tags, "none") if self._links is None else self._links
+        tags, log_q = span_k_best(log_p[:, 0], mask, links, k)
+        return self.one_hot(tags, mask).to(logits.dtype), log_q
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         return _masked((y - gold).abs(), mask).flatten(2).sum(-1)
@@ -157,7 +164,7 @@ class SpanLinks(NamedTuple):
 
 
 def span_links(tags: list[str], scheme: str) -> SpanLinks:
-    """The links of "bio" or "bioes"."""
+    """The links of "bio" or "bioes"; none under "none"."""
     number = {tag: i for i, tag in enumerate(tags)}
     parts = [_parts(tag, scheme) for tag in tags]
     inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]

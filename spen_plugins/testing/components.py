@@ -125,6 +125,7 @@ def check_inference_net(
     drawn = proposal.sample(SAMPLES)
     shaped(drawn, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
     same(space.round(drawn, batch.x.mask), drawn, f"{name}'s samples are not discrete")
+    _check_k_best(proposal, name)
     surprise = proposal.log_prob(drawn)
     shaped(surprise, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
     assert (surprise <= 1e-9).all(), f"{name} gives an output a probability above 1"
@@ -173,6 +174,19 @@ def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequ
     _check_rows(task, compute, name)
     _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))
+
+
+def _check_k_best(proposal: Proposal, name: str) -> None:
+    """The likeliest output first, log q falling and the proposal's own; `best` is what was chosen, if anything was."""
+    y, log_q = proposal.k_best(SAMPLES)
+    shaped(y, (proposal.logits.shape[0], SAMPLES, *proposal.logits.shape[2:]), f"{name}'s k best outputs")
+    assert (log_q[:, 1:] <= log_q[:, :-1]).all(), f"{name}'s k best are not in the order of their log q"
+    log_prob = proposal.log_prob(y).detach()
+    same(log_q, log_prob.masked_fill(log_q == -torch.inf, -torch.inf), f"{name}'s log q of its k best is not log_prob")
+    first = proposal.log_prob(proposal.likeliest()).detach()
+    same(log_q[:, :1], first, f"{name}'s k best don't begin with its likeliest output")
+    last = y[:, -1:]
+    assert torch.equal(replace(proposal, chosen=last).best(), last), f"{name}'s best is not the output that was chosen"
 
 
 def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:

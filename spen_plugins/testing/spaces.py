@@ -17,8 +17,9 @@ LIMIT = 15
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
     """Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold.
 
-    In a small space every output is tried: their probabilities sum to 1, and `best` is the likeliest it can say. An
-    axis whose size differs from batch to batch is cut for that; a space that is too large even so is not enumerated.
+    In a small space every output is tried: their probabilities sum to 1, `best` is the likeliest it can say, and
+    `k_best` are those it can say in the order of their probability. An axis whose size differs from batch to batch is
+    cut for that; a space that is too large even so is not enumerated.
 
     Args:
         tokens: size of the variable axes whose size differs from batch to batch.
@@ -36,6 +37,7 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
     outputs = {
         "relax": (space.relax(logits, mask), (EXAMPLES, 1, *shape)),
         "best": (space.best(logits, mask), (EXAMPLES, 1, *shape)),
+        "k_best": (space.k_best(logits, mask, SAMPLES)[0], many),
         "sample": (space.sample(logits, SAMPLES, mask), many),
         "rsample": (space.rsample(logits, SAMPLES, mask), many),
         "perturb": (space.perturb(logits, SAMPLES, 1.0, mask), many),
@@ -46,7 +48,7 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
         same(space.project(y, mask), y, f"{name}.{what} leaves the relaxed set, or project moves a point of it")
         if mask is not None:
             assert not y.transpose(1, 2)[~mask].any(), f"{name}.{what} is not zero on padding"
-    for what in ("best", "sample"):
+    for what in ("best", "k_best", "sample"):
         y = outputs[what][0]
         same(space.round(y, mask), y, f"{name}.{what} is not discrete, or round moves a discrete output")
         assert not y.requires_grad, f"{name}.{what} carries a gradient"
@@ -99,6 +101,22 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
             found = (y[0] == space.best(logits, mask)[0]).flatten(1).all(1)
             assert (found & allowed).any(), f"{name}.best gives an output that it doesn't give where it is wanted"
             same(log_prob[found][0], log_prob[allowed].max(), f"{name}.best is not the likeliest output")
+            _check_k_best(space, logits, mask, y[:, allowed], log_prob[allowed])
+
+
+def _check_k_best(
+    space: OutputSpace, logits: torch.Tensor, mask: torch.Tensor | None, y: torch.Tensor, log_prob: torch.Tensor
+) -> None:
+    """`k_best` against all outputs the space allows, `y` `(1, output, *variables)`; once more are asked for."""
+    name, n = type(space).__name__, len(log_prob)
+    order = log_prob.argsort(descending=True)
+    for k in (1, n // 2 + 1, n + 2):
+        found, log_q = space.k_best(logits, mask, k)
+        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the likeliest outputs' log q")
+        same(found[:, :n], y[:, order[:k]], f"{name}.k_best are not the likeliest outputs")
+        assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
+        again = y[:, order[:1]].expand_as(found[:, n:])
+        same(found[:, n:], again, f"{name}.k_best doesn't repeat the best output where there are no more")
 
 
 def _repeat(mask: torch.Tensor | None, n: int) -> torch.Tensor | None:

@@ -1,0 +1,114 @@
+"""The k best of exponentially many outputs: list Viterbi for sequences, a beam for independent labels. Both exact.
+
+Fewer outputs than k may exist: the others have the score −∞ and repeat the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from spen_plugins.spaces.tags import SpanLinks
+
+Step = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""Scores of the k best paths to each tag `(batch, tag, k)` -> those of the k best ways on to each tag, and where each
+comes from, as tag · k + rank; both `(batch, tag, k)`."""
+
+IMPOSSIBLE = float("-inf")
+
+
+def chain_k_best(
+    scores: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor, k: int
+) -> tuple[Tensor, Tensor]:
+    """The k best paths through additive scores (Seshadri & Sundberg 1994, the parallel list Viterbi algorithm).
+
+    Shapes: as `viterbi`; returns tag numbers `(batch, k, token)`, 0 on padding, and scores `(batch, k)`, best first.
+    """
+    tags = scores.shape[-1]
+    backwards = transitions.t().contiguous()
+    # Through the tag of place a, its path of rank r has (a + 1)(r + 1) − 1 others that are no worse.
+    places, ranks = torch.tensor(
+        [(a, r) for a in range(min(k, tags)) for r in range(k) if (a + 1) * (r + 1) <= k], device=scores.device
+    ).unbind(1)
+
+    def step(best: Tensor) -> tuple[Tensor, Tensor]:
+        nearest = (best[:, None, :, 0] + backwards).topk(min(k, tags), 2).indices[:, :, places]
+        source = nearest * k + ranks
+        reached = best.flatten(1).gather(1, source.flatten(1)).view_as(source)
+        value, at = (reached + backwards.expand(len(best), -1, -1).gather(2, nearest)).topk(k, 2)
+        return value, source.gather(2, at)
+
+    return _paths(scores, mask, start, end, step, k)
+
+
+def span_k_best(scores: Tensor, mask: Tensor | None, links: SpanLinks, k: int) -> tuple[Tensor, Tensor]:
+    """`chain_k_best` under a scheme alone, in time linear in the tags; links without any tag are no scheme."""
+    inner, opening, within, unfinished = (numbers.to(scores.device) for numbers in links)
+    tags = scores.shape[-1]
+    start, end = scores.new_zeros(tags).index_fill(0, inner, IMPOSSIBLE), scores.new_zeros(tags)
+    end = end.index_fill(0, unfinished, IMPOSSIBLE)
+    twice = torch.where(opening == within, IMPOSSIBLE, 0.0).to(scores)[:, None]
+    rank = torch.arange(k, device=scores.device)
+    sources = torch.cat([within[:, None] * k + rank, opening[:, None] * k + rank], 1)
+
+    def step(best: Tensor) -> tuple[Tensor, Tensor]:
+        top, source = (best + end[:, None]).flatten(1).topk(k, 1)
+        b = len(best)
+        value, source = (part[:, None].expand(b, tags, k) for part in (top, source))
+        inside, at = torch.cat([best[:, within], best[:, opening] + twice], 2).topk(k, 2)
+        value = value.index_copy(1, inner, inside)
+        return value, source.index_copy(1, inner, sources.expand(b, -1, -1).gather(2, at))
+
+    return _paths(scores, mask, start, end, step, k)
+
+
+def _paths(
+    scores: Tensor, mask: Tensor | None, start: Tensor, end: Tensor, step: Step, k: int
+) -> tuple[Tensor, Tensor]:
+    """The k best paths of what `step` allows, a loop over positions alone."""
+    b, length, tags = scores.shape
+    best = scores.new_full((b, tags, k), IMPOSSIBLE)
+    best[:, :, 0] = start + scores[:, 0]
+    stay = torch.arange(tags * k, device=scores.device).view(tags, k)
+    pointers = []
+    for t in range(1, length):
+        value, source = step(best)
+        value = value + scores[:, t, :, None]
+        if mask is not None:  # past the end a path stands still
+            here = mask[:, t, None, None]
+            value, source = torch.where(here, value, best), torch.where(here, source, stay)
+        best = value
+        pointers.append(source.flatten(1))
+    total, place = (best + end[:, None]).flatten(1).topk(k, 1)
+    place = torch.where(total == IMPOSSIBLE, place[:, :1], place)
+    path = [place // k]
+    for source in reversed(pointers):
+        place = source.gather(1, place)
+        path.append(place // k)
+    found = torch.stack(path[::-1], 2)
+    return (found if mask is None else found * mask.unsqueeze(1)), total
+
+
+def cheapest_flips(costs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k cheapest sets of variables to flip, the empty one first, where costs add up and none is negative.
+
+    Shapes: costs `(batch, variable)`; returns boolean `(batch, k, variable)` and total costs `(batch, k)`, ∞ where
+    there are no k sets.
+    """
+    b, variables = costs.shape
+    # A set with the j-th cheapest variable has j others that cost no more: none of the k best goes beyond k − 1.
+    cost, variable = costs.topk(min(k - 1, variables), largest=False)
+    total = costs.new_full((b, k), -IMPOSSIBLE)
+    total[:, 0] = 0
+    flips = torch.zeros(b, k, cost.shape[1], dtype=torch.bool, device=costs.device)
+    for i in range(cost.shape[1]):
+        total, at = torch.cat([total, total + cost[:, i, None]], 1).topk(k, largest=False)
+        flips = flips.gather(1, (at % k).unsqueeze(2).expand_as(flips))
+        flips[:, :, i] = at >= k
+    flips &= total.isfinite().unsqueeze(2)
+    found = torch.zeros(b, k, variables, dtype=torch.bool, device=costs.device)
+    return found.scatter_(2, variable.unsqueeze(1).expand_as(flips), flips), total
