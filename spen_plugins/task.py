@@ -138,8 +138,15 @@ class Task(ABC):
         """A fresh accumulator."""
 
     def decide(self, proposal: Proposal) -> Tensor:
-        """What `predictions` reports as y, `(batch, 1, *variables)` of zeros and ones."""
+        """What `predictions` reports as y, `(batch, 1, *variables)` of zeros and ones; what was chosen, if anything was."""
         return proposal.best()
+
+    def candidates(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` likeliest outputs, `(batch, k, *variables)`, among which another judge than the net may choose.
+
+        Where `decide` doesn't take the likeliest output, likely is what lies near to its decision.
+        """
+        return proposal.k_best(k)[0]
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:

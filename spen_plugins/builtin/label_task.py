@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -76,15 +77,24 @@ class LabelTask(Task):
             self.threshold = metric.fit_threshold()
 
     def decide(self, proposal: Proposal) -> Tensor:
-        """The labels whose probability is above the threshold."""
+        """The labels whose probability is above the threshold, unless a set was chosen."""
+        if proposal.chosen is not None:
+            return proposal.chosen
         return (proposal.y.detach().float() > self.threshold).float()
+
+    def candidates(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` likeliest sets when every label at the threshold is as likely as not."""
+        even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
+        return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
         """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
         p = proposal.y[:, 0].detach().float().cpu()
-        decided = self.decide(proposal)[:, 0].sum(1).long().cpu()
+        said = self.decide(proposal)[:, 0].cpu()
+        decided = said.sum(1).long()
         count = min(max(SHOWN, int(decided.max())), p.shape[1])
-        value, label = p.topk(count, dim=1)
+        label = (p + said).topk(count, dim=1).indices  # those predicted come first, whatever their probability
+        value = p.gather(1, label)
         names = self.space.labels
         return [
             {

@@ -62,6 +62,7 @@ class LabelMetric(Metric):
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
         self._labelled: list[Tensor] = []
+        self._chosen: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
         labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
@@ -73,6 +74,8 @@ class LabelMetric(Metric):
             p, gold = p[batch.labelled], gold[batch.labelled]
         self._probabilities.append(p.cpu())
         self._gold.append(gold.cpu())
+        if proposal.chosen is not None:
+            self._chosen.append((proposal.chosen[:, 0][batch.labelled] > 0.5).cpu())
 
     def collected(self) -> tuple[Tensor, Tensor]:
         """Probabilities and gold so far, `(example, label)` float and boolean.
@@ -86,7 +89,7 @@ class LabelMetric(Metric):
 
     def compute(self) -> dict[str, Any]:
         p, gold = self.collected()
-        result = scores(p > self.threshold, gold)
+        result = scores(self._decided(p), gold)
         if self.average_precision:
             from torchmetrics.functional.classification import binary_average_precision as precision
 
@@ -98,12 +101,21 @@ class LabelMetric(Metric):
         p, gold = self.collected()
         labelled = torch.cat(self._labelled)
         numerator = torch.zeros(len(labelled), dtype=torch.double)
-        numerator[labelled] = example_f1(p > self.threshold, gold)
+        numerator[labelled] = example_f1(self._decided(p), gold)
         return numerator, labelled.double()
 
+    def _decided(self, p: Tensor) -> Tensor:
+        """What was chosen, else what is above the threshold, boolean `(example, label)`."""
+        return torch.cat(self._chosen) if self._chosen else p > self.threshold
+
     def fit_threshold(self) -> float:
-        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals."""
+        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals.
+
+        It stays as it is where sets were chosen by something else.
+        """
         p, gold = self.collected()
+        if self._chosen:
+            return self.threshold
         score = {t: round(example_f1(p > t, gold).mean().item(), 9) for t in GRID}
         self.threshold = max(GRID, key=lambda t: (score[t], -abs(t - 0.5)))
         return self.threshold
