@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from spen_plugins.batch import Proposal
+from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.experiment import Experiment, build, check, make_net
 from spen_plugins.features import FeatureNetwork
@@ -28,8 +29,8 @@ class Predictor:
         folder: the run folder; data files are not needed.
         device: where the model runs.
         registry: where types are looked up.
-        refine: an inference net that starts from the run's own output and minimises its energy: "gbi", or a table such
-            as `{"type": "gbi", "steps": 20}`.
+        refine: an inference net that stands on the run's own and looks for outputs of lower energy: "rerank", "gbi", or
+            a table such as `{"type": "rerank", "k": 8}`.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Predictor:
         spec = {"type": refine} if isinstance(refine, str) else refine
         cls, config = registry.parse("inference_net", spec, "refine", "--refine")
         if "net" not in cls.parts or not cls.uses_energy:
-            raise ConfigError(f"--refine: {spec['type']!r} starts from no other inference net; 'gbi' does")
+            raise ConfigError(f"--refine: {spec['type']!r} starts from no other inference net; 'rerank' and 'gbi' do")
         if "net" in spec:
             raise ConfigError("--refine: leave 'net' out; it is the run's own inference net")
         if self.model.energy is None:
@@ -146,13 +147,18 @@ class Predictor:
             chosen = float(scores[self.task.selection])
             yield {"step": step, "energy": energy / len(labelled), "score": chosen, "scores": scores}
 
-    def predict(self, items: Sequence[Any]) -> list[Any]:
+    def predict(self, items: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for inputs given as Python values; the task's `parse` says which.
+
+        Args:
+            items: the inputs.
+            energy: whether each prediction has its `"energy"` too, as in `predict_examples`.
 
         Raises:
             DataError: an item is not what the task wants; with its number, from 0.
+            ConfigError: energies are asked for and the run has none.
         """
-        return self.predict_examples([self._parsed(number, item) for number, item in enumerate(items)])
+        return self.predict_examples([self._parsed(number, item) for number, item in enumerate(items)], energy)
 
     def _parsed(self, number: int, item: Any) -> Any:
         try:
@@ -160,9 +166,9 @@ class Predictor:
         except DataError as error:
             raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
 
-    def predict_file(self, path: str | Path) -> Iterator[Any]:
-        """Predictions for a file in the task's format, in its order."""
-        yield from self.predict_examples(self.task.read(str(path)))
+    def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
+        """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""
+        yield from self.predict_examples(self.task.read(str(path)), energy)
 
     def evaluate_file(self, path: str | Path) -> dict[str, Any]:
         """Scores against the gold in a file, with their protocol.
@@ -186,9 +192,7 @@ class Predictor:
         Raises:
             ConfigError: the run has no energy.
         """
-        energy = self.model.energy
-        if energy is None:
-            raise ConfigError("this run was trained without an energy; there is nothing to score outputs with")
+        energy = self._energy()
         examples = self.task.read(str(path))
         found: dict[int, dict[str, float]] = {}
         for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
@@ -211,13 +215,32 @@ class Predictor:
                 kept += [example for example, known in zip(some, batch.labelled.tolist(), strict=True) if known]
         return kept
 
-    def predict_examples(self, examples: Sequence[Any]) -> list[Any]:
-        """Predictions for the task's own examples, in their order."""
+    def predict_examples(self, examples: Sequence[Any], energy: bool = False) -> list[Any]:
+        """Predictions for the task's own examples, in their order.
+
+        Args:
+            examples: from the task's `read`, `parse` or `part`.
+            energy: whether each prediction, which must be a table, has besides `"energy"`: E(x, y) of the output it
+                reports; low is good.
+
+        Raises:
+            ConfigError: energies are asked for and the run has none.
+        """
+        judge = self._energy() if energy else None
         found: dict[int, Any] = {}
         for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
             answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
+            if judge is not None:
+                with torch.no_grad():
+                    energies = judge.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
+                answers = [{**answer, "energy": round(e, 6)} for answer, e in zip(answers, energies, strict=True)]
             found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]
+
+    def _energy(self) -> Energy:
+        if self.model.energy is None:
+            raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
+        return self.model.energy
 
 
 def load(run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None) -> Predictor:

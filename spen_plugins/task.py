@@ -138,7 +138,7 @@ class Task(ABC):
         """A fresh accumulator."""
 
     def decide(self, proposal: Proposal) -> Tensor:
-        """What `predictions` reports as y, `(batch, 1, *variables)` of zeros and ones; what was chosen, if anything was."""
+        """The y that `predictions` reports, `(batch, 1, *variables)` of zeros and ones: `proposal.chosen` if set."""
         return proposal.best()
 
     def candidates(self, proposal: Proposal, k: int) -> Tensor:

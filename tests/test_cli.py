@@ -273,7 +273,7 @@ def test_describe_what_there_is_not(spen, words):
 
 
 class Predictor:
-    def predict_file(self, path):
+    def predict_file(self, path, energy=False):
         yield from ({"labels": ["é"]}, [1, 2])
 
     def evaluate_file(self, path):

@@ -33,6 +33,7 @@ def spen_inference_net() -> Table:
         "independent": "spen_plugins.builtin.independent:Independent",
         "crf": "spen_plugins.builtin.crf:Crf",
         "gbi": "spen_plugins.gbi:Gbi",
+        "rerank": "spen_plugins.builtin.rerank:Rerank",
     }
 
 

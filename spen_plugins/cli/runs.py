@@ -16,22 +16,25 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
     str | None,
     typer.Option(
-        help="Minimise the run's energy from its net's output: gbi, or a table of that inference net, "
-        '\'{"type": "gbi", "steps": 20}\'.'
+        help="Lower the energy of the net's output: rerank (choose among its k best), gbi (take gradient steps), or a "
+        'table of such an inference net, \'{"type": "rerank", "k": 8}\'.'
     ),
 ]
 Trajectory = Annotated[
     bool,
     typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, a line each."),
 ]
+Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output; low is good.")]
 
 
 @guarded
-def predict(run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None) -> None:
+def predict(
+    run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None, energy: Energy = False
+) -> None:
     """Predict the outputs of a file: one JSON value a line, in the file's order."""
     from spen_plugins import predictor
 
-    write_lines(predictor.load(run, device, _table(refine)).predict_file(file), out)
+    write_lines(predictor.load(run, device, _table(refine)).predict_file(file, energy), out)
 
 
 @guarded
