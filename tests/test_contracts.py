@@ -49,6 +49,9 @@ SMALL = {
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
+ON_A_NET = ("rerank",)
+"""Inference nets that are nothing without another one."""
+
 
 def sample_texts():
     """The sample's texts, which need no files either."""
@@ -79,7 +82,8 @@ def build(kind: str, name: str, task, tmp_path):
     try:
         if kind == "features":
             return cls(config, task)
-        return cls(config, task, ToyFeatures(task) if cls.uses_features else None)
+        parts = {"net": independent(task)} if name in ON_A_NET else {}
+        return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
     except ConfigError as error:
         pytest.skip(str(error))
 

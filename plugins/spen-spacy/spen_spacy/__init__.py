@@ -1,0 +1,7 @@
+"""spaCy components whose models are runs of spen-plugins."""
+
+from __future__ import annotations
+
+from spen_spacy.extensions import Argument, Frame, set_extensions
+
+__all__ = ["Argument", "Frame", "set_extensions"]

@@ -1,0 +1,205 @@
+"""What the components share: loading, serialisation, minibatches, errors."""
+
+from __future__ import annotations
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_spacy.extensions import set_extensions
+from spen_spacy.places import folders
+from spen_spacy.predicting import Run
+from spen_spacy.reading import Reading, Window, windows
+from spen_spacy.storage import pack, unpack
+
+WORDS = 50_000
+"""Docs of a minibatch stop coming after so many words."""
+
+
+class Component(Pipe):
+    """A spaCy component made of one or several runs. A subclass says what they are and what becomes of predictions.
+
+    Args:
+        name: the component's name in the pipeline.
+        settings: the factory's arguments; kept as attributes of the same names.
+    """
+
+    factory: ClassVar[str]
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        self.name = name
+        self.settings = dict(settings)
+        self._runs: dict[str, Run] = {}
+        set_extensions()
+
+    @abstractmethod
+    def check(self, part: str, run: Run) -> None:
+        """Raise `ConfigError` if this run can't be the part's."""
+
+    @abstractmethod
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        """Set what the component assigns. All predictions come before the first doc is touched."""
+
+    def places(self) -> dict[str, Path]:
+        """The folder of each part, as the settings say."""
+        return {"model": folders(self.name, self.factory, self.settings["model"])["model"]}
+
+    def run(self, part: str = "model") -> Run:
+        """A part's run, loaded at the first call if need be."""
+        if not self._runs:
+            self.load(self.places())
+        return self._runs[part]
+
+    def load(self, places: Mapping[str, Path]) -> None:
+        """Load and check the run of each part.
+
+        Raises:
+            SpenError: one is missing, damaged, of another task, or needs a plugin that isn't there.
+        """
+        runs = {}
+        for part, place in places.items():
+            runs[part] = Run(place, **self._asks(part))
+            self.check(part, runs[part])
+        self._runs = runs
+
+    def _asks(self, part: str) -> dict[str, Any]:
+        """How a part's run is asked for energies."""
+        return {}
+
+    def __call__(self, doc: Doc) -> Doc:
+        try:
+            self.annotate([doc])
+        except Exception as error:
+            self.get_error_handler()(self.name, self, [doc], error)
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
+        """Docs annotated, in their order; one that fails goes to the error handler, and the others come through."""
+        for docs in _minibatches(stream, batch_size):
+            try:
+                self.annotate(docs)
+                failed: list[Doc] = []
+            except Exception:
+                failed = docs
+            for doc in failed:
+                try:
+                    self.annotate([doc])
+                except Exception as error:
+                    self.get_error_handler()(self.name, self, [doc], error)
+                    docs = [other for other in docs if other is not doc]
+            yield from docs
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write each part's run to a folder of its name, over what was there."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        self.run()
+        for part, run in self._runs.items():
+            fresh = path / f"{part}.partial"
+            shutil.rmtree(fresh, ignore_errors=True)
+            run.save(fresh)
+            shutil.rmtree(path / part, ignore_errors=True)
+            fresh.rename(path / part)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
+        """The inverse of `to_disk`. Files are JSON and safetensors, and what a tokeniser saves; none can run code.
+
+        Raises:
+            RunError: the folder holds no such component.
+        """
+        if not (Path(path) / "model").is_dir():
+            raise RunError(f"{self.name}: {path} holds no folder 'model'; expected what the component's to_disk wrote")
+        self.load(folders(self.name, self.factory, path))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """The files of `to_disk` as bytes."""
+        with TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            return pack(Path(folder))
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
+        """The inverse of `to_bytes`.
+
+        Raises:
+            RunError: the bytes are damaged, or name files outside of a folder.
+        """
+        with TemporaryDirectory() as folder:
+            unpack(data, Path(folder))
+            return self.from_disk(folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        handler = {name: value for name, value in self.__dict__.items() if name == "error_handler"}
+        return _remade, (type(self), self.name, self.settings, self.to_bytes()), handler
+
+
+def _remade(cls: type[Component], name: str, settings: Mapping[str, Any], data: bytes) -> Component:
+    return cls(name, settings).from_bytes(data)
+
+
+class WordComponent(Component):
+    """A component whose runs read words."""
+
+    factory: ClassVar[str]
+    whole: ClassVar[bool] = False
+    """Whether docs without sentences are read in one piece."""
+
+    def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
+        super().__init__(name, settings)
+        if settings["window"] < 1:
+            raise ConfigError(f"{name}: found window={settings['window']}; expected a number of words, at least 1")
+
+    def pieces(self, reading: Reading) -> list[tuple[int, int]]:
+        """The doc's pieces, as the setting `sentences` says."""
+        return reading.pieces(self.settings["sentences"], "doc" if self.whole else "rule")
+
+    def read(self, run: Run, readings: Sequence[Reading]) -> list[list[tuple[Window, Any]]]:
+        """Of each doc, its windows with what a tagging run says of each."""
+        owners, places, examples = [], [], []
+        for number, reading in enumerate(readings):
+            for piece in self.pieces(reading):
+                for window in windows(*piece, self.settings["window"]):
+                    for place, example in run.cut(reading.words, window):
+                        owners.append(number)
+                        places.append(place)
+                        examples.append(example)
+        found: list[list[tuple[Window, Any]]] = [[] for _ in readings]
+        for number, place, answer in zip(owners, places, run.predict(examples), strict=True):
+            found[number].append((place, answer))
+        return found
+
+    def _asks(self, part: str) -> dict[str, Any]:
+        return {"energy": self.settings["energy"], "rerank": self.settings["rerank"]} if part == "model" else {}
+
+    def check_energy(self, run: Run) -> None:
+        """Raise `ConfigError` if the settings ask for an energy and the run has none."""
+        for key in ("energy", "rerank"):
+            if self.settings[key] and not run.has_energy:
+                raise ConfigError(
+                    f"{self.name}: found {key}={self.settings[key]}, and this run has no energy; give a run trained "
+                    f"with one, or leave {key} out"
+                )
+
+
+def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
+    """Docs in groups of `size`, or fewer where these have `WORDS` words."""
+    docs: list[Doc] = []
+    words = 0
+    for doc in stream:
+        docs.append(doc)
+        words += len(doc)
+        if len(docs) >= size or words >= WORDS:
+            yield docs
+            docs, words = [], 0
+    if docs:
+        yield docs
+
+
+Scorer = Callable[..., dict[str, Any]]

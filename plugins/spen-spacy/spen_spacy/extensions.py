@@ -1,0 +1,117 @@
+"""What can be asked of annotated docs: `doc._.srl`, `token._.srl_frame`, `span._.spen_score` and the like.
+
+Components leave plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
+`DocBin` and other processes carry; the getters here read them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from spacy.tokens import Doc, Span, SpanGroup, Token
+
+SCORES = "scores"
+"""Attribute of a span group: a probability for each span, as spaCy's `spancat` leaves them."""
+STARTS = "frame_starts"
+"""Attribute of a span group of frames: where each frame begins, its predicate first."""
+ENERGIES = "frame_energies"
+"""Attribute of a span group of frames: the energy of each frame, empty where none was asked for."""
+TOKEN_SCORES = "spen_token_scores"
+"""Entry of `user_data`: float32 `(token,)`, NaN for whitespace."""
+ENERGY = "spen_energy"
+"""Entry of `user_data`: energies by the component's name."""
+
+
+class Argument(NamedTuple):
+    """An argument of a predicate."""
+
+    role: str
+    span: Span
+    score: float
+    """Its probability."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A predicate and its arguments, from left to right."""
+
+    predicate: Token
+    arguments: list[Argument]
+    score: float
+    """Probability that this is a predicate; 1 where rules or the user said so."""
+    energy: float | None
+    """E(x, y) of the predicate's analysis, low is good; None where it wasn't asked for."""
+
+
+def set_extensions() -> None:
+    """Set them on Doc, Span and Token; components do this by themselves.
+
+    For docs read from files where no component is around. Extensions of these names that are there already stay.
+    """
+    for owner, name, getter in (
+        (Span, "spen_score", span_score),
+        (Token, "spen_score", token_score),
+        (Token, "srl_frame", frame_of),
+        (Doc, "srl", frames),
+        (Doc, "spen_energy", energies),
+    ):
+        if not owner.has_extension(name):
+            owner.set_extension(name, getter=getter)
+
+
+def span_score(span: Span) -> float | None:
+    """The probability of a span with its label, as the first group of spans has it that holds both; else None."""
+    for group in span.doc.spans.values():
+        scores = group.attrs.get(SCORES)
+        if scores is not None:
+            for other, score in zip(group, scores, strict=False):
+                if (other.start, other.end, other.label) == (span.start, span.end, span.label):
+                    return float(score)
+    return None
+
+
+def token_score(token: Token) -> float | None:
+    """The probability of a token's tag; None for whitespace, and after tokens were merged or split."""
+    scores = token.doc.user_data.get(TOKEN_SCORES)
+    if scores is None or len(scores) != len(token.doc):
+        return None
+    score = float(scores[token.i])
+    return score if score == score else None
+
+
+def energies(doc: Doc) -> dict[str, float]:
+    """The energy of the whole analysis by component, of those that were asked for it; low is good."""
+    return dict(doc.user_data.get(ENERGY, {}))
+
+
+def frames(doc: Doc) -> list[Frame]:
+    """A frame for each predicate, from left to right."""
+    group = _group(doc)
+    return [] if group is None else [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
+
+
+def frame_of(token: Token) -> Frame | None:
+    """The frame of this predicate, None where the token is none."""
+    group = _group(token.doc)
+    if group is None:
+        return None
+    starts = group.attrs[STARTS]
+    number = bisect_left(range(len(starts)), token.i, key=lambda n: group[starts[n]].start)
+    found = number < len(starts) and group[starts[number]].start == token.i
+    return _frame(group, number) if found else None
+
+
+def _group(doc: Doc) -> SpanGroup | None:
+    return next((group for group in doc.spans.values() if STARTS in group.attrs), None)
+
+
+def _frame(group: SpanGroup, number: int) -> Frame:
+    starts, scores, of_frames = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
+    first = starts[number]
+    last = starts[number + 1] if number + 1 < len(starts) else len(group)
+    spans = [(group[i], float(scores[i])) for i in range(first, last)]
+    (predicate, score), *others = spans
+    arguments = [Argument(span.label_, span, score) for span, score in others]
+    return Frame(predicate[0], arguments, score, float(of_frames[number]) if len(of_frames) else None)

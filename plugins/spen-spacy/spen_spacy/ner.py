@@ -1,0 +1,67 @@
+"""`spen_ner`: named entities with their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.scorer import get_ner_prf
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.training import Example
+
+from spen_plugins.builtin.tagging import Tagging
+from spen_plugins.errors import ConfigError
+from spen_spacy.component import WordComponent
+from spen_spacy.extensions import ENERGY, SCORES
+from spen_spacy.predicting import Run
+from spen_spacy.reading import Found, Reading, without_overlaps
+
+
+class SpenNer(WordComponent):
+    """Entities of a run of task `tagging` whose tags write spans; see the factory for its settings."""
+
+    factory = "spen_ner"
+    whole = True
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        tags = self._runs["model"].task.space.tags if self._runs else ()
+        return tuple(sorted({tag.partition("-")[2] for tag in tags} - {""}))
+
+    def check(self, part: str, run: Run) -> None:
+        if not isinstance(run.task, Tagging) or run.task.config.scheme == "none":
+            raise ConfigError(
+                f"{self.name}: found a run whose outputs are no spans of words; expected one of task 'tagging' with "
+                "task.scheme bio, iob1 or bioes, as configs/ner_infnet.jsonnet trains"
+            )
+        self.check_energy(run)
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        readings = [Reading(doc) for doc in docs]
+        for reading, answers in zip(readings, self.read(self.run(), readings), strict=True):
+            found = []
+            for window, answer in answers:
+                for entity in answer["entities"]:
+                    start, end = window.start + entity["start"], window.start + entity["end"]
+                    if window.own_start <= (start + end - 1) // 2 < window.own_end:
+                        found.append(Found(start, end, entity["type"], entity.get("score", 1.0)))
+            if self.settings["energy"]:
+                total = sum(answer["energy"] for _, answer in answers)
+                reading.doc.user_data.setdefault(ENERGY, {})[self.name] = total
+            self._set(reading, without_overlaps(found))
+
+    def _set(self, reading: Reading, found: Sequence[Found]) -> None:
+        doc, places = reading.doc, reading.places
+        spans = [Span(doc, places[f.start], places[f.end - 1] + 1, label=f.label) for f in found]
+        key = self.settings["spans_key"] or self.name
+        scores = np.array([f.score for f in found], dtype=np.float32)
+        doc.spans[key] = SpanGroup(doc, name=key, attrs={SCORES: scores}, spans=spans)
+        if not self.settings["overwrite"] and doc.ents:
+            taken = {i for span in doc.ents for i in range(span.start, span.end)}
+            spans = [*doc.ents, *(span for span in spans if taken.isdisjoint(range(span.start, span.end)))]
+        doc.set_ents(spans)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as spaCy's `ner` has them."""
+        return get_ner_prf(examples)

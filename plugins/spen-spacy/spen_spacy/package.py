@@ -1,0 +1,252 @@
+"""`spen package`: finished runs as an installable spaCy pipeline package, through spaCy's own `spacy package`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import spacy
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+from spacy.cli.package import package as spacy_package
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.loop.state import save_json
+from spen_plugins.registry import Registry
+from spen_spacy.package_card import card
+from spen_spacy.package_meta import performance, requirements, sources
+from spen_spacy.package_runs import Component, components
+
+NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
+CHECK = "requirements_check"
+"""Module of the package that is imported with it."""
+CHECK_SOURCE = '''"""Says what to install where a package is missing, before spaCy fails on an unknown factory."""
+
+from importlib import metadata
+
+
+def missing(names):
+    for name in names:
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield name
+
+
+lacking = list(missing({names}))
+if lacking:
+    raise ImportError("the pipeline {pipeline} needs " + " and ".join(lacking) + ": pip install " + " ".join(lacking))
+'''
+BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
+
+
+def package(
+    runs: Sequence[str],
+    name: str,
+    out: Path,
+    *,
+    lang: str = "en",
+    version: str = "0.0.0",
+    description: str = "",
+    author: str = "",
+    licence: str = "",
+    build: str = "wheel",
+    half: bool = True,
+    keep_energy: bool = False,
+    predicates: str | None = None,
+    force: bool = False,
+    note: Callable[[str], None] = print,
+) -> Path:
+    """Make a package of a pipeline in which each run is a component.
+
+    Args:
+        runs: run folders, or name=folder.
+        name: of the package; the language is put before it where it lacks it, as spaCy does.
+        out: the folder `NAME-VERSION` is put below it.
+        lang: spaCy's code of the language.
+        version: of the package.
+        description, author, licence: for meta.json and card.
+        build: "wheel", "sdist" or "none", in which case the folder itself can be put on the path or installed.
+        half: weights as 16-bit floats.
+        keep_energy: the runs' energies, too; one that a run predicts with is always kept.
+        predicates: where role labellers get theirs: "model", "verbs", or None: "model".
+        force: replace what there is.
+        note: called with remarks.
+
+    Returns:
+        The wheel, the sdist, or the folder.
+
+    Raises:
+        ConfigError, RunError, PluginError: before anything is written: a bad name, runs that make no pipeline, a
+            package that is there already, a run that can't be loaded.
+        RunError: the package could not be built or written.
+    """
+    full = _full_name(name, lang, note)
+    _check(lang, version, build)
+    made = out / f"{full}-{version}"
+    if made.exists() and not force:
+        raise ConfigError(f"{made} is there already; nothing was written. Use another --version or --out, or --force")
+    found = components(runs, predicates)
+    for run in (run for component in found for run in component.runs.values()):
+        if run.metrics() is None:
+            note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
+    about = {"description": description, "author": author, "license": licence}
+    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, **about}
+    nlp = _pipeline(found, lang)
+    with _workplace(out) as work:
+        _write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
+        check = work / f"{CHECK}.py"
+        needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
+        names = [Requirement(text).name for text in needed]
+        check.write_text(CHECK_SOURCE.format(names=names, pipeline=full), encoding="utf-8")
+        _through_spacy(work, check)
+        folder = work / made.name
+        # spaCy leaves this to setup.py; with it the folder is a package that needs no building.
+        shutil.copy(folder / "meta.json", folder / full)
+        built = _build(folder, build)
+        if made.exists():
+            shutil.rmtree(made)
+        folder.rename(made)
+    return made if built is None else made / "dist" / built
+
+
+def _full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
+    full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
+    if not NAME.fullmatch(name):
+        raise ConfigError(
+            f"--name {name}: a package's name has letters, digits and single '_' between them, the first a letter, "
+            f"as in {lang}_ner_mine"
+        )
+    if full != name:
+        note(f"the package is called {full}: spaCy puts the language before the name")
+    return full
+
+
+def _check(lang: str, version: str, build: str) -> None:
+    try:
+        spacy.util.get_lang_class(lang)
+    except ImportError as error:
+        raise ConfigError(f"--lang {lang}: spaCy has no such language (en, de, …; xx for any)") from error
+    try:
+        normal = str(Version(version))
+    except InvalidVersion:
+        normal = None
+    # Python's tools would name the built file otherwise.
+    if normal != version:
+        raise ConfigError(f"--version {version}: expected a version as Python's packages have, {normal or '1.0.0'}")
+    if build != "none" and importlib.util.find_spec("setuptools") is None:
+        raise ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
+
+
+def _pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
+    """The pipeline, its models loaded from the runs: what is wrong with one is said here."""
+    nlp = spacy.blank(lang)
+    for component in found:
+        nlp.add_pipe(component.factory, name=component.name, config=component.config)
+    return nlp
+
+
+@contextmanager
+def _workplace(out: Path) -> Iterator[Path]:
+    """A hidden folder below `out`, on the same disk, so that what is made there can be renamed; gone afterwards.
+
+    Raises:
+        RunError: the disk is full, read-only, or the like.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".package-", dir=out) as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise RunError(f"{out} can't be written: {error.strerror or error}") from error
+
+
+def _write_pipeline(
+    nlp: spacy.Language,
+    found: Sequence[Component],
+    full: str,
+    own: dict[str, Any],
+    folder: Path,
+    half: bool,
+    keep_energy: bool,
+) -> None:
+    """The pipeline's folder with its own meta.json, card, configs of the runs, and models as small as asked for."""
+    nlp.to_disk(folder)
+    kept = []
+    (folder / "training").mkdir()
+    for component in found:
+        for part, run in component.runs.items():
+            model = folder / component.name / part
+            shutil.rmtree(model)
+            predictor = sp.load(run.path)
+            predictor.save(model, energy=keep_energy or predictor.model.inference_net.uses_energy, half=half)
+            _forget_machine(model / "environment.json")
+            kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
+            save_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
+    _forget_runs(folder / "config.cfg", found)
+    extra = {"performance": performance(found), "requirements": requirements(kept, Registry())}
+    meta = {**nlp.meta, **own, **extra, "sources": sources(found)}
+    save_json(meta, folder / "meta.json")
+    (folder / "README.md").write_text(card(meta, full, found), encoding="utf-8")
+
+
+def _forget_machine(path: Path) -> None:
+    """Where on somebody's disk a run was trained is nobody's business."""
+    if path.exists():
+        record = json.loads(path.read_text(encoding="utf-8"))
+        save_json({name: value for name, value in record.items() if name != "working_folder"}, path)
+
+
+def _forget_runs(path: Path, found: Sequence[Component]) -> None:
+    """Run folders mean nothing elsewhere: the pipeline's folder has the models."""
+    config = spacy.util.load_config(path, interpolate=False)
+    for component in found:
+        for key in ("model", "predicates_model"):
+            if key in config["components"][component.name]:
+                config["components"][component.name][key] = None
+    config.to_disk(path)
+
+
+def _through_spacy(work: Path, check: Path) -> None:
+    """spaCy makes the package's folder; it loads the pipeline from its folder on the way.
+
+    Raises:
+        RunError: spaCy refuses.
+    """
+    try:
+        spacy_package(work / "pipeline", work, code_paths=[check], create_sdist=False, silent=True)
+    except SystemExit as error:
+        raise RunError("`spacy package` refused the pipeline; see its message above") from error
+    finally:
+        sys.modules.pop(CHECK, None)  # spaCy imports it to see that it works
+
+
+def _build(folder: Path, kind: str) -> str | None:
+    """The name of the wheel or sdist in `folder/dist`; needs no network, unlike `python -m build`.
+
+    Raises:
+        RunError: it could not be built.
+    """
+    if kind == "none":
+        return None
+    (folder / "dist").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", BACKEND.format(kind=kind)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        raise RunError(f"the {kind} could not be built (it needs setuptools>=70.1; --build none does not):\n{last}")
+    for left in [folder / "build", *folder.glob("*.egg-info")]:
+        shutil.rmtree(left, ignore_errors=True)
+    [built] = (folder / "dist").iterdir()
+    return built.name

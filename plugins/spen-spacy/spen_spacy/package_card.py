@@ -1,0 +1,155 @@
+"""The model card of a package: its README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.datasets.places import PREFIX
+from spen_plugins.run_folder import RunFolder
+from spen_spacy.package_meta import data_sets, own_files, written_tags
+from spen_spacy.package_runs import PREDICATES, Component
+
+DOES = {
+    "spen_ner": "names: `doc.ents`, and with a score each `doc.spans[{name!r}]`",
+    "spen_pos": "{tags} of every token",
+    "spen_srl": "predicates and the arguments of each: `doc._.srl`, `doc.spans[{name!r}]`",
+    "spen_multilabel": "labels of the text: `doc.cats`",
+}
+TAGS = {
+    "pos": "parts of speech, `token.pos_`,",
+    "tag": "tags, `token.tag_`,",
+    "pos_tag": "parts of speech and tags, `token.pos_` and `token.tag_`,",
+}
+SHOWS = {
+    "spen_pos": "[(token.text, token.{attribute}) for token in doc]",
+    "spen_ner": "[(entity.text, entity.label_) for entity in doc.ents]",
+    "spen_srl": "doc._.srl",
+    "spen_multilabel": "doc.cats",
+}
+GOLD_PREDICATES = "Scores are with the predicates of the gold data."
+NOT_DEFINITIONS = ("split", "threshold")
+
+
+def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component]) -> str:
+    """The card, in Markdown.
+
+    Args:
+        meta: of the package.
+        full_name: what `spacy.load` takes, language included.
+        components: in the pipeline's order.
+    """
+    about = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
+    lines = [f"# {full_name} {meta['version']}", "", about, "", *_use(full_name, components), "", "## Components", ""]
+    lines += ["| component | factory | gives |", "|---|---|---|"]
+    lines += [f"| `{c.name}` | `{c.factory}` | {_does(c)} |" for c in components]
+    for component in components:
+        for part, run in component.runs.items():
+            title = component.name + (", its predicates" if part == PREDICATES else "")
+            remark = GOLD_PREDICATES if component.factory == "spen_srl" and part != PREDICATES else ""
+            lines += ["", f"## {title}", "", *_run(f"{component.name}-{part}", run, remark)]
+    lines += ["", "## Licences", "", *_licences(meta)]
+    lines += ["", "## Needs", "", f"spaCy {meta['spacy_version']}, {', '.join(meta['requirements'])}."]
+    return "\n".join(lines) + "\n"
+
+
+def _use(full_name: str, components: Sequence[Component]) -> list[str]:
+    last = components[-1]
+    attribute = "tag_" if last.factory == "spen_pos" and written_tags(last.run) == "tag" else "pos_"
+    shown = SHOWS[last.factory].replace("{attribute}", attribute)
+    code = ["import spacy", "", f'doc = spacy.load("{full_name}")("Anna sent the old farmer in Boston a letter.")']
+    return ["```python", *code, f"print({shown})", "```"]
+
+
+def _does(component: Component) -> str:
+    tags = TAGS[written_tags(component.run)] if component.factory == "spen_pos" else ""
+    text = DOES[component.factory].format(name=component.name, tags=tags)
+    if component.factory == "spen_srl":
+        text += "; predicates by " + ("a trained tagger" if component.predicates_run else "spaCy's parts of speech")
+    return text
+
+
+def _run(stem: str, run: RunFolder, remark: str) -> list[str]:
+    """Scores with their definitions, calibration, data and origin of one run."""
+    metrics = run.metrics()
+    if metrics is None:
+        lines = ["No scores: the run had not finished."]
+    else:
+        protocol = metrics.get("protocol", {})
+        lines = [*_scores(metrics), "", *([remark, ""] if remark else []), *_definitions(protocol)]
+        lines += ["", *_split(protocol.get("split"))]
+    calibration = run.records().get("calibration.json")
+    if calibration is not None:
+        lines += ["", *_calibration(calibration)]
+    return [*lines, "", _data(run), "", _origin(stem, run)]
+
+
+def _scores(metrics: Mapping[str, Any]) -> Iterator[str]:
+    parts = [part for part in ("validation", "test") if metrics.get(part)]
+    names = [name for name, value in metrics[parts[0]].items() if isinstance(value, (int, float))] if parts else []
+    yield f"| score | {' | '.join(parts)} |"
+    yield "|---" * (len(parts) + 1) + "|"
+    for name in names:
+        yield f"| {name} | {' | '.join(f'{metrics[part][name]:.4f}' for part in parts)} |"
+
+
+def _definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
+    for name, text in protocol.items():
+        if name not in NOT_DEFINITIONS and isinstance(text, str):
+            yield f"- {name}: {text}"
+    if protocol.get("threshold") is not None:
+        yield f"- threshold: {protocol['threshold']}"
+
+
+def _split(split: Any) -> list[str]:
+    if isinstance(split, Mapping):
+        split = ", ".join(f"{part} `{_shown(path)}`" for part, path in split.items() if path)
+    return [f"Split: {split}."] if split else []
+
+
+def _shown(path: str) -> str:
+    """A data file's path; of one's own file the name alone: where it lies is nobody's business."""
+    return path if path.startswith(PREFIX) else Path(path).name
+
+
+def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
+    """Expected calibration errors; lower is better."""
+    temperature = f"{calibration['temperature']:.3f}"
+    yield (
+        f"Probabilities of {calibration['decisions']} are calibrated by a temperature, {temperature}, fitted on the "
+        "validation part. Expected calibration error, lower is better:"
+    )
+    yield ""
+    yield "| part | calibrated | before | decisions |"
+    yield "|---|---|---|---|"
+    for part in ("validation", "test"):
+        if found := calibration.get(part):
+            yield f"| {part} | {found['ece']:.4f} | {found['ece_uncalibrated']:.4f} | {found.get('decisions', '')} |"
+
+
+def _data(run: RunFolder) -> str:
+    named = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in data_sets(run)]
+    if run.config()["task"].get("corpus") is not None:
+        named.append("the synthetic corpus that comes with spen-plugins, which says nothing about real text")
+    named += [f"`{_shown(path)}`" for path in own_files(run)]
+    return f"Data: {'; '.join(named) or 'not known'}."
+
+
+def _origin(stem: str, run: RunFolder) -> str:
+    """How the run came about, as far as it is recorded."""
+    environment, config = run.environment(), run.config()
+    source = f" from `{environment['source']}`" if environment.get("source") else ""
+    commit = f" at commit {environment['git_commit'][:12]}" if environment.get("git_commit") else ""
+    return (
+        f"Trained{source}, seed {config.get('seed', 0)}{commit}. The whole config is in this package: "
+        f"`spen-run training/{stem}.json` repeats the run where the data are."
+    )
+
+
+def _licences(meta: Mapping[str, Any]) -> Iterator[str]:
+    yield f"This package: {meta['license'] or 'not stated by its maker'}. The data it was trained on:"
+    yield ""
+    for source in meta["sources"]:
+        address = f", {source['url']}" if "url" in source else ""
+        yield f"- {source['name']}{address}. Licence: {source['license']}."

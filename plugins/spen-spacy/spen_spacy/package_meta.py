@@ -1,0 +1,126 @@
+"""What a package's meta.json says besides spaCy's own entries: scores, requirements, data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.datasets.catalogue import DataSet, catalogue
+from spen_plugins.datasets.places import PREFIX
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.task import PARTS
+from spen_spacy.package_runs import Component
+
+SCORES = {
+    "spen_ner": {"precision": "ents_p", "recall": "ents_r", "f1": "ents_f", "types": "ents_per_type"},
+    "spen_srl": {"span_precision": "srl_p", "span_recall": "srl_r", "span_f1": "srl_f", "roles": "srl_per_type"},
+    "spen_multilabel": {"micro_f1": "cats_micro_f", "macro_f1": "cats_macro_f", "example_f1": "cats_example_f"},
+    "predicates": {"precision": "predicates_p", "recall": "predicates_r", "f1": "predicates_f"},
+}
+"""Component -> score of a run -> its name among spaCy's."""
+SAMPLE = {"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}
+
+
+def performance(components: Sequence[Component]) -> dict[str, Any]:
+    """The scores of the runs' test parts, under spaCy's names where it has them; runs without a test part add none.
+
+    A name that is taken, by a second component of the kind, has the component's name before it.
+    """
+    found: dict[str, Any] = {}
+    for component in components:
+        for part, run in component.runs.items():
+            scores = (run.metrics() or {}).get("test") or {}
+            names = _names(component, run) if part == "model" else SCORES["predicates"]
+            for score, name in names.items():
+                if score in scores:
+                    found[name if name not in found else f"{component.name}_{name}"] = _table(scores[score])
+    return found
+
+
+def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
+    if component.factory != "spen_pos":
+        return SCORES[component.factory]
+    return {"accuracy": f"{written_tags(run)}_acc"}
+
+
+def written_tags(run: RunFolder) -> str:
+    """Which tags of a token a tagger writes: "pos", "tag", or "pos_tag" for both at once."""
+    task = run.config()["task"]
+    field = task.get("tags")
+    if task.get("corpus") is not None or field == "upos":
+        return "pos"
+    if isinstance(field, str) and "+" in field:
+        return "pos_tag"
+    conllu = task.get("format") == "conllu" or str(task.get("train") or "").endswith(".conllu")
+    return "pos" if field is None and conllu else "tag"
+
+
+def _table(score: Any) -> Any:
+    """A score, or spaCy's `{type: {p, r, f}}` of a table of them."""
+    if not isinstance(score, Mapping):
+        return score
+    return {name: {"p": row["precision"], "r": row["recall"], "f": row["f1"]} for name, row in score.items()}
+
+
+def requirements(configs: Sequence[Mapping[str, Any]], registry: Registry) -> list[str]:
+    """Distributions that the pipeline needs besides spaCy, `name>=version`, given the configs that are in it."""
+    types = sorted({name for config in configs for name in _types(config)})
+    distributions = ["spen-spacy", "spen-plugins", *(registry.plugin(name).distribution for name in types)]
+    return [f"{name}>={metadata.version(name)}" for name in dict.fromkeys(distributions)]
+
+
+def _types(value: Any) -> Iterator[str]:
+    """Types of plugins, `plugin.name`, anywhere in a config."""
+    if isinstance(value, Mapping):
+        if isinstance(name := value.get("type"), str) and "." in name and not name.startswith("core."):
+            yield name
+        for inner in value.values():
+            yield from _types(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _types(inner)
+
+
+def data_sets(run: RunFolder) -> list[DataSet]:
+    """The known data sets that a run's config names, vectors and clusters included."""
+    paths = {text.removeprefix(PREFIX) for text in _strings(run.config()) if text.startswith(PREFIX)}
+    return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
+
+
+def own_files(run: RunFolder) -> list[str]:
+    """The run's training, validation and test files that no data set has, as the config names them."""
+    paths = (run.config()["task"].get(part) for part in PARTS)
+    return [path for path in paths if path and not path.startswith(PREFIX)]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
+
+
+def sources(components: Sequence[Component]) -> list[dict[str, str]]:
+    """The data sets of all runs with their licences, as meta.json lists them; each once."""
+    runs = [run for component in components for run in component.runs.values()]
+    found = {entry.name: entry for run in runs for entry in data_sets(run)}
+    listed = [{"name": f"{e.name}: {e.about}", "license": e.licence, **_address(e)} for e in found.values()]
+    if any(run.config()["task"].get("corpus") is not None for run in runs):
+        listed.append(SAMPLE)
+    files = dict.fromkeys(Path(path).name for run in runs for path in own_files(run))
+    return listed + [{"name": name, "license": "not known to this package"} for name in files]
+
+
+def _address(entry: DataSet) -> dict[str, str]:
+    """Where its files come from."""
+    if not entry.files:
+        return {}
+    owner, repository, commit, *_ = entry.files[0].origin.split("/")
+    return {"url": f"https://github.com/{owner}/{repository}/tree/{commit}"}

@@ -1,0 +1,133 @@
+"""Which component each run of a package becomes, and what is wrong with the choice before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.errors import ConfigError, RunError, did_you_mean
+from spen_plugins.run_folder import RunFolder
+
+PREDICATES = "predicates"
+ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
+"""Factories in the order of a pipeline: role labellers may need parts of speech."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One component of the pipeline.
+
+    Attributes:
+        name: in the pipeline.
+        factory: what spaCy makes it with.
+        run: whose model it has.
+        predicates_run: of a role labeller: the run that tags its predicates, None where verbs are taken.
+    """
+
+    name: str
+    factory: str
+    run: RunFolder
+    predicates_run: RunFolder | None = None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What `nlp.add_pipe` takes."""
+        config = {"model": str(self.run.path)}
+        if self.factory != "spen_srl":
+            return config
+        if self.predicates_run is None:
+            return config | {"predicates": "verbs"}
+        return config | {"predicates": "model", "predicates_model": str(self.predicates_run.path)}
+
+    @property
+    def runs(self) -> dict[str, RunFolder]:
+        """Its runs by the folder they are saved in, below the component's."""
+        return {"model": self.run} | ({} if self.predicates_run is None else {PREDICATES: self.predicates_run})
+
+
+def components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
+    """The components of a pipeline, in its order.
+
+    Args:
+        words: run folders; `name=folder` names the component, which otherwise is called as its factory.
+        predicates: where role labellers get predicates: "model", "verbs", or None: "model", which wants a run.
+
+    Raises:
+        ConfigError: a folder is no run's, a task has no component, two components have one name, or predicates are
+            missing or not wanted.
+        RunError: a run has no weights yet.
+    """
+    found: dict[str, Component] = {}
+    taggers: list[RunFolder] = []
+    for word in words:
+        name, run = _read(word)
+        factory = _factory(run)
+        if factory == PREDICATES:
+            taggers.append(run)
+            continue
+        name = name or factory
+        if name in found:
+            raise ConfigError(
+                f"{found[name].run.path} and {run.path} would both be the component {name!r}; "
+                f"name one of them otherwise, as in other_{factory.removeprefix('spen_')}={run.path}"
+            )
+        if "." in name or not name.strip():
+            raise ConfigError(f"{word}: {name!r} is no name of a component; take letters, digits and _")
+        found[name] = Component(name, factory, run)
+    tagger = _tagger(list(found.values()), taggers, predicates)
+    for name, component in found.items():
+        if component.factory == "spen_srl":
+            found[name] = Component(name, "spen_srl", component.run, tagger)
+    return sorted(found.values(), key=lambda component: ORDER.index(component.factory))
+
+
+def _read(word: str) -> tuple[str, RunFolder]:
+    """`name=folder` or a folder -> the name, "" where there is none, and the run."""
+    name, _, path = ("", "", word) if Path(word).exists() else word.rpartition("=")
+    run = RunFolder.open(Path(path))
+    if not (run.path / "weights.safetensors").exists():
+        raise RunError(f"{path} has no weights yet (weights.safetensors is missing); let the run finish an epoch")
+    return name, run
+
+
+def _factory(run: RunFolder) -> str:
+    """The factory of a run's component, or `PREDICATES`."""
+    task = run.config()["task"]
+    kind = str(task.get("type", "")).removeprefix("core.")
+    if kind == "tagging":
+        if PREDICATES in (task.get("format"), task.get("corpus")):
+            return PREDICATES
+        return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
+    known = {"srl": "spen_srl", "text": "spen_multilabel"}
+    if kind not in known:
+        raise ConfigError(
+            f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, {' and '.join(known)}"
+        )
+    return known[kind]
+
+
+def _tagger(found: Sequence[Component], taggers: Sequence[RunFolder], predicates: str | None) -> RunFolder | None:
+    """The run that tags predicates, None for verbs."""
+    labellers = [component for component in found if component.factory == "spen_srl"]
+    paths = " and ".join(str(run.path) for run in taggers)
+    if not labellers:
+        if taggers or predicates:
+            raise ConfigError(f"{paths or '--predicates'}: there are no roles to label; give a run of task srl, too")
+        return None
+    if predicates == "verbs":
+        if taggers:
+            raise ConfigError(f"--predicates verbs: {paths} would not be used; leave one of both out")
+        if not any(component.factory == "spen_pos" for component in found):
+            raise ConfigError("--predicates verbs needs parts of speech; give a run that tags them (tags=upos), too")
+        return None
+    if not taggers:
+        raise ConfigError(
+            f"{labellers[0].run.path} labels roles, and no run finds its predicates; give one of task tagging with "
+            "format: predicates (or corpus: predicates), too, or --predicates verbs and a run of parts of speech"
+        )
+    if len(taggers) > 1:
+        raise ConfigError(f"{paths} both tag predicates; give one of them")
+    return taggers[0]

@@ -1,0 +1,64 @@
+"""Where the models of a component are: run folders, saved components, installed packages."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from spen_plugins.errors import ConfigError, PluginError
+
+GROUP = "spen_models"
+"""Entry points named like factories, each a function that returns the folder of a saved component."""
+CONFIGS = {
+    "spen_ner": "configs/ner_infnet.jsonnet",
+    "spen_pos": "configs/pos_infnet.jsonnet",
+    "spen_srl": "configs/srl_seal.jsonnet",
+    "spen_multilabel": "configs/text_seal.jsonnet",
+}
+
+
+def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path]:
+    """The folders of a component's models: `model`, and `predicates` where there is one.
+
+    Args:
+        name: the component's, for messages.
+        factory: its factory's.
+        model: a run folder, or the folder of a saved component; None for the installed one.
+
+    Raises:
+        ConfigError: there is none; the message says what to do.
+        PluginError: the package that brings it is broken.
+    """
+    place = installed(name, factory) if model is None else Path(model)
+    if (place / "model").is_dir():
+        return {part: place / part for part in ("model", "predicates") if (place / part).is_dir()}
+    if not (place / "config.json").exists():
+        found = "where there is no folder" if not place.exists() else "which is no run folder: it holds no config.json"
+        raise ConfigError(f"{name}: found the model {str(place)!r}, {found}. {_how(factory)}")
+    return {"model": place}
+
+
+def installed(name: str, factory: str) -> Path:
+    """The folder of the installed model of this factory.
+
+    Raises:
+        ConfigError: none is installed, or several are.
+        PluginError: the package that brings it is broken.
+    """
+    found = list(entry_points(group=GROUP, name=factory))
+    if not found:
+        raise ConfigError(f"{name}: no model is named, and none is installed. {_how(factory)}")
+    if len(found) > 1:
+        names = ", ".join(sorted(point.dist.name if point.dist else point.value for point in found))
+        raise ConfigError(f"{name}: several packages bring a model ({names}); name one's folder as model")
+    try:
+        return Path(found[0].load()())
+    except Exception as error:
+        raise PluginError(f"{name}: the model of {found[0].value} can't be found: {error}") from error
+
+
+def _how(factory: str) -> str:
+    return (
+        f"Install one (pip install spen-en), or train one (spen-run {CONFIGS[factory]} --out runs/mine) and give its "
+        f'folder: nlp.add_pipe("{factory}", config={{"model": "runs/mine"}})'
+    )

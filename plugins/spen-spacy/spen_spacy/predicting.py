@@ -1,0 +1,102 @@
+"""A run that reads pieces of docs: what is too long is cut, and batches are cut by their padded size."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spen_plugins.builtin.transformer import PieceIndexer
+from spen_plugins.predictor import load
+from spen_spacy.reading import Window, windows
+
+PADDED = 8192
+"""Most words in a batch, padding included."""
+EXAMPLES = 512
+"""Most examples in a batch."""
+
+
+class Run:
+    """A run's predictor.
+
+    Args:
+        folder: a run folder, or one that `Predictor.save` wrote.
+        energy: whether predictions come with their energy.
+        rerank: how many of the net's best outputs its energy chooses from; 0: the net's own best.
+
+    Raises:
+        SpenError: as `spen_plugins.load`; ConfigError if an energy is asked for and the run has none.
+    """
+
+    def __init__(self, folder: Path, energy: bool = False, rerank: int = 0) -> None:
+        refine = {"type": "rerank", "k": rerank} if rerank else None
+        self.predictor = load(folder, refine=refine)
+        self.predictor.batch_size = EXAMPLES
+        self.task = self.predictor.task
+        self._asks = {"energy": True} if energy else {}
+        self._process = os.getpid()
+
+    @property
+    def has_energy(self) -> bool:
+        return self.predictor.model.energy is not None
+
+    def save(self, folder: Path) -> None:
+        """What is needed to predict again; the energy only if it is used."""
+        net = self.predictor.model.inference_net
+        self.predictor.save(folder, energy=bool(self._asks) or net.uses_energy)
+
+    def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
+        """Examples of the words in `window`, which becomes several where a transformer can't read all of it."""
+        example = self.task.parse({"words": words[window.start : window.end]})
+        seen = self.seen(example)
+        if seen is None:
+            yield window, example
+            return
+        for part in windows(window.start, window.end, seen):
+            own = max(part.own_start, window.own_start), min(part.own_end, window.own_end)
+            if own[0] < own[1]:
+                yield from self.cut(words, Window(part.start, part.end, *own))
+
+    def seen(self, example: Any) -> int | None:
+        """How many words the run's transformers read of an example; None if all of them."""
+        seen = None
+        for name, indexer in self.task.indexers.items():
+            if isinstance(indexer, PieceIndexer) and len(example.entry.words) > 1:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # that words are cut off, which are read elsewhere
+                    first = example.entry.item(name, indexer).first
+                if first[-1] < 0:
+                    read = max(1, int((first >= 0).sum()))
+                    seen = read if seen is None else min(seen, read)
+        return seen
+
+    def predict(self, examples: Sequence[Any]) -> list[Any]:
+        """The task's predictions, in the examples' order."""
+        if os.getpid() != self._process:
+            torch.set_num_threads(1)  # a forked process hangs in the thread pool that its parent had
+            self._process = os.getpid()
+        answers: list[Any] = [None] * len(examples)
+        for rows in batches([self.task.length(example) for example in examples]):
+            found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
+            for row, answer in zip(rows, found, strict=True):
+                answers[row] = answer
+        return answers
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """All rows once, longest first, in batches of at most `PADDED` words and `EXAMPLES` rows; one row at least."""
+    rows: list[int] = []
+    width = 1
+    for row in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if rows and (len(rows) == EXAMPLES or (len(rows) + 1) * width > PADDED):
+            yield rows
+            rows = []
+        if not rows:
+            width = max(1, lengths[row])
+        rows.append(row)
+    if rows:
+        yield rows

@@ -1,0 +1,128 @@
+"""A doc as a model reads it: its words without whitespace, in pieces, in windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+Sentences = Literal["auto", "doc", "rule"]
+OVERLAP = 40
+_FINAL = ".!?…。！？"
+_CLOSING = {"”", "’", "»", "''", ")", "]", "}", "-RRB-"}
+_STRAIGHT = {'"', "'"}
+
+
+class Reading:
+    """The words of a doc that aren't whitespace.
+
+    Args:
+        doc: the doc.
+
+    Attributes:
+        words: their texts.
+        places: the token each of them is.
+    """
+
+    def __init__(self, doc: Doc) -> None:
+        self.doc = doc
+        self._texts = [token.text for token in doc]
+        self.places = [i for i, text in enumerate(self._texts) if not text.isspace()]
+        self.words = self._texts if len(self.places) == len(doc) else [self._texts[i] for i in self.places]
+
+    def pieces(self, sentences: Sentences, otherwise: Literal["doc", "rule"]) -> list[tuple[int, int]]:
+        """First word and the word after the last one of each piece.
+
+        Args:
+            sentences: "auto": the doc's sentences if it has any, else as `otherwise` says; "doc": the doc in one piece;
+                "rule": cut after what ends sentences.
+            otherwise: what "auto" means for a doc without sentences.
+        """
+        if not self.words:
+            return []
+        if sentences == "auto":
+            sentences = "auto" if self.doc.has_annotation("SENT_START") else otherwise
+        cuts = {"auto": self._starts, "rule": self._ruled, "doc": list}[sentences]()
+        return list(pairwise([0, *cuts, len(self.words)]))
+
+    def _starts(self) -> list[int]:
+        """The words before which a sentence of the doc begins, but for the first word."""
+        sentence = np.cumsum(self.doc.to_array("SENT_START") == 1)[self.places]
+        return (np.flatnonzero(np.diff(sentence)) + 1).tolist()
+
+    def _ruled(self) -> list[int]:
+        """The words, but for the first, that follow on a final mark (and what closes after it) or on a blank line."""
+        cuts, words, places = [], self.words, self.places
+        ended = False
+        for i, word in enumerate(words):
+            if i and places[i] - places[i - 1] > 1 and self._blank_line(places[i - 1] + 1, places[i]):
+                cuts.append(i)
+                ended = False
+            elif ended and not self._closes(i):
+                cuts.append(i)
+                ended = False
+            if word[-1] in _FINAL and not word.strip(_FINAL):
+                ended = True
+        return cuts
+
+    def _closes(self, i: int) -> bool:
+        """Whether word `i`, right after a sentence's end, still belongs to it; a straight quote does without a space."""
+        word = self.words[i]
+        if word in _STRAIGHT:
+            return self.places[i] - self.places[i - 1] == 1 and not self.doc[self.places[i - 1]].whitespace_
+        return word in _CLOSING or not word.strip(_FINAL)
+
+    def _blank_line(self, start: int, end: int) -> bool:
+        """Whether the whitespace tokens from `start` to `end` hold one."""
+        return "".join(self._texts[start:end]).count("\n") > 1
+
+
+class Window(NamedTuple):
+    """Words `start` to `end` are read together; what is said of `own_start` to `own_end` counts."""
+
+    start: int
+    end: int
+    own_start: int
+    own_end: int
+
+
+def windows(start: int, end: int, size: int) -> Iterator[Window]:
+    """Overlapping windows over words `start` to `end`, each word owned by the one where it is farthest from an edge."""
+    if end - start <= size:
+        yield Window(start, end, start, end)
+        return
+    step = size - min(OVERLAP, size // 2)
+    starts = [*range(start, end - size, step), end - size]
+    seams = [start, *((first + size + second) // 2 for first, second in pairwise(starts)), end]
+    for first, (own_start, own_end) in zip(starts, pairwise(seams), strict=True):
+        yield Window(first, first + size, own_start, own_end)
+
+
+def around(place: int, start: int, end: int, size: int) -> Window:
+    """The window of at most `size` words of `start` to `end` that has `place` in its middle."""
+    first = max(start, min(place - size // 2, end - size))
+    last = min(end, first + size)
+    return Window(first, last, first, last)
+
+
+class Found(NamedTuple):
+    """A span of words with its label and probability."""
+
+    start: int
+    end: int
+    label: str
+    score: float
+
+
+def without_overlaps(found: Sequence[Found]) -> list[Found]:
+    """Spans from left to right; of two that overlap, the more probable one."""
+    kept: list[Found] = []
+    for span in sorted(found):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+        elif span.score > kept[-1].score:
+            kept[-1] = span
+    return kept
