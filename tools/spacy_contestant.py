@@ -1,0 +1,125 @@
+"""One contestant of `bench_spacy.py`, measured in a process of its own: loaded, scored, timed."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+from spacy_docs import Kind, plain, read, words_of
+from spacy_scores import score
+
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.srl import Sentence
+
+FACTORIES = {"ner": "spen_ner", "tag": "spen_pos", "srl": "spen_srl"}
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+MARKED = "bench_predicates"
+"""Where a Doc keeps the corpus' predicates."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A pipeline, or a run of ours.
+
+    Args:
+        name: its row in the table.
+        source: a folder that `spacy.load` takes, an installed package, or a run folder.
+        also: of a pipeline, the components to load; of a run for `srl`, the run that finds predicates. None: all of a
+            pipeline's; predicates are the verbs.
+    """
+
+    name: str
+    source: str
+    also: str | None = None
+
+    @classmethod
+    def parse(cls, word: str) -> Contestant:
+        """`NAME=SOURCE` or `NAME=SOURCE:ALSO`."""
+        name, found, rest = word.partition("=")
+        source, _, also = rest.partition(":")
+        if not (name and found and source):
+            raise ValueError(f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE")
+        return cls(name, source, also or None)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the source is a run folder, which has `config.json` where a pipeline has `config.cfg`."""
+        return (Path(self.source) / "config.json").is_file()
+
+    def load(self, kind: Kind) -> Language:
+        """A pipeline ready to annotate."""
+        if not self.is_run:
+            others = set(spacy.info(self.source, silent=True)["pipeline"]) - set((self.also or "").split(","))
+            return spacy.load(self.source, exclude=list(others) if self.also else [])
+        nlp = spacy.blank("en")
+        config: dict[str, Any] = {"model": self.source}
+        if kind == "srl":
+            config |= {"predicates": "model", "predicates_model": self.also} if self.also else {"predicates": "verbs"}
+        nlp.add_pipe(FACTORIES[kind], config=config)
+        return nlp
+
+
+def measure(contestant: Contestant, kind: Kind, test: Path, limit: int | None, clock: str) -> dict[str, Any]:
+    """Scores as fractions, `load` in seconds, `texts` and `docs` in words per second, memory and size in MB."""
+    now, sentences = CLOCKS[clock], read(kind, test)[:limit]
+    before = resident()
+    started = time.perf_counter()
+    nlp = contestant.load(kind)
+    found: dict[str, Any] = {"load": time.perf_counter() - started, "memory_before": before, "memory": resident()}
+    found["disk"] = size_on_disk(nlp)
+    found |= scores(nlp, kind, sentences)  # and the first pass, which fills caches, isn't timed
+    texts = [" ".join(words_of(sentence)) for sentence in sentences]
+    found["texts"] = rate(nlp, texts, now)
+    found["docs"] = rate(nlp, [plain(sentence, nlp.vocab) for sentence in sentences], now)
+    gc.collect()
+    found["memory_after"] = resident()
+    return found
+
+
+def scores(nlp: Language, kind: Kind, sentences: Sequence[TaggedSentence | Sentence]) -> dict[str, float]:
+    """Scores on the corpus' own tokens; for `srl` with predicates found and, as `f1_gold`, with the corpus' own."""
+    docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
+    found = score(kind, docs, sentences)
+    if kind == "srl":
+        found["f1_gold"] = score(kind, with_gold_predicates(nlp, sentences), sentences)["f1"]
+    return found
+
+
+def with_gold_predicates(nlp: Language, sentences: Sequence[Sentence]) -> list[Doc]:
+    """Docs in which the component was told the predicates."""
+    component = nlp.get_pipe(FACTORIES["srl"])
+    own, component.predicates = component.predicates, lambda doc: doc.user_data[MARKED]
+    docs = [plain(sentence, nlp.vocab) for sentence in sentences]
+    for doc, sentence in zip(docs, sentences, strict=True):
+        doc.user_data[MARKED] = [p.predicate for p in sentence.propositions]
+    docs = list(nlp.pipe(docs))
+    component.predicates = own
+    return docs
+
+
+def rate(nlp: Language, inputs: Sequence[str | Doc], now: Callable[[], float]) -> float:
+    """Words per second through `nlp.pipe`; the Docs that come out are dropped, as a program over a corpus would."""
+    started = now()
+    words = sum(map(len, nlp.pipe(inputs)))
+    return words / (now() - started)
+
+
+def resident() -> float:
+    """This process' memory in MB."""
+    return psutil.Process().memory_info().rss / 1e6
+
+
+def size_on_disk(nlp: Language) -> float:
+    """What `nlp.to_disk` writes, in MB."""
+    with tempfile.TemporaryDirectory() as folder:
+        nlp.to_disk(folder)
+        return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6

@@ -1,0 +1,59 @@
+"""Corpora as spaCy's Docs: what `train_spacy.py` and `bench_spacy.py` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.columns import TaggedSentence, read_columns
+from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.readers.srl import Sentence, read_srl
+
+Kind = Literal["ner", "tag", "srl"]
+BLANK = "_"
+"""Stands for a word that is empty or white space (the Broad Twitter Corpus has some), which no name may begin with."""
+
+
+def read(kind: Kind, path: Path, tags: str = "xpos") -> Sequence[TaggedSentence | Sentence]:
+    """Sentences of a file: names in columns (BIO), tags in columns or CoNLL-U, frames in SRL columns.
+
+    Args:
+        kind: what the file is read for.
+        path: the file.
+        tags: the field of CoNLL-U that holds the tags.
+    """
+    if kind == "srl":
+        return read_srl(path)
+    return read_conllu(path, tags=tags) if path.suffix == ".conllu" else read_columns(path)
+
+
+def words_of(sentence: TaggedSentence | Sentence) -> list[str]:
+    """The corpus' own words, `BLANK` for those of white space."""
+    return [word if word.strip() else BLANK for word in sentence.words]
+
+
+def plain(sentence: TaggedSentence | Sentence, vocab: Vocab) -> Doc:
+    """A Doc of the corpus' own words, without annotation."""
+    return Doc(vocab, words=words_of(sentence))
+
+
+def gold(kind: Kind, sentence: TaggedSentence, vocab: Vocab, path: Path | None = None) -> Doc:
+    """A Doc with `ents` (ner) or each token's `tag_` (tag) as the corpus says.
+
+    Raises:
+        DataError: the tags don't keep to BIO; with the line in `path`.
+    """
+    doc = plain(sentence, vocab)
+    if kind == "tag":
+        return Doc(vocab, words=words_of(sentence), tags=list(sentence.tags or ()))
+    try:
+        doc.ents = [Span(doc, start, end, label=label) for label, start, end in spans(sentence.tags or (), "bio")]
+    except BrokenTags as broken:
+        raise DataError(path or "corpus", sentence.line_of(broken.index), broken.found, broken.expected) from None
+    return doc
