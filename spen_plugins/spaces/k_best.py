@@ -30,10 +30,10 @@ def chain_k_best(
     """
     tags = scores.shape[-1]
     backwards = transitions.t().contiguous()
-    # Through the tag of place a, its path of rank r has (a + 1)(r + 1) − 1 others that are no worse.
-    places, ranks = torch.tensor(
-        [(a, r) for a in range(min(k, tags)) for r in range(k) if (a + 1) * (r + 1) <= k], device=scores.device
-    ).unbind(1)
+    # Tags by the best path through each: no worse than path r of the tag in place a are the first paths of the a tags
+    # before it and the r paths before it of its own.
+    pairs = [(a, r) for a in range(min(k, tags)) for r in range(k - a)]
+    places, ranks = torch.tensor(pairs, device=scores.device).unbind(1)
 
     def step(best: Tensor) -> tuple[Tensor, Tensor]:
         nearest = (best[:, None, :, 0] + backwards).topk(min(k, tags), 2).indices[:, :, places]
