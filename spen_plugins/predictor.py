@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 from spen_plugins.batch import Proposal
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, DataError, RunError
-from spen_plugins.experiment import Experiment, build, check, make_net
+from spen_plugins.experiment import Experiment, build, check, make_net, make_task
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.gbi import Gbi
 from spen_plugins.inference_net import InferenceNet
@@ -20,6 +22,7 @@ from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.state import check_device
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder
+from spen_plugins.scores.calibration import Decisions, calibrate
 
 
 class Predictor:
@@ -41,14 +44,16 @@ class Predictor:
         refine: str | Mapping[str, Any] | None = None,
     ) -> None:
         registry = registry or Registry()
+        self.folder = folder
         self._config, self._records = folder.config(), folder.records()
         experiment = check(folder.config(), str(folder.path / "config.json"), registry)
-        task_class, task_config = registry.parse("task", experiment.task, "task", str(folder.path / "config.json"))
-        self.task = task_class(task_config)
+        self._make_task = partial(make_task, experiment, registry)
+        self.task = self._make_task()
         try:
             self.task.restore(folder.facts())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(f"{folder.path / 'vocabulary.json'} is damaged: {type(error).__name__}: {error}") from error
+        self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
         with torch.random.fork_rng(devices=[]):  # weights are drawn and overwritten; the caller's noise stays his
             self.model = build(experiment, registry, self.task, folder.assets).model
@@ -185,6 +190,54 @@ class Predictor:
         if len(labelled) < len(examples):
             split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
         return {"scores": scores, "protocol": {**self.task.protocol(), "split": split, **self.refined}}
+
+    def calibrate(self, path: str | Path | None = None) -> dict[str, Any]:
+        """Fit the temperature of the probabilities reported, and write `calibration.json` into the run's folder.
+
+        Args:
+            path: a file with gold, of the domain that predictions are for; None: the run's own validation data, found
+                where its config says.
+
+        Returns:
+            `temperature`, `decisions` (what was counted), the `file`, if one was given, and in `validation`, whatever
+            the data are, the expected calibration error with the temperature (`ece`) and without (`ece_uncalibrated`)
+            and how many `decisions` it is over.
+
+        Raises:
+            ConfigError: the run's task has no decisions to calibrate, or the predictor is one with `refine`.
+            DataError: the file has no gold.
+            RunError: the run's data are not what it was trained on.
+        """
+        if self.refined:
+            raise ConfigError("a run is calibrated without refine; load it anew")
+        examples = self._validation() if path is None else self.task.read(str(path))
+        labelled = self._labelled(examples)
+        if not labelled:
+            raise DataError(path, None, "no gold outputs", "gold outputs to calibrate probabilities against")
+        decisions: list[Decisions] = []
+        evaluate(self.model, self.task, labelled, self.batch_size, self.device, decisions)
+        found = calibrate({"validation": decisions})
+        if found is None:
+            kind = self._config["task"]["type"]
+            raise ConfigError(f"task {kind!r} reports no probabilities; there is nothing to calibrate")
+        found = found if path is None else {"file": str(path), **found}
+        self.folder.write("calibration.json", found)
+        self._records["calibration.json"] = found
+        self.task.temperature = found["temperature"]
+        return found
+
+    def _validation(self) -> Sequence[Any]:
+        """The run's validation part, read again."""
+        task = self._make_task()
+        task.load()
+        ours, theirs = (json.loads(json.dumps(facts)) for facts in (self.task.facts(), task.facts()))
+        changed = [name for name in ours if name != "threshold" and ours[name] != theirs.get(name)]
+        if changed:
+            raise RunError(
+                f"the data files of {self.folder.path} changed since it was trained: they have other "
+                f"{', '.join(changed)}. Give a file with gold in their place"
+            )
+        return task.part("validation")
 
     def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
         """The energies of the gold outputs in a file and of the net's own best ones; low is good.

@@ -7,6 +7,7 @@ weights.safetensors  the nets of the best epoch
 examples.safetensors numerator and denominator of the selection score, of each example of the part that its metadata
                      names: test, or validation where there is no test part
 metrics.json         scores with their protocol, once the run is done
+calibration.json     the temperature of the probabilities that predictions report, and how well it fits
 history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
 assets/              what feature networks need besides weights (a tokeniser), if anything
 checkpoint/          the last training state
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,21 @@ class RunFolder:
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None while the run isn't done."""
         return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
+
+    def calibration(self) -> dict[str, Any] | None:
+        """The temperature with the figures of its fit, or None where nothing was calibrated.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        path = self.path / "calibration.json"
+        if not path.exists():
+            return None
+        found = self._read("calibration.json")
+        temperature = found.get("temperature")
+        if not isinstance(temperature, (int, float)) or isinstance(temperature, bool) or not 0 < temperature < inf:
+            raise RunError(f"{path} is damaged: temperature {temperature!r}; expected a number above 0")
+        return found
 
     def write(self, name: str, value: Any) -> None:
         """A JSON file of the folder, whole or not at all."""

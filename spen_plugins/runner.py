@@ -26,6 +26,7 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.state import check_device, seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder, warm_start
+from spen_plugins.scores.calibration import Decisions, calibrate
 from spen_plugins.trainer import Stage
 
 
@@ -257,25 +258,29 @@ def _train(
         except Interrupted as error:
             raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
     batch_size = 4 * built.trainer.config.batch_size
-    validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device)
+    decisions: dict[str, list[Decisions]] = {"validation": []}
+    validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device, decisions["validation"])
     task.choose_decision(validation)
     scores: dict[str, Any] = {"validation": validation.compute()}
     ratios = example_ratios(validation, task, task.part("validation"))
     if test and len(task.part("test")):
-        metric = evaluate(model, task, task.part("test"), batch_size, accelerator.device)
+        decisions["test"] = []
+        metric = evaluate(model, task, task.part("test"), batch_size, accelerator.device, decisions["test"])
         scores["test"] = metric.compute()
         ratios = example_ratios(metric, task, task.part("test"))
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
         if ratios:
             folder.save_ratios(ratios, next(reversed(scores)))
+        if calibration := calibrate(decisions):
+            folder.write("calibration.json", calibration)
         folder.write("metrics.json", {**scores, "protocol": {**task.protocol(), **built.trainer.protocol()}})
         print_scores(console, folder)
     return folder.path
 
 
 def print_scores(console: Console, folder: RunFolder) -> None:
-    """The table at the end of a run: scores, and how they came about."""
+    """The table at the end of a run: scores, how sure one may be of the outputs, and how it all came about."""
     metrics = folder.metrics() or {}
     protocol = metrics.pop("protocol", {})
     table = Table(title=escape(str(folder.path)), title_justify="left")
@@ -287,9 +292,21 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         if all(isinstance(value, (int, float)) for value in values):
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
+    if calibration := folder.calibration():
+        console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
             console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+
+
+def _calibration_line(calibration: Mapping[str, Any]) -> str:
+    errors = [
+        f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
+        for part in ("validation", "test")
+        if part in calibration
+    ]
+    temperature = f"temperature {calibration['temperature']:g} for the probabilities of {calibration['decisions']}"
+    return f"{temperature}; expected calibration error: {', '.join(errors)}"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.schema import Config
+from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace
 
 PARTS = ("train", "validation", "test")
@@ -113,6 +114,8 @@ class Task(ABC):
     Config: ClassVar[type[Config]] = Config
     selection: str
     """Name of the metric that picks the best epoch; higher is better. An instance's own where the config decides."""
+    temperature: float = 1.0
+    """What flattens (above 1) or sharpens the probabilities that `predictions` reports; no decision depends on it."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | TextInputs
@@ -147,6 +150,13 @@ class Task(ABC):
         Where `decide` doesn't take the likeliest output, likely is what lies near to its decision.
         """
         return proposal.k_best(k)[0]
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """What is decided of a batch's examples with gold, how sure the net is and what is right, to fit `temperature`.
+
+        None where the task reports no probabilities, or nothing here has gold.
+        """
+        return None
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:

@@ -159,6 +159,8 @@ def test_predictions(task):
     examples = task.part("test")
     batch = task.collate(examples)
     (prediction,) = task.predictions(says(task, batch, "B-A0 B-V B-A1 I-A1 O"), batch, examples)
+    scores = [argument.pop("score") for argument in prediction["arguments"]]
+    assert all(0.9 < score <= 1 for score in scores)
     assert json.loads(json.dumps(prediction)) == {
         "words": ["Bo", "saw", "14", "ships", "today"],
         "predicate": {"index": 1, "word": "saw"},

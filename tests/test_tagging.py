@@ -199,6 +199,8 @@ def written_lines(folder: Path, *lines: str) -> str:
 def test_predictions(ner, pos):
     batch = ner.collate([ner.part("train")[0]])
     (found,) = ner.predictions(says(ner, batch, "B-PER E-PER O O S-LOC"), batch, batch.examples)
+    scores = [entity.pop("score") for entity in found["entities"]]
+    assert all(0.9 < score <= 1 for score in scores)
     assert json.loads(json.dumps(found)) == {
         "words": ["Ann", "Lee", "saw", "27", "Oslo"],
         "tags": ["B-PER", "E-PER", "O", "O", "S-LOC"],
@@ -208,9 +210,10 @@ def test_predictions(ner, pos):
         ],
     }
     batch = pos.collate([pos.part("train")[1]])
-    assert pos.predictions(says(pos, batch, "NNP CD VBD"), batch, batch.examples) == [
-        {"words": ["Bo", "Oslo", "saw"], "tags": ["NNP", "CD", "VBD"]}
-    ]
+    (found,) = pos.predictions(says(pos, batch, "NNP CD VBD"), batch, batch.examples)
+    scores = found.pop("scores")
+    assert len(scores) == 3 and all(0.9 < score <= 1 for score in scores)
+    assert found == {"words": ["Bo", "Oslo", "saw"], "tags": ["NNP", "CD", "VBD"]}
 
 
 def test_parse(ner):

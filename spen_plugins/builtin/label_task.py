@@ -14,6 +14,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch, Proposal, X
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.schema import Config
+from spen_plugins.scores.calibration import Decisions, LabelBeliefs
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID, LabelMetric
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import Metric, Task
@@ -87,21 +88,32 @@ class LabelTask(Task):
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each pair of an example and a label, right where the example has the label."""
+        if batch.gold is None:
+            return None
+        p, gold = (y[batch.labelled, 0].detach().float().cpu().numpy().ravel() for y in (proposal.y, batch.gold))
+        return Decisions("labels", LabelBeliefs(p), gold > 0.5)
+
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable."""
+        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable.
+
+        Probabilities are calibrated; the threshold is one on what they were before.
+        """
         p = proposal.y[:, 0].detach().float().cpu()
         said = self.decide(proposal)[:, 0].cpu()
         decided = said.sum(1).long()
         count = min(max(SHOWN, int(decided.max())), p.shape[1])
         label = (p + said).topk(count, dim=1).indices  # those predicted come first, whatever their probability
         value = p.gather(1, label)
+        calibrated = LabelBeliefs(value.numpy()).at(self.temperature)
         names = self.space.labels
         return [
             {
                 "labels": [names[i] for i in order[:n]],
                 "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
             }
-            for order, values, n in zip(label.tolist(), value.tolist(), decided.tolist(), strict=True)
+            for order, values, n in zip(label.tolist(), calibrated.tolist(), decided.tolist(), strict=True)
         ]
 
     def protocol(self) -> dict[str, Any]:

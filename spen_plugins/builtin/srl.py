@@ -25,7 +25,8 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.srl import Sentence, read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
-from spen_plugins.scores.spans import spans_of
+from spen_plugins.scores.calibration import Decisions, SpanBeliefs, rounded, span_beliefs
+from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
@@ -108,9 +109,32 @@ class SemanticRoles(Task):
         return SrlMetric(self.space.tags)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Arguments as `role`, `start`, `end` (the token after the last one) and `text`; V is left out."""
-        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
-        return [self._prediction(example, row) for example, row in zip(examples, best, strict=True)]
+        """Arguments as `role`, `start`, `end` (the token after the last one), `text` and `score`; V is left out.
+
+        The score is the calibrated probability that the argument is right; a C-X has that of the X it belongs to.
+        """
+        best, lengths = self._decided(proposal, examples)
+        predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
+        spans = self._table.spans(best, lengths)
+        _, owner, beliefs = self._beliefs(proposal, best, lengths, spans)
+        scores = rounded(beliefs.at(self.temperature))
+        for (row, kind, first, last), number in zip(spans.tolist(), owner.tolist(), strict=True):
+            if number >= 0:
+                text = " ".join(examples[row].entry.words[first : last + 1])
+                place = {"role": self._table.roles[kind], "start": first, "end": last + 1}
+                predictions[row]["arguments"].append({**place, "text": text, "score": scores[number]})
+        return predictions
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each argument, right as `span_f1` counts it."""
+        assert isinstance(batch, SrlBatch)
+        if batch.gold is None:
+            return None
+        best, lengths = self._decided(proposal, batch.examples)
+        spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
+        arguments, _, beliefs = self._beliefs(proposal, best, lengths, spans)
+        right = [argument in batch.examples[row].arguments for row, argument in arguments]
+        return Decisions("arguments", beliefs, np.array(right, dtype=bool))
 
     def protocol(self) -> dict[str, Any]:
         return {
@@ -148,6 +172,7 @@ class SemanticRoles(Task):
         self._vocabulary = vocabulary
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
         self.space = TagSequence(tags, scheme="bio")
+        self._table = SpanTable(tags)
         self._tag = {tag: i for i, tag in enumerate(tags)}
         self._outside = self._tag["O"]
 
@@ -163,16 +188,32 @@ class SemanticRoles(Task):
                 examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
         return examples
 
-    def _prediction(self, example: Example, row: np.ndarray) -> dict[str, Any]:
+    def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
+        """What is known without the arguments."""
         words = example.entry.words
         tags = [self.space.tags[i] for i in row[: len(words)]]
-        arguments = [
-            {"role": role, "start": first, "end": last + 1, "text": " ".join(words[first : last + 1])}
-            for role, first, last in spans_of(tags)
-            if role.removeprefix("C-") != "V"
-        ]
         predicate = {"index": example.predicate, "word": words[example.predicate]}
-        return {"words": list(words), "predicate": predicate, "arguments": arguments, "tags": tags}
+        return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
+
+    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag numbers `(predicate, token)`, and how many tokens each predicate's sentence has."""
+        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
+    def _beliefs(
+        self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
+    ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanBeliefs]:
+        """Of the spans that `self._table` found: their arguments with the row each is of, the number of the argument
+        each span is a piece of (`(span,)`, -1 for V), and the beliefs in the arguments."""
+        pieces: dict[int, list[tuple[str, int, int]]] = {}
+        for row, kind, first, last in spans.tolist():
+            pieces.setdefault(row, []).append((self._table.roles[kind], first, last))
+        arguments = [(row, argument) for row, some in pieces.items() for argument in join(some)]
+        number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
+        owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
+        ours = owner >= 0
+        beliefs = span_beliefs(proposal.y[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours])
+        return arguments, owner, beliefs
 
 
 def order_tags(tags: Iterable[str]) -> list[str]:

@@ -32,11 +32,12 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.schemes import BrokenTags, spans, write_tags
+from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.srl import read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
-from spen_plugins.scores.entities import chunks
+from spen_plugins.scores.calibration import Decisions, SpanBeliefs, TagBeliefs, rounded, span_beliefs
+from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
@@ -162,10 +163,49 @@ class Tagging(Task):
     def metric(self) -> TagMetric:
         return TagMetric(self.space.tags) if self._encoding is None else SpanMetric(self.space.tags, self._encoding)
 
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each token's tag; or each span that the tags write, right if type, start and end are."""
+        assert isinstance(batch, TagBatch)
+        if batch.gold is None:
+            return None
+        known = batch.labelled.cpu().numpy()
+        best, lengths = self._decided(proposal, batch.examples)
+        lengths = np.where(known, lengths, 0)
+        if self._encoding is None:
+            inside = np.arange(best.shape[1]) < lengths[:, None]
+            gold = np.concatenate([example.tags for example in batch.examples if example.tags is not None])
+            return Decisions("tags", self._tag_beliefs(proposal, best, inside), best[inside] == gold)
+        found = self._table.spans(best, lengths)
+        right = [
+            Span(self._table.roles[kind], first, last + 1) in batch.examples[sentence].spans
+            for sentence, kind, first, last in found.tolist()
+        ]
+        return Decisions("spans", self._span_beliefs(proposal, best, found, lengths), np.array(right, dtype=bool))
+
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Tags; and for spans `entities`: `type`, `start`, `end` (the word after the last one) and `text`."""
-        best = self.decide(proposal)[:, 0].argmax(-1).tolist()
-        return [self._prediction(example, row) for example, row in zip(examples, best, strict=True)]
+        """Tags; and `scores`, the calibrated probability of each; or for spans `entities`: `type`, `start`, `end` (the
+        word after the last one), `text`, and `score`, the calibrated probability that all of it is right."""
+        best, lengths = self._decided(proposal, examples)
+        predictions = [
+            {"words": list(example.entry.words), "tags": [self.space.tags[i] for i in row[:length]]}
+            for example, row, length in zip(examples, best.tolist(), lengths.tolist(), strict=True)
+        ]
+        if self._encoding is None:
+            inside = np.arange(best.shape[1]) < lengths[:, None]
+            scores = rounded(self._tag_beliefs(proposal, best, inside).at(self.temperature))
+            for found, end in zip(predictions, np.cumsum(lengths).tolist(), strict=True):
+                found["scores"] = scores[end - len(found["words"]) : end]
+            return predictions
+        for found in predictions:
+            found["entities"] = []
+        spans = self._table.spans(best, lengths)
+        scores = rounded(self._span_beliefs(proposal, best, spans, lengths).at(self.temperature))
+        for (sentence, kind, first, last), score in zip(spans.tolist(), scores, strict=True):
+            found = predictions[sentence]
+            text = " ".join(found["words"][first : last + 1])
+            place = {"type": self._table.roles[kind], "start": first, "end": last + 1}
+            found["entities"].append({**place, "text": text, "score": score})
+        return predictions
 
     def protocol(self) -> dict[str, Any]:
         config = self.config
@@ -253,6 +293,7 @@ class Tagging(Task):
         sizes = {name: len(some) + 2 for name, some in values.items()}
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {}, sizes)
         self.space = TagSequence(tags, self._encoding if self._encoding and self.config.constrained else "none")
+        self._table = SpanTable(tags)
         self._tag = {tag: i for i, tag in enumerate(tags)}
 
     def _example(
@@ -269,17 +310,20 @@ class Tagging(Task):
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
         return Example(self._vocabulary.entry(words), numbers, names, tags, found)
 
-    def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
-        words = example.entry.words
-        tags = [self.space.tags[i] for i in row[: len(words)]]
-        found = {"words": list(words), "tags": tags}
-        if self._encoding is None:
-            return found
-        entities = [
-            {"type": span.type, "start": span.start, "end": span.end, "text": " ".join(words[span.start : span.end])}
-            for span in sorted(chunks(tags), key=lambda span: span.start)
-        ]
-        return {**found, "entities": entities}
+    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag numbers `(sentence, token)`, and how many tokens each sentence has."""
+        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
+    def _tag_beliefs(self, proposal: Proposal, best: np.ndarray, inside: np.ndarray) -> TagBeliefs:
+        """Beliefs in the tags of the tokens `inside`, `(sentence, token)`, sentence by sentence."""
+        return TagBeliefs(proposal.y[:, 0].detach().float().cpu().numpy()[inside], best[inside])
+
+    def _span_beliefs(
+        self, proposal: Proposal, best: np.ndarray, found: np.ndarray, lengths: np.ndarray
+    ) -> SpanBeliefs:
+        """Beliefs in the spans that `self._table` found."""
+        return span_beliefs(proposal.y[:, 0], best, found, lengths, self._table.goes_on, np.arange(len(found)))
 
 
 def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ def spen(version: Version = False) -> None:
 app.command()(runs.predict)
 app.command()(runs.evaluate)
 app.command()(runs.score)
+app.command()(runs.calibrate)
 app.command("plugins")(plugins.list_plugins)
 app.command()(plugins.describe)
 app.command()(compare)

@@ -1,4 +1,4 @@
-"""`spen predict`, `spen evaluate`, `spen score`: what finished runs are for."""
+"""`spen predict`, `spen evaluate`, `spen score`, `spen calibrate`: what finished runs are for."""
 
 from __future__ import annotations
 
@@ -68,3 +68,18 @@ def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None
     from spen_plugins import predictor
 
     write_lines(predictor.load(run, device).score_file(file), out)
+
+
+@guarded
+def calibrate(
+    run: Run,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A file with gold; the run's own validation data by default.", show_default=False),
+    ] = None,
+    device: Device = "cpu",
+) -> None:
+    """Fit the temperature of the probabilities that a run reports, and write its calibration.json; JSON."""
+    from spen_plugins import predictor
+
+    write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)

@@ -14,6 +14,7 @@ from spen_plugins.errors import PluginError
 from spen_plugins.gbi import Gbi, gbi_score
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
+from spen_plugins.scores.calibration import Decisions
 from spen_plugins.task import Metric, Task
 from spen_plugins.trainer import ProbeConfig
 
@@ -46,11 +47,20 @@ def proposals(
             yield model.propose(batch.x), batch, chosen
 
 
-def evaluate(model: Model, task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Metric:
-    """The task's metric over `examples`, ready to `compute`."""
+def evaluate(
+    model: Model,
+    task: Task,
+    examples: Sequence[Any],
+    batch_size: int,
+    device: torch.device | str,
+    decisions: list[Decisions] | None = None,
+) -> Metric:
+    """The task's metric over `examples`, ready to `compute`; each batch's decisions are put into a list, if given."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
+        if decisions is not None and (found := task.decisions(proposal, batch)) is not None:
+            decisions.append(found)
     return metric
 
 

@@ -28,18 +28,25 @@ class Argument(NamedTuple):
 class SpanTable:
     """Tag numbers -> spans, for many sequences at once.
 
-    A span starts at each B-X, and at an I-X that follows neither B-X nor I-X (invalid BIO, read as its B-X).
+    A span starts at each B-X, and at an I-X that follows neither B-X nor I-X (invalid BIO, read as its B-X). Under
+    BIOES the same holds of S-X and E-X, and no span goes on after them.
 
     Args:
-        tags: the tags' names.
+        tags: the tags' names, BIO or BIOES.
     """
 
     def __init__(self, tags: Sequence[str]) -> None:
-        roles = sorted({tag[2:] for tag in tags if tag[:2] in ("B-", "I-")})
+        prefixes = ("B-", "I-", "E-", "S-")
+        roles = sorted({tag[2:] for tag in tags if tag[:2] in prefixes})
         number = {role: i for i, role in enumerate(roles)}
         self.roles = roles
-        self._role = np.array([number.get(tag[2:], -1) if tag[:2] in ("B-", "I-") else -1 for tag in tags])
-        self._begins = np.array([tag.startswith("B-") for tag in tags])
+        self._role = np.array([number.get(tag[2:], -1) if tag[:2] in prefixes else -1 for tag in tags])
+        self._begins = np.array([tag[:2] in ("B-", "S-") for tag in tags])
+        self._closes = np.array([tag[:2] in ("E-", "S-") for tag in tags])
+        inner = {tag[2:]: i for i, tag in enumerate(tags) if tag.startswith("I-")}
+        closed = {tag[2:] for tag in tags if tag[:2] in ("E-", "S-")}
+        self.goes_on = np.array([-1 if role in closed else inner.get(role, -1) for role in roles], dtype=int)
+        """`(role,)` the tag that goes on with a span; -1 where its last tag says that it ends, or there is none."""
         self._core = np.array([number[role] for role in roles if CORE.fullmatch(role)], dtype=int)
 
     def spans(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -82,7 +89,7 @@ class SpanTable:
         inside = np.arange(tags.shape[1]) < lengths[:, None]
         role = np.where(inside, self._role[tags], -1)
         before = np.full_like(role, -1)
-        before[:, 1:] = role[:, :-1]
+        before[:, 1:] = np.where(self._closes[tags[:, :-1]], -1, role[:, :-1])
         return role, (role >= 0) & (self._begins[tags] | (role != before))
 
 

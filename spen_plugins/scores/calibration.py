@@ -1,0 +1,186 @@
+"""Confidence that means what it says: temperature scaling and the expected calibration error (Guo et al. 2017).
+
+A net's probabilities are too sure, mostly. One number T, fitted on validation data, flattens (T > 1) or sharpens them:
+p_T ∝ p^(1/T). What is decided stays as it is; only the probability reported beside it changes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+BINS = 15
+LOWEST, HIGHEST = 0.05, 20.0  # of T
+_TINY = 1e-7
+
+
+class Beliefs(ABC):
+    """What a net says of some decisions of a batch, ready to be asked at any temperature."""
+
+    @abstractmethod
+    def at(self, temperature: float) -> np.ndarray:
+        """Probability that each decision is right, `(decision,)`."""
+
+
+class Decisions(NamedTuple):
+    """A batch's decisions and which of them are right."""
+
+    kind: str
+    """What they are: "tags", "spans", "arguments" or "labels"."""
+    beliefs: Beliefs
+    right: np.ndarray
+    """`(decision,)` boolean."""
+
+
+@dataclass(frozen=True)
+class LabelBeliefs(Beliefs):
+    """That labels hold: `p` of any shape, each by itself, sigmoid(logit(p) / T)."""
+
+    p: np.ndarray
+
+    def at(self, temperature: float) -> np.ndarray:
+        if temperature == 1:
+            return self.p
+        p = self.p.astype(np.float64).clip(_TINY, 1 - _TINY)
+        return 1 / (1 + ((1 - p) / p) ** (1 / temperature))
+
+
+@dataclass(frozen=True)
+class TagBeliefs(Beliefs):
+    """That tokens have tags: `p` `(token, tag)` the marginals, `tags` `(token,)` the tag numbers decided on."""
+
+    p: np.ndarray
+    tags: np.ndarray
+
+    def at(self, temperature: float) -> np.ndarray:
+        numbers = np.arange(len(self.tags))
+        if temperature == 1:
+            return self.p[numbers, self.tags]
+        # Over the largest, so that no power underflows in all of a row.
+        powers = (self.p / self.p.max(1, keepdims=True)) ** np.float32(1 / temperature)
+        return powers[numbers, self.tags] / powers.sum(1)
+
+
+@dataclass(frozen=True)
+class SpanBeliefs(Beliefs):
+    """That spans are right in type, start and end: each of their tokens has its tag, and the next one doesn't go on.
+
+    A span is as sure as the least sure of these. Their product would take them for independent, which tags inside one
+    span are not: it falls with every token of a long argument, and no temperature mends that (roles of EWT, CRF:
+    expected calibration error 0.111 after fitting, 0.019 by the least).
+
+    `tokens` are the spans' tokens with their tags and, as far as `within` says false, the next tokens with the tag that
+    would go on; `owner` `(token,)` is the number of the span, 0 to `size` - 1, that each belongs to.
+    """
+
+    tokens: TagBeliefs
+    within: np.ndarray
+    owner: np.ndarray
+    size: int
+
+    def at(self, temperature: float) -> np.ndarray:
+        p = self.tokens.at(temperature)
+        least = np.ones(self.size, p.dtype)
+        np.minimum.at(least, self.owner, np.where(self.within, p, 1 - p))
+        return least
+
+
+def span_beliefs(
+    y: Tensor, best: np.ndarray, spans: np.ndarray, lengths: np.ndarray, goes_on: np.ndarray, owner: np.ndarray
+) -> SpanBeliefs:
+    """Beliefs in the spans of a batch of sentences.
+
+    Args:
+        y: marginals `(sentence, token, tag)`.
+        best: the tags decided on `(sentence, token)`.
+        spans: `(span, 4)` sentence, type, first and last token, as `SpanTable.spans`.
+        lengths: `(sentence,)` tokens.
+        goes_on: `(type,)` the tag I-x, with which a span of type x would go on after its last token; -1 where its last
+            tag says already that it ends (BIOES), or there is no such tag.
+        owner: `(span,)` the decision, numbered from 0, that each span is (a piece of).
+    """
+    sentence, kind, first, last = spans.T
+    size = last - first + 1
+    start = np.repeat(first - np.cumsum(size) + size, size)
+    open_ended = (goes_on[kind] >= 0) & (last + 1 < lengths[sentence])
+    inside = np.repeat(sentence, size), np.arange(size.sum()) + start
+    after = sentence[open_ended], last[open_ended] + 1
+    tags = np.concatenate([best[inside], goes_on[kind[open_ended]]])
+    p = y[tuple(np.concatenate(places) for places in zip(inside, after, strict=True))].detach().float().cpu().numpy()
+    within = np.arange(len(tags)) < size.sum()
+    owners = np.concatenate([np.repeat(owner, size), owner[open_ended]])
+    return SpanBeliefs(TagBeliefs(p, tags), within, owners, int(owner.max(initial=-1)) + 1)
+
+
+def rounded(p: np.ndarray) -> list[float]:
+    """Probabilities as a prediction shows them."""
+    return p.astype(np.float64).round(4).tolist()
+
+
+def expected_calibration_error(p: np.ndarray, right: np.ndarray) -> float:
+    """The mean over decisions of |share that is right − mean probability| of the bin they are in, 15 of equal width.
+
+    Shapes: `(decision,)` both. 0 where there are none. Guo et al. 2017, Eq. 3.
+    """
+    if not len(p):
+        return 0.0
+    bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
+    gap = np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
+    return float(np.abs(gap).sum() / len(p))
+
+
+def fit_temperature(found: Sequence[Decisions]) -> float:
+    """The T from 0.05 to 20 under which what is right and what is wrong is most probable; 1 where either is missing."""
+    from scipy.optimize import minimize_scalar
+
+    right = _right(found)
+    if right.all() or not right.any():
+        return 1.0
+
+    def surprise(log_temperature: float) -> float:
+        p = _probabilities(found, float(np.exp(log_temperature))).clip(_TINY, 1 - _TINY)
+        return -float(np.log(np.where(right, p, 1 - p)).mean())
+
+    bounds = np.log([LOWEST, HIGHEST])
+    return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x))
+
+
+def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
+    """Fit T on the first of some parts, and say of each how well probabilities fit, with it and without.
+
+    Args:
+        parts: each part's batches of decisions, by the part's name.
+
+    Returns:
+        `temperature`, `decisions` (what they are), and of each part `ece`, `ece_uncalibrated` and `decisions` (how
+        many); None where there are none.
+    """
+    fitted_on = next(iter(parts.values()))
+    if not fitted_on:
+        return None
+    temperature = round(fit_temperature(fitted_on), 4)
+    return {
+        "temperature": temperature,
+        "decisions": fitted_on[0].kind,
+        **{
+            part: {
+                "ece": expected_calibration_error(_probabilities(found, temperature), _right(found)),
+                "ece_uncalibrated": expected_calibration_error(_probabilities(found, 1.0), _right(found)),
+                "decisions": sum(len(some.right) for some in found),
+            }
+            for part, found in parts.items()
+        },
+    }
+
+
+def _probabilities(found: Sequence[Decisions], temperature: float) -> np.ndarray:
+    return np.concatenate([some.beliefs.at(temperature) for some in found]).astype(np.float64)
+
+
+def _right(found: Sequence[Decisions]) -> np.ndarray:
+    return np.concatenate([some.right for some in found])
