@@ -1,0 +1,330 @@
+"""`spen package`: what runs become, what is said of them, and that the package works where nothing else is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from safetensors import safe_open
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli import main
+from spen_plugins.cli import package as command
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.registry import Registry
+from spen_plugins.run_folder import RunFolder
+from spen_plugins.runner import run
+from spen_spacy.package import package
+from spen_spacy.package_meta import data_sets, requirements, sources, written_tags
+from spen_spacy.package_runs import Component, components
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SENTENCE = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"]
+LOADED = """
+import json, sys
+import spacy
+from spacy.tokens import Doc
+
+nlp = spacy.load("en_mine")
+assert not any("runs" in str(value) for c in nlp.config["components"].values() for value in c.values()), nlp.config
+doc = nlp(Doc(nlp.vocab, words=json.loads(sys.argv[1])))
+print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.ent_type_ for token in doc],
+                  "predicates": [frame.predicate.i for frame in doc._.srl], "meta": nlp.meta}))
+"""
+
+
+def trained(out: Path, config: str, **arguments: object) -> Path:
+    values = {"method": "cross_entropy", "trainer.epochs": "2", "hidden": "16", "dropout": "0"}
+    values |= {name.replace("__", "."): str(value) for name, value in arguments.items()}
+    return run(evaluate(ROOT / f"configs/{config}.jsonnet", values), config, out=out, device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Tiny runs on the embedded corpora."""
+    out = tmp_path_factory.mktemp("work") / "runs"
+    predicates = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
+    return {
+        "ner": trained(out / "ner", "ner_infnet"),
+        "predicates": trained(out / "predicates", "ner_infnet", **predicates),
+        "srl": trained(out / "srl", "srl_seal"),
+    }
+
+
+@pytest.fixture(scope="module")
+def packaged(runs: dict[str, Path]) -> Path:
+    """A package of all of them, and the runs themselves out of the way afterwards."""
+    (runs["ner"] / "calibration.json").write_text(json.dumps(CALIBRATION))
+    words = [f"roles={runs['srl']}", str(runs["predicates"]), str(runs["ner"])]
+    return package(words, "en_mine", runs["ner"].parent.parent / "out", build="none", half=False, licence="CC0-1.0")
+
+
+CALIBRATION = {
+    "temperature": 1.25,
+    "decisions": "spans",
+    "validation": {"ece": 0.0123, "ece_uncalibrated": 0.0456, "decisions": 263},
+}
+
+
+def outcome(packaged: Path, *more: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, [packaged, *more]))
+    words = [sys.executable, "-c", LOADED, json.dumps(SENTENCE)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=False, cwd=packaged)
+
+
+def test_a_package_predicts_as_its_runs_do_without_them(packaged: Path, runs: dict[str, Path]) -> None:
+    tags = sp.load(runs["ner"]).predict([{"words": SENTENCE}])[0]["entities"]
+    [found] = sp.load(runs["predicates"]).predict([{"words": SENTENCE}])
+    wanted = ["O"] * len(SENTENCE)
+    for entity in tags:
+        inside = range(entity["start"], entity["end"])
+        wanted[entity["start"] : entity["end"]] = [("B" if i == inside[0] else "I") + entity["type"] for i in inside]
+    away = runs["ner"].parent.with_name("elsewhere")
+    runs["ner"].parent.rename(away)
+    try:
+        done = outcome(packaged)
+    finally:
+        away.rename(runs["ner"].parent)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["pipeline"] == ["spen_ner", "roles"]
+    assert said["tags"] == wanted and any(tag != "O" for tag in wanted)
+    assert said["predicates"] == [entity["start"] for entity in found["entities"]] != []
+
+
+def test_meta_has_scores_requirements_and_sources(packaged: Path, runs: dict[str, Path]) -> None:
+    meta = json.loads((packaged / "en_mine/meta.json").read_text())
+    ner = json.loads((runs["ner"] / "metrics.json").read_text())["test"]
+    srl = json.loads((runs["srl"] / "metrics.json").read_text())["test"]
+    predicates = json.loads((runs["predicates"] / "metrics.json").read_text())["test"]
+    assert (meta["name"], meta["version"], meta["license"], meta["lang"]) == ("mine", "0.0.0", "CC0-1.0", "en")
+    performance = meta["performance"]
+    assert (
+        performance["ents_f"] == ner["f1"] and performance["ents_per_type"]["PER"]["r"] == ner["types"]["PER"]["recall"]
+    )
+    assert performance["srl_f"] == srl["span_f1"] and performance["predicates_p"] == predicates["precision"]
+    assert [text.partition(">=")[0] for text in meta["requirements"]] == ["spen-spacy", "spen-plugins"]
+    assert meta["sources"] == [{"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}]
+
+
+def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path]) -> None:
+    text = (packaged / "README.md").read_text()
+    metrics = json.loads((runs["ner"] / "metrics.json").read_text())
+    assert text == (packaged / "en_mine/en_mine-0.0.0/README.md").read_text()
+    assert f"| f1 | {metrics['validation']['f1']:.4f} | {metrics['test']['f1']:.4f} |" in text
+    assert f"- metric: {metrics['protocol']['metric']}" in text and "Split: ner sample (synthetic)." in text
+    assert "This package: CC0-1.0" in text and "Licence: Apache-2.0." in text
+    assert "| validation | 0.0123 | 0.0456 | 263 |" in text and "1.250" in text
+    assert "predicates of the gold data" in text and 'spacy.load("en_mine")' in text
+    assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
+
+
+def test_configs_of_the_runs_are_in_the_package_and_their_machine_is_not(packaged: Path, runs: dict[str, Path]) -> None:
+    inside = packaged / "en_mine/en_mine-0.0.0"
+    for name, part in (("spen_ner-model", "ner"), ("roles-model", "srl"), ("roles-predicates", "predicates")):
+        kept = json.loads((inside / f"training/{name}.json").read_text())
+        assert kept == json.loads((runs[part] / "config.json").read_text())
+    for file in packaged.rglob("*"):
+        assert not file.is_file() or str(runs["ner"].parent).encode() not in file.read_bytes(), file
+    assert "working_folder" not in (inside / "spen_ner/model/environment.json").read_text()
+    assert [path for path in packaged.parent.iterdir() if path != packaged] == []
+
+
+def test_a_missing_plugin_is_named_when_the_package_is_imported(packaged: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "from importlib import metadata\n"
+        "whole = metadata.version\n"
+        "def version(name):\n"
+        "    if name == 'spen-spacy':\n"
+        "        raise metadata.PackageNotFoundError(name)\n"
+        "    return whole(name)\n"
+        "metadata.version = version\n"
+    )
+    done = outcome(packaged, tmp_path)
+    assert done.returncode != 0
+    assert done.stderr.strip().endswith("the pipeline en_mine needs spen-spacy: pip install spen-spacy")
+
+
+def test_a_wheel_has_half_the_weights_and_what_was_there_stays(runs: dict[str, Path], tmp_path: Path) -> None:
+    notes: list[str] = []
+    wheel = package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
+    assert wheel == tmp_path / "en_names_mine-1.2.0/dist/en_names_mine-1.2.0-py3-none-any.whl"
+    assert notes == ["the package is called en_names_mine: spaCy puts the language before the name"]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    [info] = (tmp_path / "site").glob("*.dist-info")
+    assert "Requires-Dist: spen-spacy>=" in (info / "METADATA").read_text()
+    assert "en_names_mine = en_names_mine" in (info / "entry_points.txt").read_text()
+    [weights] = (tmp_path / "site").rglob("weights.safetensors")
+    with safe_open(weights, "pt") as file:
+        assert {str(file.get_tensor(name).dtype) for name in file.keys()} == {"torch.float16"}  # noqa: SIM118
+    before = wheel.read_bytes()
+    with pytest.raises(ConfigError, match=r"is there already.*--force"):
+        package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
+    assert wheel.read_bytes() == before
+    again = package([str(runs["ner"])], "en_names_mine", tmp_path, version="1.2.0", build="none", force=True)
+    assert again == tmp_path / "en_names_mine-1.2.0" and not wheel.exists()
+
+
+@pytest.fixture
+def folder(tmp_path: Path):
+    """A function that makes what looks like a run of a task."""
+
+    def make(name: str, weights: bool = True, **task: object) -> str:
+        path = tmp_path / name
+        path.mkdir()
+        (path / "config.json").write_text(json.dumps({"task": task, "trainer": {"type": "cross_entropy"}}))
+        if weights:
+            (path / "weights.safetensors").touch()
+        return str(path)
+
+    return make
+
+
+def test_what_each_run_becomes(folder) -> None:
+    made = components(
+        [
+            folder("labels", type="text"),
+            folder("roles", type="srl"),
+            folder("names", type="core.tagging", scheme="bio"),
+            folder("predicates", type="tagging", scheme="bio", format="predicates"),
+            "tagger=" + folder("pos", type="tagging", scheme="none"),
+        ]
+    )
+    assert [(c.name, c.factory) for c in made] == [
+        ("tagger", "spen_pos"),
+        ("spen_ner", "spen_ner"),
+        ("spen_srl", "spen_srl"),
+        ("spen_multilabel", "spen_multilabel"),
+    ]
+    assert made[2].config["predicates"] == "model" and Path(made[2].config["predicates_model"]).name == "predicates"
+    assert made[1].config == {"model": str(made[1].run.path)}
+    verbs = components([str(made[2].run.path), str(made[0].run.path)], "verbs")
+    assert verbs[1].config == {"model": str(made[2].run.path), "predicates": "verbs"}
+
+
+PREDICATES = {"type": "tagging", "scheme": "bio", "corpus": "predicates"}
+NER = {"type": "tagging", "scheme": "bio"}
+SRL = {"type": "srl"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "predicates", "message"),
+    [
+        ([{"type": "multilabel"}], None, r"run of task 'multilabel'.* tagging, srl and text"),
+        ([NER, NER], None, r"run0 and .*run1 would both be the component 'spen_ner'; .* other_ner=.*run1"),
+        ([SRL], None, r"no run finds its predicates; give one .*format: predicates.*--predicates verbs"),
+        ([SRL], "verbs", r"--predicates verbs needs parts of speech"),
+        ([SRL, PREDICATES, PREDICATES], None, r"run1 and .*run2 both tag predicates"),
+        ([SRL, PREDICATES], "verbs", r"run1 would not be used"),
+        ([PREDICATES], None, r"run0: there are no roles to label"),
+        ([NER], "verbs", r"--predicates: there are no roles"),
+    ],
+)
+def test_runs_that_make_no_pipeline(folder, tmp_path, tasks, predicates, message: str) -> None:
+    words = [folder(f"run{i}", **task) for i, task in enumerate(tasks)]
+    with pytest.raises(ConfigError, match=message):
+        package(words, "en_mine", tmp_path / "out", predicates=predicates)
+    assert not (tmp_path / "out").exists()
+
+
+def test_folders_that_are_no_finished_runs(folder, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="has no weights yet"):
+        package([folder("young", weights=False, **NER)], "en_mine", tmp_path / "out")
+    with pytest.raises(ConfigError, match="is not a run folder"):
+        package(["name=nowhere"], "en_mine", tmp_path / "out")
+    notes: list[str] = []
+    with pytest.raises(ConfigError, match="'inference_net' is missing"):
+        package([folder("middle", **NER)], "en_mine", tmp_path / "out", note=notes.append)
+    assert notes and "middle has no metrics.json" in notes[0]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "en-mine"}, "--name en-mine: a package's name has letters"),
+        ({"name": "en_mine_"}, "--name en_mine_"),
+        ({"name": "en__mine"}, "--name en__mine"),
+        ({"lang": "klingon"}, "--lang klingon: spaCy has no such language"),
+        ({"version": "one"}, r"--version one: expected a version .* 1\.0\.0"),
+        ({"version": "1.0-beta"}, r"--version 1\.0-beta: .* 1\.0b0"),
+    ],
+)
+def test_settings_that_make_no_package(folder, tmp_path: Path, settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        package([folder("run", **NER)], settings.pop("name", "en_mine"), tmp_path / "out", **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def component(path: str, factory: str = "spen_ner") -> Component:
+    return Component(factory, factory, RunFolder.open(Path(path)))
+
+
+def test_sources_name_known_data_sets_and_own_files(folder) -> None:
+    path = folder("run", type="tagging", train="data:ner/wnut17/wnut17train.conll", test="/home/me/mine.conll")
+    config = json.loads((Path(path) / "config.json").read_text())
+    config["features"] = {"vectors": "data:vectors/glove.twitter.27B.25d.top12k.txt"}
+    (Path(path) / "config.json").write_text(json.dumps(config))
+    assert [entry.name for entry in data_sets(RunFolder(Path(path)))] == ["wnut17", "glove_twitter"]
+    wnut, glove, own = sources([component(path)])
+    assert wnut["license"].startswith("CC BY 4.0") and wnut["url"].startswith("https://github.com/leondz/emerging")
+    assert glove["license"] == "PDDL 1.0" and "url" not in glove
+    assert own == {"name": "mine.conll", "license": "not known to this package"}
+
+
+def test_requirements_are_the_plugins_of_what_is_kept() -> None:
+    net = {"type": "infnet.compound", "net": {"type": "core.independent"}}
+    names = [text.partition(">=")[0] for text in requirements([{"inference_net": net, "list": [net]}], Registry())]
+    assert names == ["spen-spacy", "spen-plugins", "spen-infnet"]
+
+
+@pytest.mark.parametrize(
+    ("task", "written"),
+    [
+        ({"corpus": "pos"}, "pos"),
+        ({"train": "a.conllu"}, "pos"),
+        ({"train": "a.conllu", "tags": "upos"}, "pos"),
+        ({"train": "a.conllu", "tags": "xpos"}, "tag"),
+        ({"train": "a.conllu", "tags": "upos+xpos"}, "pos_tag"),
+        ({"train": "a.conll"}, "tag"),
+        ({"train": "a.conll", "tags": 1}, "tag"),
+    ],
+)
+def test_a_tagger_writes_the_tags_it_learned(folder, task: dict, written: str) -> None:
+    assert written_tags(RunFolder(Path(folder("run", type="tagging", **task)))) == written
+
+
+def test_the_command_passes_on_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict = {}
+
+    def fake(runs, name, out, **settings):
+        seen.update(settings, runs=runs, name=name, out=out)
+        settings["note"]("watch out")
+        return "made"
+
+    monkeypatch.setattr(command, "_function", lambda: fake)
+    words = "package a b=c --name en_x --out d --build sdist --no-half --keep-energy --predicates verbs --license MIT"
+    done = CliRunner().invoke(main.app, [*words.split(), "--version", "1.0.0", "--lang", "de", "--force"])
+    assert done.exit_code == 0 and done.stdout == "made\n" and done.stderr == "note: watch out\n"
+    assert (seen["runs"], seen["name"], seen["out"], seen["build"]) == (["a", "b=c"], "en_x", Path("d"), "sdist")
+    assert (seen["half"], seen["keep_energy"], seen["predicates"], seen["licence"]) == (False, True, "verbs", "MIT")
+    assert (seen["version"], seen["lang"], seen["force"]) == ("1.0.0", "de", True)
+
+
+def test_the_plugin_stands_behind_the_command() -> None:
+    assert command._function() is package
+
+
+def test_without_the_plugin_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.metadata, "entry_points", lambda **_: ())
+    done = CliRunner().invoke(main.app, ["package", "a", "--name", "en_x"])
+    assert done.exit_code == 2 and "pip install spen-spacy" in done.stderr
