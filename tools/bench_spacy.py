@@ -58,7 +58,12 @@ def main() -> None:
     parser.add_argument("--test", required=True, help="file to annotate and score, or its data: path")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=int, help="take the file's first sentences only")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="what words/s are timed by")
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="what is counted; cpu: this process' own time, for a machine that has other work (default: wall)",
+    )
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
     given = parser.parse_args()
