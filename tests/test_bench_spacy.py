@@ -13,6 +13,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
+from spen_plugins import runner
 from spen_plugins.errors import DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import spans
@@ -171,3 +172,25 @@ def test_the_error_of_a_contestant_is_told(ruler, monkeypatch):
     monkeypatch.setattr("sys.argv", ["x", "one=no_such_pipeline", "--task", "ner", "--test", str(ruler[1])])
     with pytest.raises(SystemExit, match="no_such_pipeline"):
         tool("bench_spacy").main()
+
+
+def test_a_run_scores_as_its_own_metrics_say(tmp_path):
+    run = runner.run(
+        {
+            "task": {"type": "tagging", "corpus": "ner", "scheme": "bio"},
+            "features": {"type": "bilstm", "word_dim": 8, "hidden": 8, "layers": 1, "affix_dim": 0},
+            "inference_net": {"type": "independent"},
+            "trainer": {"type": "cross_entropy", "epochs": 2, "optimizer": {"type": "adam", "lr": 0.03}},
+        },
+        "test",
+        tmp_path / "run",
+        device="cpu",
+        quiet=True,
+    )
+    from spacy_contestant import Contestant, measure
+
+    test = columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
+    found = measure(Contestant("ours", str(run)), "ner", test, None, "cpu")
+    own = json.loads((Path(run) / "metrics.json").read_text())["test"]["f1"]
+    assert 0 < own < 1 and found["f1"] == found["f1_strict"] == pytest.approx(own)
+    assert 0 < found["disk"] < 2 and min(found["texts"], found["docs"]) > 0
