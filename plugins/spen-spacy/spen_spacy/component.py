@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_spacy.extensions import set_extensions
+from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.places import folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, windows
@@ -65,13 +65,19 @@ class Component(Pipe):
         """
         runs = {}
         for part, place in places.items():
-            runs[part] = Run(place, **self._asks(part))
+            asked = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
+            try:
+                runs[part] = Run(place, **asked)
+            except ConfigError as error:
+                raise ConfigError(f"{self.name}: {error}") from error
             self.check(part, runs[part])
         self._runs = runs
 
-    def _asks(self, part: str) -> dict[str, Any]:
-        """How a part's run is asked for energies."""
-        return {}
+    def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Add up the energies of a doc's pieces, if they were asked for."""
+        if self.settings["energy"]:
+            total = sum(answer["energy"] for answer in answers)
+            doc.user_data.setdefault(ENERGY, {})[self.name] = float(total)
 
     def __call__(self, doc: Doc) -> Doc:
         try:
@@ -175,18 +181,6 @@ class WordComponent(Component):
             found[number].append((place, answer))
         return found
 
-    def _asks(self, part: str) -> dict[str, Any]:
-        return {"energy": self.settings["energy"], "rerank": self.settings["rerank"]} if part == "model" else {}
-
-    def check_energy(self, run: Run) -> None:
-        """Raise `ConfigError` if the settings ask for an energy and the run has none."""
-        for key in ("energy", "rerank"):
-            if self.settings[key] and not run.has_energy:
-                raise ConfigError(
-                    f"{self.name}: found {key}={self.settings[key]}, and this run has no energy; give a run trained "
-                    f"with one, or leave {key} out"
-                )
-
 
 def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
     """Docs in groups of `size`, or fewer where these have `WORDS` words."""
@@ -200,6 +194,3 @@ def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
             docs, words = [], 0
     if docs:
         yield docs
-
-
-Scorer = Callable[..., dict[str, Any]]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from spacy.language import Language
+from spacy.tokens import Doc, Token
+
+Sentences = Literal["auto", "doc", "rule"]
+READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0}
 
 
 @Language.factory(
     "spen_ner",
-    assigns=["doc.ents", "token.ent_iob", "token.ent_type", "doc.spans"],
-    default_config={
-        "model": None,
-        "overwrite": False,
-        "spans_key": None,
-        "sentences": "auto",
-        "window": 200,
-        "energy": False,
-        "rerank": 0,
-    },
+    assigns=["doc.ents", "doc.spans", "token.ent_iob", "token.ent_type", "span._.spen_score"],
+    default_config={"model": None, "overwrite": False, "spans_key": None, **READING},
     default_score_weights={"ents_f": 1.0, "ents_p": 0.0, "ents_r": 0.0, "ents_per_type": None},
 )
 def spen_ner(
@@ -27,7 +24,7 @@ def spen_ner(
     model: str | None,
     overwrite: bool,
     spans_key: str | None,
-    sentences: Literal["auto", "doc", "rule"],
+    sentences: Sentences,
     window: int,
     energy: bool,
     rerank: int,
@@ -38,7 +35,8 @@ def spen_ner(
         model: a run of task `tagging` whose tags write spans: its folder, or a saved component's; None: the installed
             one.
         overwrite: whether entities that are there already are replaced; else those are added that don't overlap them.
-        spans_key: where in `doc.spans` the entities stand with their probabilities; None: under the component's name.
+        spans_key: where in `doc.spans` all entities found stand with their probabilities; None: under the component's
+            name.
         sentences: what is read in one piece. "auto": the doc's sentences, or where it has none the whole doc, as tweets
             are; "doc": the whole doc; "rule": cut after final marks and at blank lines.
         window: words read at once; longer pieces are read in windows that overlap by 40 words.
@@ -48,14 +46,119 @@ def spen_ner(
     Raises:
         SpenError: there is no such model, or it can't be this component's.
     """
+    settings = _settings(locals())
     from spen_spacy.ner import SpenNer
 
-    settings = _settings(locals())
     return _loaded(SpenNer(name, settings), nlp)
 
 
+@Language.factory(
+    "spen_pos",
+    assigns=["token.tag", "token.pos", "token._.spen_score"],
+    default_config={"model": None, "attribute": "auto", **READING},
+    default_score_weights={"tag_acc": 0.5, "pos_acc": 0.5},
+)
+def spen_pos(
+    nlp: Language,
+    name: str,
+    model: str | None,
+    attribute: Literal["auto", "pos", "tag"],
+    sentences: Sentences,
+    window: int,
+    energy: bool,
+    rerank: int,
+) -> Any:
+    """Tags.
+
+    Args:
+        model: a run of task `tagging` whose tags write no spans: its folder, or a saved component's; None: the
+            installed one.
+        attribute: what is set. "auto": `token.pos_` by Universal POS tags, both by tags such as NOUN+NNS, else
+            `token.tag_`; "pos" and "tag": this one alone.
+        sentences: what is read in one piece. "auto": the doc's sentences, or where it has none as "rule": cut after
+            final marks and at blank lines; "doc": the whole doc.
+        window, energy, rerank: as of `spen_ner`.
+
+    Raises:
+        SpenError: there is no such model, or it can't be this component's.
+    """
+    settings = _settings(locals())
+    from spen_spacy.pos import SpenPos
+
+    return _loaded(SpenPos(name, settings), nlp)
+
+
+@Language.factory(
+    "spen_srl",
+    assigns=["doc.spans", "doc._.srl", "token._.srl_frame", "span._.spen_score"],
+    default_config={
+        "model": None,
+        "predicates": "model",
+        "predicates_model": None,
+        "spans_key": None,
+        **READING,
+    },
+    default_score_weights={"srl_f": 1.0, "srl_p": 0.0, "srl_r": 0.0, "srl_per_type": None},
+)
+def spen_srl(
+    nlp: Language,
+    name: str,
+    model: str | None,
+    predicates: Literal["model", "verbs"] | Callable[[Doc], Iterable[Token | int]],
+    predicates_model: str | None,
+    spans_key: str | None,
+    sentences: Sentences,
+    window: int,
+    energy: bool,
+    rerank: int,
+) -> Any:
+    """Semantic roles.
+
+    Args:
+        model: a run of task `srl`: its folder, or a saved component's; None: the installed one.
+        predicates: "model": a run finds them; "verbs": tokens whose `pos_` is VERB; or a registered function that gives
+            tokens, or their numbers, of a doc.
+        predicates_model: the run that finds them, of task `tagging` with `format: predicates`; None: the one that lies
+            beside a saved model.
+        spans_key: where in `doc.spans` predicates (as V) and arguments stand; None: under the component's name.
+        sentences: as of `spen_pos`.
+        window: words read at once; in a longer sentence, those around the predicate.
+        energy: whether frames and `doc._.spen_energy` get their energies; the run must have one.
+        rerank: as of `spen_ner`.
+
+    Raises:
+        SpenError: there is no such model, or it can't be this component's.
+    """
+    settings = _settings(locals())
+    from spen_spacy.srl import SpenSrl
+
+    return _loaded(SpenSrl(name, settings), nlp)
+
+
+@Language.factory(
+    "spen_multilabel",
+    assigns=["doc.cats"],
+    default_config={"model": None, "energy": False},
+    default_score_weights={"cats_score": 1.0, "cats_micro_f": None, "cats_macro_f": None, "cats_macro_auc": None},
+)
+def spen_multilabel(nlp: Language, name: str, model: str | None, energy: bool) -> Any:
+    """Labels of texts.
+
+    Args:
+        model: a run of task `text`: its folder, or a saved component's; None: the installed one.
+        energy: whether `doc._.spen_energy` gets the energy of the labels predicted; the run must have one.
+
+    Raises:
+        SpenError: there is no such model, or it can't be this component's.
+    """
+    settings = _settings(locals())
+    from spen_spacy.multilabel import SpenMultilabel
+
+    return _loaded(SpenMultilabel(name, settings), nlp)
+
+
 def _settings(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in arguments.items() if key not in ("nlp", "name", "SpenNer")}
+    return {key: value for key, value in arguments.items() if key not in ("nlp", "name")}
 
 
 def _loaded(component: Any, nlp: Language) -> Any:

@@ -13,7 +13,7 @@ from spacy.training import Example
 from spen_plugins.builtin.tagging import Tagging
 from spen_plugins.errors import ConfigError
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import ENERGY, SCORES
+from spen_spacy.extensions import SCORES
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Found, Reading, without_overlaps
 
@@ -35,7 +35,6 @@ class SpenNer(WordComponent):
                 f"{self.name}: found a run whose outputs are no spans of words; expected one of task 'tagging' with "
                 "task.scheme bio, iob1 or bioes, as configs/ner_infnet.jsonnet trains"
             )
-        self.check_energy(run)
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         readings = [Reading(doc) for doc in docs]
@@ -45,11 +44,9 @@ class SpenNer(WordComponent):
                 for entity in answer["entities"]:
                     start, end = window.start + entity["start"], window.start + entity["end"]
                     if window.own_start <= (start + end - 1) // 2 < window.own_end:
-                        found.append(Found(start, end, entity["type"], entity.get("score", 1.0)))
-            if self.settings["energy"]:
-                total = sum(answer["energy"] for _, answer in answers)
-                reading.doc.user_data.setdefault(ENERGY, {})[self.name] = total
+                        found.append(Found(start, end, entity["type"], entity["score"]))
             self._set(reading, without_overlaps(found))
+            self.keep_energy(reading.doc, [answer for _, answer in answers])
 
     def _set(self, reading: Reading, found: Sequence[Found]) -> None:
         doc, places = reading.doc, reading.places

@@ -10,8 +10,12 @@ from typing import Any
 
 import torch
 
+from spen_plugins.batch import Batch, Proposal
 from spen_plugins.builtin.transformer import PieceIndexer
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.evaluation import proposals
 from spen_plugins.predictor import load
+from spen_plugins.run_folder import RunFolder
 from spen_spacy.reading import Window, windows
 
 PADDED = 8192
@@ -33,16 +37,17 @@ class Run:
     """
 
     def __init__(self, folder: Path, energy: bool = False, rerank: int = 0) -> None:
+        if (energy or rerank) and RunFolder.open(folder).config().get("energy") is None:
+            asked = f"rerank={rerank}" if rerank else "energy=True"
+            raise ConfigError(
+                f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"
+            )
         refine = {"type": "rerank", "k": rerank} if rerank else None
         self.predictor = load(folder, refine=refine)
         self.predictor.batch_size = EXAMPLES
         self.task = self.predictor.task
         self._asks = {"energy": True} if energy else {}
         self._process = os.getpid()
-
-    @property
-    def has_energy(self) -> bool:
-        return self.predictor.model.energy is not None
 
     def save(self, folder: Path) -> None:
         """What is needed to predict again; the energy only if it is used."""
@@ -76,15 +81,35 @@ class Run:
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
         """The task's predictions, in the examples' order."""
-        if os.getpid() != self._process:
-            torch.set_num_threads(1)  # a forked process hangs in the thread pool that its parent had
-            self._process = os.getpid()
+        self._settle()
         answers: list[Any] = [None] * len(examples)
-        for rows in batches([self.task.length(example) for example in examples]):
+        for rows in self._batches(examples):
             found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
             for row, answer in zip(rows, found, strict=True):
                 answers[row] = answer
         return answers
+
+    def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
+        """What the net says of the examples, batch by batch, with their numbers."""
+        self._settle()
+        model, task, device = self.predictor.model, self.task, self.predictor.device
+        for rows in self._batches(examples):
+            for proposal, batch, some in proposals(model, task, [examples[row] for row in rows], EXAMPLES, device):
+                yield proposal, batch, [rows[i] for i in some]
+
+    def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
+        """E(x, y) of what the task decides on, of each example of a batch; low is good."""
+        with torch.no_grad():
+            return self.predictor.model.energy.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
+
+    def _settle(self) -> None:
+        """Keep a forked process from the thread pool of its parent, in which it would hang."""
+        if os.getpid() != self._process:
+            torch.set_num_threads(1)
+            self._process = os.getpid()
+
+    def _batches(self, examples: Sequence[Any]) -> Iterator[list[int]]:
+        return batches([self.task.length(example) for example in examples])
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -58,10 +58,8 @@ class Reading:
         cuts, words, places = [], self.words, self.places
         ended = False
         for i, word in enumerate(words):
-            if i and places[i] - places[i - 1] > 1 and self._blank_line(places[i - 1] + 1, places[i]):
-                cuts.append(i)
-                ended = False
-            elif ended and not self._closes(i):
+            parted = i > 0 and places[i] - places[i - 1] > 1 and self._blank_line(places[i - 1] + 1, places[i])
+            if parted or (ended and not self._closes(i)):
                 cuts.append(i)
                 ended = False
             if word[-1] in _FINAL and not word.strip(_FINAL):
@@ -69,7 +67,7 @@ class Reading:
         return cuts
 
     def _closes(self, i: int) -> bool:
-        """Whether word `i`, right after a sentence's end, still belongs to it; a straight quote does without a space."""
+        """Whether word `i`, after a sentence's end, still belongs to it; a straight quote does without a space."""
         word = self.words[i]
         if word in _STRAIGHT:
             return self.places[i] - self.places[i - 1] == 1 and not self.doc[self.places[i - 1]].whitespace_

@@ -1,0 +1,105 @@
+"""`spen_pos`: parts of speech and finer tags, with their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from spacy.attrs import POS, TAG
+from spacy.parts_of_speech import IDS
+from spacy.scorer import Scorer
+from spacy.strings import hash_string
+from spacy.tokens import Doc
+from spacy.training import Example
+
+from spen_plugins.builtin.tagging import Tagging
+from spen_plugins.errors import ConfigError
+from spen_spacy.component import WordComponent
+from spen_spacy.extensions import TOKEN_SCORES
+from spen_spacy.predicting import Run
+from spen_spacy.reading import Reading
+
+UNIVERSAL = frozenset(IDS) - {"", "CONJ", "EOL", "SPACE"}
+WHITESPACE = {TAG: "_SP", POS: "SPACE"}
+
+
+class SpenPos(WordComponent):
+    """Tags of a run of task `tagging` whose tags write no spans; see the factory for its settings."""
+
+    factory = "spen_pos"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self._runs["model"].task.space.tags) if self._runs else ()
+
+    def check(self, part: str, run: Run) -> None:
+        if not isinstance(run.task, Tagging) or run.task.config.scheme != "none":
+            raise ConfigError(
+                f"{self.name}: found a run that doesn't give each word a tag of its own; expected one of task "
+                "'tagging' with task.scheme none, as configs/pos_infnet.jsonnet trains"
+            )
+        tags = run.task.space.tags
+        columns = written(tags, self.settings["attribute"])
+        if not columns:
+            raise ConfigError(
+                f"{self.name}: found attribute='pos', and tags such as {tags[0]!r}, which are no Universal POS tags; "
+                "expected attribute='tag' or 'auto'"
+            )
+        self._columns = list(columns)
+        names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
+        self._names = sorted({name for row in names for name in row})
+        self._number = {tag: i for i, tag in enumerate(tags)}
+        of = {TAG: hash_string, POS: IDS.__getitem__}
+        # A column for each attribute, whitespace in the last row.
+        self._values = np.array(
+            [[of[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
+        ).T
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        run = self.run()
+        readings = [Reading(doc) for doc in docs]
+        found = self.read(run, readings)
+        for strings in {id(doc.vocab): doc.vocab.strings for doc in docs}.values():
+            for name in self._names:
+                strings.add(name)
+        for reading, answers in zip(readings, found, strict=True):
+            doc = reading.doc
+            tags: list[str] = []
+            scores: list[float] = []
+            for window, answer in answers:
+                own = slice(window.own_start - window.start, window.own_end - window.start)
+                tags += answer["tags"][own]
+                scores += answer["scores"][own]
+            numbers = np.full(len(doc), len(self._number))
+            numbers[reading.places] = [self._number[tag] for tag in tags]
+            of_tokens = np.full(len(doc), np.nan, dtype=np.float32)
+            of_tokens[reading.places] = scores
+            if len(doc):
+                doc.from_array(self._columns, self._values[numbers])
+            doc.user_data[TOKEN_SCORES] = of_tokens
+            self.keep_energy(doc, [answer for _, answer in answers])
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """`tag_acc` and `pos_acc`, of what the component sets."""
+        self.run()
+        examples = list(examples)
+        names = ["tag"] * (TAG in self._columns) + ["pos"] * (POS in self._columns)
+        return {key: value for name in names for key, value in Scorer.score_token_attr(examples, name).items()}
+
+
+def written(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
+    """What each tag of a run writes into which attributes of a token; nothing where they can't be what is asked for.
+
+    Args:
+        tags: the run's.
+        attribute: "auto", "pos" or "tag".
+    """
+    pairs = [tag.partition("+")[::2] for tag in tags]
+    if all(fine and coarse in UNIVERSAL for coarse, fine in pairs):  # as in NOUN+NNS
+        both = {TAG: [fine for _, fine in pairs], POS: [coarse for coarse, _ in pairs]}
+        return both if attribute == "auto" else {TAG: both[TAG]} if attribute == "tag" else {POS: both[POS]}
+    universal = all(tag in UNIVERSAL for tag in tags)
+    if attribute == "tag" or (attribute == "auto" and not universal):
+        return {TAG: tags}
+    return {POS: tags} if universal else {}

@@ -1,0 +1,180 @@
+"""`spen_srl`: predicates and their arguments, with their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from spacy.scorer import Scorer
+from spacy.symbols import VERB
+from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.training import Example
+
+from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.builtin.tagging import Tagging
+from spen_plugins.errors import ConfigError
+from spen_spacy.component import WordComponent
+from spen_spacy.extensions import ENERGIES, SCORES, STARTS
+from spen_spacy.places import folders
+from spen_spacy.predicting import Run
+from spen_spacy.reading import Reading, Window, around
+
+Predicates = Mapping[int, float]
+"""The words that are predicates, with their probabilities."""
+
+
+class SpenSrl(WordComponent):
+    """Frames of a run of task `srl`, at predicates of a run of task `tagging`; see the factory for its settings."""
+
+    factory = "spen_srl"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        tags = self._runs["model"].task.space.tags if self._runs else ()
+        return tuple(sorted({tag.partition("-")[2] for tag in tags} - {"", "C-V"}))
+
+    def places(self) -> dict[str, Path]:
+        places = folders(self.name, self.factory, self.settings["model"])
+        named = self.settings["predicates_model"]
+        if self.settings["predicates"] != "model":
+            if named is not None:
+                found = f"predicates={self.settings['predicates']!r} and predicates_model={named!r}"
+                raise ConfigError(f"{self.name}: found {found}; give one of them")
+            places.pop("predicates", None)
+        elif named is not None:
+            found = folders(self.name, self.factory, named)
+            places["predicates"] = found.get("predicates", found["model"])
+        elif "predicates" not in places:
+            raise ConfigError(
+                f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run with task "
+                "tagging, task.format predicates, task.scheme bio, on the files of the roles) and give its folder as "
+                'predicates_model; or say predicates="verbs", which takes what an earlier component tags VERB'
+            )
+        return places
+
+    def check(self, part: str, run: Run) -> None:
+        if part == "model":
+            if not isinstance(run.task, SemanticRoles):
+                raise ConfigError(
+                    f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
+                    "configs/srl_seal.jsonnet trains"
+                )
+        elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
+            raise ConfigError(
+                f"{self.name}: found predicates_model, a run that tags no predicates; expected one of task 'tagging' "
+                "with task.format or task.corpus 'predicates'"
+            )
+
+    def annotate(self, docs: Sequence[Doc]) -> None:
+        run = self.run()
+        readings = [Reading(doc) for doc in docs]
+        owners, windows, certain, examples = [], [], [], []
+        for number, (reading, predicates) in enumerate(zip(readings, self._predicates(readings), strict=True)):
+            for place, window, example in self._examples(run, reading, predicates):
+                owners.append(number)
+                windows.append(window)
+                certain.append(predicates[place])
+                examples.append(example)
+        found: list[list[tuple[Window, float, Any]]] = [[] for _ in docs]
+        for number, window, score, answer in zip(owners, windows, certain, run.predict(examples), strict=True):
+            found[number].append((window, score, answer))
+        for reading, frames in zip(readings, found, strict=True):
+            self._set(reading, frames)
+
+    def _examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
+        """Each predicate with the window around it and the example made of this."""
+        pieces = iter(self.pieces(reading))
+        start = end = 0
+        sentence = None  # examples of one piece share what is known of its words
+        for place in sorted(predicates):
+            while place >= end:
+                start, end = next(pieces)
+                sentence = None
+            size = self.settings["window"]
+            window = around(place, start, end, size)
+            while True:
+                if sentence is None or sentence[0] != window:
+                    words = reading.words[window.start : window.end]
+                    sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
+                example = replace(sentence[1], predicate=place - window.start)
+                seen = run.seen(example)
+                if seen is None:
+                    break
+                window = around(place, start, end, seen)
+            yield place, window, example
+
+    def _predicates(self, readings: Sequence[Reading]) -> list[Predicates]:
+        how = self.settings["predicates"]
+        if how == "model":
+            found = self.read(self.run("predicates"), readings)
+            return [
+                {
+                    window.start + entity["start"]: entity["score"]
+                    for window, answer in answers
+                    for entity in answer["entities"]
+                    if window.own_start <= window.start + entity["start"] < window.own_end
+                }
+                for answers in found
+            ]
+        chosen = self._verbs if how == "verbs" else self._chosen
+        return [dict.fromkeys(chosen(reading), 1.0) for reading in readings]
+
+    def _verbs(self, reading: Reading) -> list[int]:
+        if reading.words and not reading.doc.has_annotation("POS"):
+            raise ConfigError(
+                f'{self.name}: found predicates="verbs", and a doc without token.pos_; put a component that sets it '
+                "(spen_pos, or a tagger and an attribute ruler) before this one"
+            )
+        tokens = reading.doc.to_array("POS")
+        return [word for word, place in enumerate(reading.places) if tokens[place] == VERB]
+
+    def _chosen(self, reading: Reading) -> list[int]:
+        """What the user's function says, but for whitespace."""
+        word = {place: number for number, place in enumerate(reading.places)}
+        found = []
+        for token in self.settings["predicates"](reading.doc):
+            place = token.i if isinstance(token, Token) else token
+            if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
+                raise ConfigError(
+                    f"{self.name}: found the predicate {token!r}; expected that predicates(doc) gives tokens of the "
+                    f"doc or their numbers, 0 to {len(reading.doc) - 1}"
+                )
+            if place in word:
+                found.append(word[place])
+        return found
+
+    def _set(self, reading: Reading, frames: Sequence[tuple[Window, float, Any]]) -> None:
+        doc, places = reading.doc, reading.places
+        spans, scores, starts = [], [], []
+        for window, score, answer in frames:
+            starts.append(len(spans))
+            predicate = places[window.start + answer["predicate"]["index"]]
+            spans.append(Span(doc, predicate, predicate + 1, label="V"))
+            scores.append(score)
+            for argument in answer["arguments"]:
+                first = places[window.start + argument["start"]]
+                last = places[window.start + argument["end"] - 1]
+                spans.append(Span(doc, first, last + 1, label=argument["role"]))
+                scores.append(argument["score"])
+        key = self.settings["spans_key"] or self.name
+        energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
+        attributes = {SCORES: np.array(scores, dtype=np.float32), STARTS: starts, ENERGIES: energies}
+        doc.spans[key] = SpanGroup(doc, name=key, attrs=attributes, spans=spans)
+        self.keep_energy(doc, [answer for _, _, answer in frames])
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
+
+        A span that is an argument of several predicates counts once.
+        """
+        key = self.settings["spans_key"] or self.name
+        return Scorer.score_spans(
+            examples,
+            "srl",
+            getter=lambda doc, _: doc.spans.get(key, []),
+            has_annotation=lambda doc: key in doc.spans,
+            allow_overlap=True,
+        )
