@@ -120,6 +120,11 @@ def test_conllu(tmp_path):
     assert [first.line_of(i) for i in range(3)] == [3, 5, 6]
     assert second.words == ("_",) and second.line == second.line_of(0) == 12
     assert read_conllu(path, words="lemma", tags="xpos")[0].tags == ("PRP", "VBP", "RB")
+    assert read_conllu(path, tags="upos+xpos")[0].tags == tuple(
+        "+".join(pair) for pair in zip(first.tags, ("PRP", "VBP", "RB"), strict=True)
+    )
+    with pytest.raises(ConfigError, match=r"task\.tags: found 'xops', no field of CoNLL-U; .* Did you mean 'xpos'"):
+        read_conllu(path, tags="upos+xops")
 
 
 def test_conllu_without_gold(tmp_path):

@@ -11,11 +11,20 @@ import torch
 from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 
 from spen_plugins.batch import X
+from spen_plugins.builtin import word_tables
 from spen_plugins.builtin.bilstm import BiLstm
 from spen_plugins.builtin.encoder import Encoder
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.builtin.transformer import Transformer
-from spen_plugins.builtin.word_tables import AFFIX_BUCKETS, CHARACTERS, LONGEST, Affixes, Characters, WordIndexer
+from spen_plugins.builtin.word_tables import (
+    AFFIX_BUCKETS,
+    CHARACTERS,
+    LONGEST,
+    Affixes,
+    Characters,
+    Hashed,
+    WordIndexer,
+)
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
 
@@ -103,11 +112,36 @@ def test_bilstm_differentiates_twice(task):
 
 def test_affixes_tell_unknown_words_apart():
     indexer = WordIndexer([Affixes()])
-    (items,) = indexer.index(["walking", "Talking", "1987", "2024"])
-    assert items.shape == (4, 4) and (items > 0).all() and (items < AFFIX_BUCKETS).all()
+    words = ["walking", "Talking", "1987", "2024"]
+    table = indexer.collate([words[:1], words])[Affixes.name]
+    assert table.shape == (2, 4, 4) and not table[0, 1:].any() and torch.equal(table[0, 0], table[1, 0])
+    items = table[1]
+    assert (items > 0).all() and (items < AFFIX_BUCKETS).all()
     assert items[0, 1] == items[1, 1] and items[0, 2] == items[1, 2] and items[0, 3] != items[1, 3]
     assert items[2, 3] == items[3, 3] and items[2, 0] != items[3, 0]
-    assert indexer.collate([[items[:1]], [items]])[Affixes.name].shape == (2, 4, 4)
+
+
+def test_an_indexer_knows_what_it_knew_when_it_grows_and_after_it_forgets(monkeypatch):
+    indexer = WordIndexer([Affixes(), Hashed(50)])
+    words = [f"w{i}" for i in range(100)]
+    one_by_one = [indexer.collate([words[i : i + 3]]) for i in range(98)]
+    monkeypatch.setattr(word_tables, "REMEMBERED", 10)
+    for i in (97, 0, 50):
+        again = indexer.collate([words[i : i + 3]])
+        assert all(torch.equal(again[name], one_by_one[i][name]) for name in (Affixes.name, "words.hashed:50"))
+    assert len(indexer._known) < 100
+
+
+def test_hashed_words_need_no_vocabulary_and_unseen_ones_differ(task):
+    rows = [Hashed(8000).numbers(word) for word in ("Dogs", "dogs", "1987", "2024", "cats", "\ud800")]
+    assert rows[0] == rows[1] and rows[2] == rows[3] and len({tuple(row) for row in rows}) == 4
+    assert all(0 < number < 8000 for row in rows for number in row)
+    config = {**TINY, "word_dim": 0, "char_dim": 0, "hash_dim": 6, "encoder": "pass_through"}
+    network = ready(task, Encoder, **config)
+    sentences = [{"words": [word, "saw", "zqxv"], "predicate": 1} for word in ("vrumpled", "vrumpling")]
+    x = task.collate([task.parse(item) for item in sentences]).x
+    left, right = network(x)
+    assert not torch.equal(left[0], right[0]) and torch.equal(left[1:], right[1:])
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder, Transformer])
@@ -223,10 +257,9 @@ def test_characters_equal_the_librarys_encoder(task):
 
 
 def test_characters_have_rows_below_the_tables_size():
-    indexer = WordIndexer([Characters()])
-    (items,) = indexer.index(["a", "Ab", "語" * 100, "\U0010ffff"])
-    assert (items > 0).sum(1).tolist() == [3, 4, LONGEST + 2, 3] and (items < CHARACTERS).all()
-    assert items[0, :4].tolist() == [1, 3 + ord("a"), 2, 0]
+    items = [Characters().numbers(word) for word in ("a", "Ab", "語" * 100, "\U0010ffff")]
+    assert [len(row) for row in items] == [3, 4, LONGEST + 2, 3] and max(map(max, items)) < CHARACTERS
+    assert items[0] == [1, 3 + ord("a"), 2]
 
 
 def test_characters_are_there_once_for_each_different_word():

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from spen_plugins.batch import Proposal
+from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.builtin.tagging import Tagging
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
@@ -383,3 +384,31 @@ def test_real_data_is_read_and_gold_scores_one(paths, options, counts):
     task.load()
     assert tuple(len(task.part(part)) for part in PARTS) == counts
     perfect(task)
+
+
+def test_predicates_are_tagged_and_scored_as_spans(tmp_path):
+    file = tmp_path / "roles.conll"
+    file.write_text("0\tShe\t-\t-\t-\t-\t(ARG0*)\t*\n1\ttried\t-\t-\ttry\t-\t(V*)\t*\n2\tto\t-\t-\t-\t-\t(ARG1*\t*\n")
+    lines = file.read_text() + "3\tread\t-\t-\tread\t-\t*)\t(V*)\n\n0\tYes\t-\t-\t-\t-\n\n"
+    file.write_text(lines)
+    config = Tagging.Config(
+        train=str(file), validation=str(file), format="predicates", scheme="bio", min_count=1_000_000
+    )
+    task = Tagging(config)
+    task.load()
+    first, second = task.part("train")
+    assert first.names == ("O", "B-V", "O", "B-V") and second.names == ("O",)
+    assert task.selection == "f1" and task.space.tags == ["O", "B-V"] and len(task.inputs.words) == 2
+    with pytest.raises(ConfigError, match=r"task\.scheme: found 'none'; predicates are tagged under 'bio'"):
+        Tagging(Tagging.Config(train=str(file), validation=str(file), format="predicates"))
+    with pytest.raises(ConfigError, match=r"task\.tags: files of predicates"):
+        Tagging(config.model_copy(update={"tags": 3})).load()
+
+
+def test_the_sample_of_predicates_is_that_of_roles():
+    task = Tagging(Tagging.Config(corpus="predicates", scheme="bio"))
+    task.load()
+    roles = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    roles.load()
+    marked = {(e.entry.words, i) for e in task.part("test") for i, name in enumerate(e.names) if name == "B-V"}
+    assert marked == {(e.entry.words, e.predicate) for e in roles.part("test")}

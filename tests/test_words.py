@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 from pathlib import Path
 
@@ -271,15 +270,15 @@ def test_an_encoder_says_whether_it_sees_other_tokens(name):
     assert network.contextual is not same
 
 
-# What the two networks made of a seed before they shared their beginning: sha256 of the weights as initialised, the
-# sum of the output's sizes in training, and the next random number after it.
+# What the two networks made of a seed before they shared their beginning: the sum of the weights' sizes as initialised,
+# of the output's in training, and the next random number after it. Last bits differ from processor to processor.
 STREAMS = [
-    (BiLstm, {}, "868ab8dce619", 403.13597, 0.68701315),
-    (BiLstm, {"affix_dim": 0, "mark_state": False, "layers": 1}, "6ddffe4b5a82", 533.57402, 0.78038430),
-    (Encoder, {}, "99a513d44be8", 731.70691, 0.87679601),
-    (Encoder, {"char_dim": 0, "encoder": "gru"}, "da28b31db36a", 1023.5246, 0.58167166),
-    (Encoder, {"encoder": "gated-cnn-encoder", "char_widths": [2, 3]}, "425485b7df89", 4983.8241, 0.56030905),
-    (Encoder, {"encoder": "pass_through"}, "7ed425a95081", 1631.2882, 0.16998672),
+    (BiLstm, {}, 104434.15868, 403.13597, 0.68701315),
+    (BiLstm, {"affix_dim": 0, "mark_state": False, "layers": 1}, 28467.646160, 533.57402, 0.78038430),
+    (Encoder, {}, 69403.625518, 731.70691, 0.87679601),
+    (Encoder, {"char_dim": 0, "encoder": "gru"}, 41221.764084, 1023.5246, 0.58167166),
+    (Encoder, {"encoder": "gated-cnn-encoder", "char_widths": [2, 3]}, 71090.307055, 4983.8241, 0.56030905),
+    (Encoder, {"encoder": "pass_through"}, 14655.205595, 1631.2882, 0.16998672),
 ]
 
 
@@ -289,8 +288,8 @@ def test_a_seed_means_what_it_meant(network, config, weights, output, following)
     task.load()
     torch.manual_seed(7)
     built = network(network.Config(**config), task)
-    found = hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in built.parameters())).hexdigest()
-    assert found.startswith(weights)
+    found = sum(p.detach().double().abs().sum().item() for p in built.parameters())
+    assert found == pytest.approx(weights, rel=1e-6)
     if indexer := built.indexer():
         task.indexers.update([indexer])
     x = task.collate(task.part("train")[:5]).x

@@ -25,6 +25,8 @@ HASHES = 3
 """Rows of a hashed word, which are added up."""
 CHARACTERS = 1024
 """Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
+REMEMBERED = 300_000
+"""Words after which an indexer forgets all of them, so that no corpus is too long."""
 LONGEST = 40
 """Characters kept of a word."""
 _PLAIN = 512
@@ -44,21 +46,21 @@ class WordPart(ABC):
     """
 
     name: str
+    width: int
+    """Most numbers of a word."""
 
     @abstractmethod
     def numbers(self, word: str) -> Sequence[int]:
-        """As many for every word."""
+        """Zeros follow where there are fewer than `width`."""
 
-    def collate(self, items: Sequence[np.ndarray], inside: np.ndarray) -> dict[str, Tensor]:
+    def collate(self, table: np.ndarray, rows: np.ndarray) -> dict[str, Tensor]:
         """Tensors of a batch.
 
         Args:
-            items: `(token, width)` numbers of each sentence.
-            inside: `(batch, token)`, which tokens exist.
+            table: `(word, width)` numbers of all words seen so far; zeros in row 0.
+            rows: `(batch, token)` rows of the table, 0 on padding.
         """
-        padded = np.zeros((*inside.shape, items[0].shape[1]), dtype=np.int64)
-        padded[inside] = np.concatenate(items)
-        return {self.name: torch.from_numpy(padded)}
+        return {self.name: torch.from_numpy(table[rows].astype(np.int64))}
 
 
 class WordIndexer(Indexer):
@@ -67,45 +69,65 @@ class WordIndexer(Indexer):
     def __init__(self, parts: Sequence[WordPart]) -> None:
         self.parts = parts
         self.name = "+".join(part.name for part in parts)
-        self._known: dict[str, tuple[Sequence[int], ...]] = {}
+        self._known = _Rows(parts)
 
-    def index(self, words: Sequence[str]) -> list[np.ndarray]:
-        """`(token, width)` for each part."""
-        rows = [self._word(word) for word in words]
-        return [_stacked([row[i] for row in rows]) for i in range(len(self.parts))]
+    def index(self, words: Sequence[str]) -> Sequence[str]:
+        """The words: what is known of them is looked up batch by batch."""
+        return words
 
-    def collate(self, items: Sequence[list[np.ndarray]]) -> dict[str, Tensor]:
-        counts = np.array([len(item[0]) for item in items])
-        inside = np.arange(counts.max()) < counts[:, None]
+    def collate(self, items: Sequence[Sequence[str]]) -> dict[str, Tensor]:
+        if len(self._known) > REMEMBERED:
+            self._known = _Rows(self.parts)
+        counts = np.array([len(words) for words in items])
+        rows = np.zeros((len(items), int(counts.max())), dtype=np.int64)
+        known = self._known
+        rows[np.arange(rows.shape[1]) < counts[:, None]] = [known[word] for words in items for word in words]
         tensors: dict[str, Tensor] = {}
-        for i, part in enumerate(self.parts):
-            tensors.update(part.collate([item[i] for item in items], inside))
+        for part, table in zip(self.parts, known.tables(), strict=True):
+            tensors.update(part.collate(table, rows))
         return tensors
 
-    def _word(self, word: str) -> tuple[Sequence[int], ...]:
-        if word not in self._known:
-            self._known[word] = tuple(part.numbers(word) for part in self.parts)
-        return self._known[word]
 
+class _Rows(dict[str, int]):
+    """Word -> its row, from 1, in a table for each part."""
 
-def _stacked(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Rows of numbers, zeros after the shorter ones."""
-    full = np.zeros((len(rows), max(map(len, rows))), dtype=np.int32)
-    for line, row in zip(full, rows, strict=True):
-        line[: len(row)] = row
-    return full
+    def __init__(self, parts: Sequence[WordPart]) -> None:
+        super().__init__()
+        self._parts = parts
+        self._tables = [np.zeros((1, part.width), dtype=np.int32) for part in parts]
+        self._new: list[str] = []
+
+    def __missing__(self, word: str) -> int:
+        self._new.append(word)
+        self[word] = row = len(self) + 1
+        return row
+
+    def tables(self) -> list[np.ndarray]:
+        """The tables with all words that have been asked for; room for as many again is made where they are full."""
+        before, after = len(self) + 1 - len(self._new), len(self) + 1
+        for i, part in enumerate(self._parts if self._new else ()):
+            if after > len(self._tables[i]):
+                larger = np.zeros((2 * after, part.width), dtype=np.int32)
+                larger[:before] = self._tables[i][:before]
+                self._tables[i] = larger
+            for row, word in enumerate(self._new, before):
+                numbers = part.numbers(word)
+                self._tables[i][row, : len(numbers)] = numbers
+        self._new = []
+        return self._tables
 
 
 class Affixes(WordPart):
     """Hashed prefix, suffixes and shape of a word: four numbers below `AFFIX_BUCKETS`."""
 
     name = "words.affixes"
+    width = 4
 
     def numbers(self, word: str) -> Sequence[int]:
         lower = word.lower()
         keys = (f"p{lower[:3]}", f"s{lower[-2:]}", f"t{lower[-3:]}", f"x{_shape(word)}")
         # zlib's checksum is the same in every process; Python's own hash of a string is not.
-        return [1 + zlib.crc32(k.encode()) % (AFFIX_BUCKETS - 1) for k in keys]
+        return [1 + zlib.crc32(k.encode("utf-8", "surrogatepass")) % (AFFIX_BUCKETS - 1) for k in keys]
 
 
 def _shape(word: str) -> str:
@@ -122,6 +144,7 @@ class Hashed(WordPart):
 
     def __init__(self, rows: int) -> None:
         self.name = f"words.hashed:{rows}"
+        self.width = HASHES
         self._rows = rows
 
     def numbers(self, word: str) -> Sequence[int]:
@@ -134,6 +157,7 @@ class Case(WordPart):
     """The kind of a word's first letter, one number below `CASES`."""
 
     name = "words.case"
+    width = 1
 
     def numbers(self, word: str) -> Sequence[int]:
         first = word[:1]
@@ -148,25 +172,20 @@ class Characters(WordPart):
     """
 
     name = "words.characters"
+    width = LONGEST + 2
 
     def numbers(self, word: str) -> Sequence[int]:
         points = [ord(character) for character in word[:LONGEST]]
         shared = CHARACTERS - 3 - _PLAIN
         return [1, *(3 + (point if point < _PLAIN else _PLAIN + point % shared) for point in points), 2]
 
-    def collate(self, items: Sequence[np.ndarray], inside: np.ndarray) -> dict[str, Tensor]:
-        rows = np.zeros((1 + inside.sum(), max(item.shape[1] for item in items)), dtype=np.int16)
-        at = 1
-        for item in items:
-            rows[at : at + len(item), : item.shape[1]] = item
-            at += len(item)
-        # As strings of bytes, which end before their last zeros: the row of padding is the least.
-        keys = rows.view(f"S{rows.shape[1] * rows.itemsize}")[:, 0]
-        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        index = np.zeros(inside.shape, dtype=np.int64)
-        index[inside] = place[1:]
-        words = torch.from_numpy(rows[first].astype(np.int64))
-        return {"words.characters": words, "words.characters.index": torch.from_numpy(index)}
+    def collate(self, table: np.ndarray, rows: np.ndarray) -> dict[str, Tensor]:
+        different, place = np.unique(np.append(rows, 0), return_inverse=True)
+        spelt = table[different]
+        longest = int((spelt > 0).sum(1).max())
+        words = torch.from_numpy(spelt[:, :longest].astype(np.int64))
+        index = torch.from_numpy(place[:-1].reshape(rows.shape))
+        return {"words.characters": words, "words.characters.index": index}
 
 
 class CharacterCnn(CnnEncoder):
@@ -188,6 +207,7 @@ class VectorRows(WordPart):
     def __init__(self, vectors: WordVectors, config: Any) -> None:
         self.name = f"vectors:{_checksum(config.file, config.fold, config.digits)}"
         self._vectors, self._fold, self._digits = vectors, config.fold, config.digits
+        self.width = 1
 
     def numbers(self, word: str) -> Sequence[int]:
         return [self._vectors.row(word, self._fold, self._digits)]
@@ -199,6 +219,7 @@ class ClusterRows(WordPart):
     def __init__(self, clusters: WordClusters, config: Any) -> None:
         self.name = f"clusters:{_checksum(config.file, config.prefixes)}"
         self._clusters = clusters
+        self.width = len(config.prefixes)
         self._none = (0,) * len(config.prefixes)
         tables = [clusters.prefixes(length) for length in config.prefixes]
         self.sizes = [1 + len(table) for table in tables]
