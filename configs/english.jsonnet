@@ -1,0 +1,74 @@
+// The four nets of the pipeline spen_en (plugins/spen-en), for `make english`.
+//
+//     spen-run configs/english.jsonnet part=pos
+//
+// Words are seen by hashes, affixes, shapes and letters: the pipeline brings neither vectors nor vocabularies.
+local choose = import 'lib/choose.libsonnet';
+
+local words = {
+  word_dim: 0,
+  hash_dim: 64,
+  hash_rows: 8000,
+  affix_dim: 32,
+  case_dim: 8,
+  char_dim: 16,
+  char_filters: 32,
+  char_widths: [3],
+};
+local bilstm = { type: 'bilstm', layers: 1, word_dropout: 0.1 } + words;
+local training = {
+  type: 'cross_entropy',
+  optimizer: { type: 'adam', lr: 2e-3, weight_decay: 1e-5 },
+  clip: 10,
+  plateau: { factor: 0.5, patience: 0 },
+  batch_size: 32,
+  patience: 4,
+};
+// Names of no other words than those of a table: the nets' own, so that none is read from the training part.
+local no_vocabulary = { min_count: 1000000 };
+local ud(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
+local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
+local roles = { train: propbank('train'), validation: propbank('dev'), test: propbank('test') } + no_vocabulary;
+
+local parts(names) = {
+  pos: {
+    task: { type: 'tagging', train: ud('train'), validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
+    features: bilstm { hidden: 100, dropout: 0.4 },
+    inference_net: { type: 'independent' },
+    trainer: training { epochs: 12 },
+  },
+  predicates: {
+    task: { type: 'tagging', format: 'predicates', scheme: 'bio' } + roles,
+    features: bilstm { hidden: 100, dropout: 0.4 },
+    inference_net: { type: 'independent' },
+    trainer: training { epochs: 12 },
+  },
+  srl: {
+    task: { type: 'srl' } + roles,
+    features: bilstm { hidden: 160, layers: 2, dropout: 0.4 },
+    inference_net: { type: 'crf' },
+    trainer: training { epochs: 10 },
+  },
+  // Names of both corpora, as tools/english_data.py joins them.
+  ner: {
+    task: {
+      type: 'tagging',
+      scheme: 'bio',
+      encoding: 'bioes',
+      train: names + '/ner.train.conll',
+      validation: names + '/ner.dev.conll',
+      test: names + '/btc.test.conll',
+    } + no_vocabulary,
+    features: bilstm { hidden: 128, dropout: 0.5 },
+    inference_net: { type: 'crf' },
+    trainer: training { epochs: 20, optimizer+: { lr: 1e-3 }, plateau+: { patience: 1 } },
+  },
+};
+
+function(
+  part,  // pos, predicates, srl or ner
+  names='runs/english/data',  // where tools/english_data.py wrote to
+  precision='no',  // no or bf16
+  seed=0
+)
+  { seed: seed, precision: precision } + choose.from(parts(names), part, 'part')
