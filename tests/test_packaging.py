@@ -58,7 +58,17 @@ def test_each_distribution_is_complete(folder: Path) -> None:
     assert tomllib.loads((folder / "pyproject.toml").read_text())["build-system"]["build-backend"]
     if folder != ROOT:
         assert any(Requirement(r).name == "spen-plugins" for r in listed(parser["options"]["install_requires"]))
-        assert listed(parser["options.entry_points"]["spen_plugins"]) == [f"{folder.name[5:]} = {name}"]
+        points = parser["options.entry_points"]
+        assert points.keys() & {"spen_plugins", "spacy_factories", "spen_models"}
+        assert listed(points.get("spen_plugins", "")) in ([], [f"{folder.name[5:]} = {name}"])
+
+
+def test_spacy_finds_every_factory() -> None:
+    points = setup(ROOT / "plugins/spen-spacy")["options.entry_points"]
+    found = {point.name: point for point in metadata.entry_points(group="spacy_factories")}
+    for line in listed(points["spacy_factories"]):
+        name = line.partition(" = ")[0]
+        assert found[name].load().__name__ == name
 
 
 @pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
