@@ -17,7 +17,7 @@ from spen_plugins import runner
 from spen_plugins.errors import DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import spans
-from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.srl import Proposition, Sentence, write_srl
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus
 from spen_plugins.scores.spans import Argument
@@ -174,23 +174,39 @@ def test_the_error_of_a_contestant_is_told(ruler, monkeypatch):
         tool("bench_spacy").main()
 
 
+def train(folder: Path, task: dict) -> Path:
+    config = {
+        "task": task,
+        "features": {"type": "bilstm", "word_dim": 16, "hidden": 16, "layers": 1, "affix_dim": 0},
+        "inference_net": {"type": "independent"},
+        "trainer": {"type": "cross_entropy", "epochs": 2, "optimizer": {"type": "adam", "lr": 0.03}},
+    }
+    return Path(runner.run(config, "test", folder, device="cpu", quiet=True))
+
+
+def metrics(run: Path) -> dict[str, float]:
+    return json.loads((run / "metrics.json").read_text())["test"]
+
+
 def test_a_run_scores_as_its_own_metrics_say(tmp_path):
-    run = runner.run(
-        {
-            "task": {"type": "tagging", "corpus": "ner", "scheme": "bio"},
-            "features": {"type": "bilstm", "word_dim": 8, "hidden": 8, "layers": 1, "affix_dim": 0},
-            "inference_net": {"type": "independent"},
-            "trainer": {"type": "cross_entropy", "epochs": 2, "optimizer": {"type": "adam", "lr": 0.03}},
-        },
-        "test",
-        tmp_path / "run",
-        device="cpu",
-        quiet=True,
-    )
     from spacy_contestant import Contestant, measure
 
+    run = train(tmp_path / "run", {"type": "tagging", "corpus": "ner", "scheme": "bio"})
     test = columns(sample_corpus("ner")["test"], tmp_path / "names.conll")
     found = measure(Contestant("ours", str(run)), "ner", test, None, "cpu")
-    own = json.loads((Path(run) / "metrics.json").read_text())["test"]["f1"]
+    own = metrics(run)["f1"]
     assert 0 < own < 1 and found["f1"] == found["f1_strict"] == pytest.approx(own)
     assert 0 < found["disk"] < 2 and min(found["texts"], found["docs"]) > 0
+
+
+def test_a_run_for_roles_scores_as_its_own_metrics_say(tmp_path):
+    """Given the corpus' predicates; the second run's own F1 is that of the predicates it finds."""
+    from spacy_contestant import Contestant, measure
+
+    run = train(tmp_path / "roles", {"type": "srl", "corpus": "sample"})
+    finds = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})
+    write_srl(srl.sample_corpus()["test"], tmp_path / "roles.conll")
+    found = measure(Contestant.parse(f"ours={run}:{finds}"), "srl", tmp_path / "roles.conll", None, "cpu")
+    assert found["f1_gold"] == pytest.approx(metrics(run)["span_f1"])
+    assert found["predicates_f1"] == pytest.approx(metrics(finds)["f1"])
+    assert 0 < found["f1"] <= found["f1_gold"]

@@ -7,8 +7,8 @@
 
 A contestant is NAME=SOURCE: a folder that spacy.load takes, an installed pipeline, or a run folder, which goes into a
 blank English pipeline by nlp.add_pipe. After a colon: of a pipeline, the components to load, apart by commas (default:
-all); of a run for srl, the run that finds predicates (default: the verbs are predicates). `tools/train_spacy.py` trains
-spaCy's own ner and tagger on the same files.
+all); of a run for srl, the run that finds predicates. `tools/train_spacy.py` trains spaCy's own ner and tagger on the
+same files.
 
 Each measurement is a fresh process with one thread; contestants take turns, --repeats times. What is measured:
   scores     on the corpus' own tokens (a word of white space is "_"). F1 and accuracy are those of spaCy's Scorer;

@@ -32,9 +32,8 @@ class Contestant:
 
     Args:
         name: its row in the table.
-        source: a folder that `spacy.load` takes, an installed package, or a run folder.
-        also: of a pipeline, the components to load; of a run for `srl`, the run that finds predicates. None: all of a
-            pipeline's; predicates are the verbs.
+        source: a folder that `spacy.load` takes, an installed package, a run folder or a saved component's.
+        also: of a pipeline, the components to load (None: all); of a run for `srl`, the run that finds predicates.
     """
 
     name: str
@@ -52,8 +51,9 @@ class Contestant:
 
     @property
     def is_run(self) -> bool:
-        """Whether the source is a run folder, which has `config.json` where a pipeline has `config.cfg`."""
-        return (Path(self.source) / "config.json").is_file()
+        """Whether the source is a folder of a run or a saved component: one without a pipeline's `config.cfg`."""
+        path = Path(self.source)
+        return path.is_dir() and not (path / "config.cfg").is_file()
 
     def load(self, kind: Kind) -> Language:
         """A pipeline ready to annotate."""
@@ -62,8 +62,8 @@ class Contestant:
             return spacy.load(self.source, exclude=list(others) if self.also else [])
         nlp = spacy.blank("en")
         config: dict[str, Any] = {"model": self.source}
-        if kind == "srl":
-            config |= {"predicates": "model", "predicates_model": self.also} if self.also else {"predicates": "verbs"}
+        if self.also:
+            config["predicates_model"] = self.also
         nlp.add_pipe(FACTORIES[kind], config=config)
         return nlp
 
@@ -96,13 +96,13 @@ def scores(nlp: Language, kind: Kind, sentences: Sequence[TaggedSentence | Sente
 
 def with_gold_predicates(nlp: Language, sentences: Sequence[Sentence]) -> list[Doc]:
     """Docs in which the component was told the predicates."""
-    component = nlp.get_pipe(FACTORIES["srl"])
-    own, component.predicates = component.predicates, lambda doc: doc.user_data[MARKED]
+    settings = nlp.get_pipe(FACTORIES["srl"]).settings
+    own, settings["predicates"] = settings["predicates"], lambda doc: doc.user_data[MARKED]
     docs = [plain(sentence, nlp.vocab) for sentence in sentences]
     for doc, sentence in zip(docs, sentences, strict=True):
         doc.user_data[MARKED] = [p.predicate for p in sentence.propositions]
     docs = list(nlp.pipe(docs))
-    component.predicates = own
+    settings["predicates"] = own
     return docs
 
 

@@ -39,8 +39,9 @@ def words_of(sentence: TaggedSentence | Sentence) -> list[str]:
 
 
 def plain(sentence: TaggedSentence | Sentence, vocab: Vocab) -> Doc:
-    """A Doc of the corpus' own words, without annotation."""
-    return Doc(vocab, words=words_of(sentence))
+    """A Doc of the corpus' own words, with no annotation but that it is one sentence."""
+    words = words_of(sentence)
+    return Doc(vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
 
 
 def gold(kind: Kind, sentence: TaggedSentence, vocab: Vocab, path: Path | None = None) -> Doc:
@@ -51,7 +52,9 @@ def gold(kind: Kind, sentence: TaggedSentence, vocab: Vocab, path: Path | None =
     """
     doc = plain(sentence, vocab)
     if kind == "tag":
-        return Doc(vocab, words=words_of(sentence), tags=list(sentence.tags or ()))
+        for token, tag in zip(doc, sentence.tags or (), strict=True):
+            token.tag_ = tag
+        return doc
     try:
         doc.ents = [Span(doc, start, end, label=label) for label, start, end in spans(sentence.tags or (), "bio")]
     except BrokenTags as broken:
