@@ -10,7 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from safetensors import safe_open
+import spacy
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import spen_plugins as sp
@@ -22,17 +23,17 @@ from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder
 from spen_plugins.runner import run
 from spen_spacy.package import package
-from spen_spacy.package_meta import data_sets, requirements, sources, written_tags
+from spen_spacy.package_meta import data_sets, performance, requirements, sources, written_tags
 from spen_spacy.package_runs import Component, components
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SENTENCE = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"]
 LOADED = """
 import json, sys
-import spacy
+import en_mine
 from spacy.tokens import Doc
 
-nlp = spacy.load("en_mine")
+nlp = en_mine.load()
 assert not any("runs" in str(value) for c in nlp.config["components"].values() for value in c.values()), nlp.config
 doc = nlp(Doc(nlp.vocab, words=json.loads(sys.argv[1])))
 print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.ent_type_ for token in doc],
@@ -52,7 +53,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("work") / "runs"
     predicates = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
     return {
-        "ner": trained(out / "ner", "ner_infnet"),
+        "ner": trained(out / "ner", "ner_infnet", task__columns="{}", trainer__epochs=4, net_lr=0.02),
         "predicates": trained(out / "predicates", "ner_infnet", **predicates),
         "srl": trained(out / "srl", "srl_seal"),
     }
@@ -106,11 +107,11 @@ def test_meta_has_scores_requirements_and_sources(packaged: Path, runs: dict[str
     srl = json.loads((runs["srl"] / "metrics.json").read_text())["test"]
     predicates = json.loads((runs["predicates"] / "metrics.json").read_text())["test"]
     assert (meta["name"], meta["version"], meta["license"], meta["lang"]) == ("mine", "0.0.0", "CC0-1.0", "en")
-    performance = meta["performance"]
-    assert (
-        performance["ents_f"] == ner["f1"] and performance["ents_per_type"]["PER"]["r"] == ner["types"]["PER"]["recall"]
-    )
-    assert performance["srl_f"] == srl["span_f1"] and performance["predicates_p"] == predicates["precision"]
+    scores = meta["performance"]
+    assert scores["ents_f"] == pytest.approx(ner["f1"])
+    assert scores["ents_per_type"]["PER"]["r"] == pytest.approx(ner["types"]["PER"]["recall"])
+    assert scores["srl_gold_predicates_f"] == pytest.approx(srl["span_f1"])
+    assert scores["predicates_p"] == pytest.approx(predicates["precision"])
     assert [text.partition(">=")[0] for text in meta["requirements"]] == ["spen-spacy", "spen-plugins"]
     assert meta["sources"] == [{"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}]
 
@@ -153,7 +154,9 @@ def test_a_missing_plugin_is_named_when_the_package_is_imported(packaged: Path, 
     assert done.stderr.strip().endswith("the pipeline en_mine needs spen-spacy: pip install spen-spacy")
 
 
-def test_a_wheel_has_half_the_weights_and_what_was_there_stays(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notes: list[str] = []
     wheel = package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
     assert wheel == tmp_path / "en_names_mine-1.2.0/dist/en_names_mine-1.2.0-py3-none-any.whl"
@@ -164,8 +167,10 @@ def test_a_wheel_has_half_the_weights_and_what_was_there_stays(runs: dict[str, P
     assert "Requires-Dist: spen-spacy>=" in (info / "METADATA").read_text()
     assert "en_names_mine = en_names_mine" in (info / "entry_points.txt").read_text()
     [weights] = (tmp_path / "site").rglob("weights.safetensors")
-    with safe_open(weights, "pt") as file:
-        assert {str(file.get_tensor(name).dtype) for name in file.keys()} == {"torch.float16"}  # noqa: SIM118
+    assert {str(tensor.dtype) for tensor in load_file(weights).values()} == {"torch.float16"}
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    nlp = spacy.load("en_names_mine")
+    assert nlp.pipe_names == ["spen_ner"] and nlp("Anna went to Boston.").has_annotation("ENT_IOB")
     before = wheel.read_bytes()
     with pytest.raises(ConfigError, match=r"is there already.*--force"):
         package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
@@ -288,19 +293,22 @@ def test_requirements_are_the_plugins_of_what_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "written"),
-    [
-        ({"corpus": "pos"}, "pos"),
-        ({"train": "a.conllu"}, "pos"),
-        ({"train": "a.conllu", "tags": "upos"}, "pos"),
-        ({"train": "a.conllu", "tags": "xpos"}, "tag"),
-        ({"train": "a.conllu", "tags": "upos+xpos"}, "pos_tag"),
-        ({"train": "a.conll"}, "tag"),
-        ({"train": "a.conll", "tags": 1}, "tag"),
-    ],
+    ("tags", "written"),
+    [(["NOUN", "VERB"], "pos"), (["NN", "VB"], "tag"), (["NOUN+NN", "VERB+VB"], "pos_tag"), (["NOUN", "^"], "tag")],
 )
-def test_a_tagger_writes_the_tags_it_learned(folder, task: dict, written: str) -> None:
-    assert written_tags(RunFolder(Path(folder("run", type="tagging", **task)))) == written
+def test_a_tagger_writes_the_tags_it_learned(folder, tags: list[str], written: str) -> None:
+    run = RunFolder(Path(folder("run", type="tagging")))
+    run.write("vocabulary.json", {"tags": tags})
+    run.write("metrics.json", {"test": {"accuracy": 0.5, "tags": {}}})
+    assert written_tags(run) == written
+    assert performance([component(str(run.path), "spen_pos")]) == {f"{written}_acc": 0.5}
+
+
+def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) -> None:
+    made = [component(folder("a", **NER)), Component("more", "spen_ner", RunFolder(Path(folder("b", **NER))))]
+    for score, part in zip((0.25, 0.5), made, strict=True):
+        part.run.write("metrics.json", {"test": {"f1": score}})
+    assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
 def test_the_command_passes_on_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,20 +7,29 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from spacy.attrs import POS, TAG
+
 from spen_plugins.datasets.catalogue import DataSet, catalogue
 from spen_plugins.datasets.places import PREFIX
 from spen_plugins.registry import Registry
 from spen_plugins.run_folder import RunFolder
 from spen_plugins.task import PARTS
 from spen_spacy.package_runs import Component
+from spen_spacy.pos import written
 
 SCORES = {
     "spen_ner": {"precision": "ents_p", "recall": "ents_r", "f1": "ents_f", "types": "ents_per_type"},
-    "spen_srl": {"span_precision": "srl_p", "span_recall": "srl_r", "span_f1": "srl_f", "roles": "srl_per_type"},
+    "spen_srl": {
+        "span_precision": "srl_gold_predicates_p",
+        "span_recall": "srl_gold_predicates_r",
+        "span_f1": "srl_gold_predicates_f",
+        "roles": "srl_gold_predicates_per_type",
+    },
     "spen_multilabel": {"micro_f1": "cats_micro_f", "macro_f1": "cats_macro_f", "example_f1": "cats_example_f"},
     "predicates": {"precision": "predicates_p", "recall": "predicates_r", "f1": "predicates_f"},
 }
-"""Component -> score of a run -> its name among spaCy's."""
+"""Component -> score of a run -> its name in meta.json, spaCy's where it means the same. `srl_f` of `spacy evaluate` is
+of predicted predicates, a run's score of gold ones."""
 SAMPLE = {"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}
 
 
@@ -47,15 +56,9 @@ def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
 
 
 def written_tags(run: RunFolder) -> str:
-    """Which tags of a token a tagger writes: "pos", "tag", or "pos_tag" for both at once."""
-    task = run.config()["task"]
-    field = task.get("tags")
-    if task.get("corpus") is not None or field == "upos":
-        return "pos"
-    if isinstance(field, str) and "+" in field:
-        return "pos_tag"
-    conllu = task.get("format") == "conllu" or str(task.get("train") or "").endswith(".conllu")
-    return "pos" if field is None and conllu else "tag"
+    """Which tags of a token a tagger writes: "pos", "tag", or "pos_tag" for both at once, as in NOUN+NNS."""
+    columns = written(run.facts()["tags"], "auto")
+    return "_".join(["pos"] * (POS in columns) + ["tag"] * (TAG in columns))
 
 
 def _table(score: Any) -> Any:
