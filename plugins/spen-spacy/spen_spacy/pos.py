@@ -9,7 +9,7 @@ import numpy as np
 from spacy.attrs import POS, TAG
 from spacy.parts_of_speech import IDS
 from spacy.scorer import Scorer
-from spacy.strings import hash_string
+from spacy.strings import get_string_id
 from spacy.tokens import Doc
 from spacy.training import Example
 
@@ -50,7 +50,7 @@ class SpenPos(WordComponent):
         names = [(*row, WHITESPACE[column]) for column, row in columns.items()]
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
-        of = {TAG: hash_string, POS: IDS.__getitem__}
+        of = {TAG: get_string_id, POS: IDS.__getitem__}
         # A column for each attribute, whitespace in the last row.
         self._values = np.array(
             [[of[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64

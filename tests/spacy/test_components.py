@@ -1,0 +1,213 @@
+"""What each component sets, and that it is what `spen predict` says of the same words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.pipeline import EntityRuler
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+import spen_plugins as sp
+from spen_plugins.errors import ConfigError
+from spen_spacy import Argument
+
+WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter", "."]
+
+
+def made(factory: str, **config: Any) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe(factory, config=config)
+    return nlp
+
+
+def doc_of(nlp: Language, words: list[str] = WORDS) -> Doc:
+    return nlp(Doc(nlp.vocab, words=words))
+
+
+def test_names_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
+    doc = doc_of(nlp)
+    [said] = sp.load(runs["ner"]).predict([{"words": WORDS}], energy=True)
+    expected = [(e["start"], e["end"], e["type"], pytest.approx(e["score"])) for e in said["entities"]]
+    assert expected
+    assert [(e.start, e.end, e.label_, e._.spen_score) for e in doc.ents] == expected
+    group = doc.spans["spen_ner"]
+    assert [(e.start, e.end, e.label_, s) for e, s in zip(group, group.attrs["scores"], strict=True)] == expected
+    assert doc._.spen_energy == {"spen_ner": pytest.approx(said["energy"])}
+    assert Span(doc, 0, 1, label="none")._.spen_score is None
+
+
+def test_tags_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
+    doc = doc_of(nlp)
+    [said] = sp.load(runs["pos"]).predict([{"words": WORDS}])
+    assert [token.pos_ for token in doc] == said["tags"] and not any(token.tag_ for token in doc)
+    assert [token._.spen_score for token in doc] == pytest.approx(said["scores"])
+
+
+def test_frames_are_those_of_the_run(nlp: Language, runs: dict[str, Path]) -> None:
+    doc = doc_of(nlp)
+    [predicates] = sp.load(runs["predicates"]).predict([{"words": WORDS}])
+    asked = [{"words": WORDS, "predicate": entity["start"]} for entity in predicates["entities"]]
+    said = sp.load(runs["srl"]).predict(asked)
+    assert [frame.predicate.i for frame in doc._.srl] == [item["predicate"] for item in asked] != []
+    assert [frame.score for frame in doc._.srl] == pytest.approx([e["score"] for e in predicates["entities"]])
+    for frame, prediction in zip(doc._.srl, said, strict=True):
+        expected = [(a["role"], a["start"], a["end"], pytest.approx(a["score"])) for a in prediction["arguments"]]
+        assert [(a.role, a.span.start, a.span.end, a.score) for a in frame.arguments] == expected
+        assert frame.energy is None and all(isinstance(argument, Argument) for argument in frame.arguments)
+        assert doc[frame.predicate.i]._.srl_frame == frame
+    assert any(frame.arguments for frame in doc._.srl)
+    assert doc[0]._.srl_frame is None
+    labels = [span.label_ for span in doc.spans["spen_srl"]]
+    assert labels.count("V") == len(doc._.srl) and len(labels) == sum(1 + len(f.arguments) for f in doc._.srl)
+
+
+def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text: str) -> None:
+    [said] = sp.load(runs["text"]).predict([{"text": text}])
+    cats = nlp(text).cats
+    assert set(cats) == set(nlp.get_pipe("spen_multilabel").labels)
+    best = {label: p for label, p in said["probabilities"].items() if p >= sorted(cats.values())[-5]}
+    assert best == pytest.approx({label: cats[label] for label in best}, abs=1e-5)
+    above = {label for label, p in cats.items() if p > nlp.get_pipe("spen_multilabel").threshold}
+    assert above == set(said["labels"])
+
+
+def test_whitespace_is_read_past(nlp: Language) -> None:
+    spaced = [word for pair in zip(WORDS, [" ", "\n"] * 7, strict=False) for word in pair]
+    plain, doc = doc_of(nlp), doc_of(nlp, [" ", *spaced])
+    assert [(e.text.split(), e.label_) for e in doc.ents] == [(e.text.split(), e.label_) for e in plain.ents] != []
+    assert [token.pos_ for token in doc if not token.is_space] == [token.pos_ for token in plain]
+    assert {(t.pos_, t.tag_, t._.spen_score) for t in doc if t.is_space} == {("SPACE", "", None)}
+    assert [[(a.role, a.span.text.split()) for a in frame.arguments] for frame in doc._.srl] == [
+        [(a.role, a.span.text.split()) for a in frame.arguments] for frame in plain._.srl
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "expected"),
+    [
+        ("auto", [("PROPN", "NNP"), ("VERB", "VBZ"), ("PUNCT", ".")]),
+        ("tag", [("", "NNP"), ("", "VBZ"), ("", ".")]),
+        ("pos", [("PROPN", ""), ("VERB", ""), ("PUNCT", "")]),
+    ],
+)
+def test_tags_of_two_fields_are_parted(runs: dict[str, Path], attribute: str, expected: list[tuple[str, str]]) -> None:
+    nlp = made("spen_pos", model=str(runs["fine"]), attribute=attribute)
+    doc = doc_of(nlp, ["Anna", "sleeps", ".", "\n"])
+    assert [(token.pos_, token.tag_) for token in doc[:3]] == expected
+    assert (doc[3].pos_, doc[3].tag_) == ("" if attribute == "tag" else "SPACE", "" if attribute == "pos" else "_SP")
+
+
+def test_universal_tags_can_stand_as_fine_ones(runs: dict[str, Path]) -> None:
+    doc = doc_of(made("spen_pos", model=str(runs["pos"]), attribute="tag"))
+    assert all(token.tag_ and not token.pos_ for token in doc)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_entities_that_are_there(runs: dict[str, Path], overwrite: bool) -> None:
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler")
+    assert isinstance(ruler, EntityRuler)
+    ruler.add_patterns([{"label": "MINE", "pattern": "farmer told"}, {"label": "MINE", "pattern": "in Boston"}])
+    nlp.add_pipe("spen_ner", config={"model": str(runs["ner"]), "overwrite": overwrite})
+    doc = doc_of(nlp)
+    found = [(span.text, span.label_) for span in doc.spans["spen_ner"]]
+    assert ("Boston", "LOC") in found and ("Anna", "PER") in found
+    mine = [("farmer told", "MINE"), ("in Boston", "MINE")]
+    expected = found if overwrite else [mine[0], *(f for f in found if "Boston" not in f[0]), mine[1]]
+    assert [(span.text, span.label_) for span in doc.ents] == expected
+
+
+def test_spans_stand_where_they_are_wanted(runs: dict[str, Path]) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_ner", name="names", config={"model": str(runs["ner"])})
+    nlp.add_pipe("spen_ner", name="more", config={"model": str(runs["ner"]), "spans_key": "here"})
+    assert set(doc_of(nlp).spans) == {"names", "here"}
+
+
+def roles(runs: dict[str, Path], **config: Any) -> Language:
+    return made("spen_srl", model=str(runs["srl"]), **config)
+
+
+def test_verbs_are_predicates_if_they_are_asked_for(runs: dict[str, Path]) -> None:
+    nlp = roles(runs, predicates="verbs")
+    poses = ["VERB" if word in ("told", "sent") else "X" for word in WORDS]
+    doc = nlp(Doc(nlp.vocab, words=WORDS, pos=poses))
+    assert [(frame.predicate.text, frame.score) for frame in doc._.srl] == [("told", 1.0), ("sent", 1.0)]
+    assert nlp("")._.srl == []
+    with pytest.raises(ConfigError, match=r"without token\.pos_; put a component that sets it"):
+        nlp("No tags")
+
+
+@spacy.registry.misc("spen_tests.chosen")
+def chosen() -> Any:
+    return lambda doc: [doc[-1], 1, *(token.i for token in doc if token.is_space)]
+
+
+def test_a_registered_function_says_what_predicates_are(runs: dict[str, Path]) -> None:
+    nlp = roles(runs, predicates={"@misc": "spen_tests.chosen"})
+    doc = doc_of(nlp, [*WORDS, " "])
+    assert [frame.predicate.i for frame in doc._.srl] == [1]  # the last token is whitespace
+    assert nlp.config["components"]["spen_srl"]["predicates"] == {"@misc": "spen_tests.chosen"}
+    with pytest.raises(ConfigError, match="found the predicate 1; expected"):
+        doc_of(nlp, ["x"])
+
+
+def test_energies_of_frames(runs: dict[str, Path]) -> None:
+    with pytest.raises(ConfigError, match=r"found energy=True, and .* has no energy"):
+        roles(runs, predicates="verbs", energy=True)
+
+
+def test_rerank_chooses_by_the_energy(runs: dict[str, Path]) -> None:
+    first, best = (made("spen_ner", model=str(runs["ner"]), energy=True, rerank=k) for k in (0, 8))
+    energies = [doc_of(nlp)._.spen_energy["spen_ner"] for nlp in (first, best)]
+    assert energies[1] <= energies[0]
+    said = sp.load(runs["ner"], refine={"type": "rerank", "k": 8}).predict([{"words": WORDS}], energy=True)
+    assert energies[1] == pytest.approx(said[0]["energy"])
+
+
+def test_pipes_are_analysed_and_scored(nlp: Language) -> None:
+    analysis = nlp.analyze_pipes()
+    assert "doc.ents" in analysis["summary"]["spen_ner"]["assigns"]
+    assert "doc._.srl" in analysis["summary"]["spen_srl"]["assigns"] and not any(analysis["problems"].values())
+    reference = doc_of(nlp)
+    reference.cats = {label: p > nlp.get_pipe("spen_multilabel").threshold for label, p in reference.cats.items()}
+    scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
+    for key in ("ents_f", "pos_acc", "srl_f", "cats_micro_f"):
+        assert scores[key] == 1, key
+    assert set(scores["srl_per_type"]) == {span.label_ for span in reference.spans["spen_srl"]}
+    weights = nlp.config["training"]["score_weights"]
+    assert all(weights[key] for key in ("ents_f", "pos_acc", "srl_f", "cats_score"))
+
+
+def test_wrong_gold_costs(nlp: Language) -> None:
+    reference = doc_of(nlp)
+    reference.set_ents([Span(reference, 0, 1, label="PER")])
+    scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
+    assert scores["ents_f"] == 0 and scores["pos_acc"] == 1
+
+
+def test_labels_are_shown_and_nothing_is_trained(nlp: Language) -> None:
+    assert set(nlp.pipe_labels["spen_ner"]) == {"LOC", "ORG", "PER"}
+    assert {"V", "ARG0", "ARG1"} <= set(nlp.pipe_labels["spen_srl"])
+    assert not any(getattr(pipe, "is_trainable", False) for _, pipe in nlp.pipeline)
+
+
+def test_other_components_train_beside_ours(runs: dict[str, Path]) -> None:
+    nlp = made("spen_ner", model=str(runs["ner"]))
+    nlp.add_pipe("textcat")
+    docs = [(nlp.make_doc(text), {"cats": {"A": a, "B": 1 - a}}) for text, a in (("yes", 1.0), ("no", 0.0))]
+    examples = [Example.from_dict(doc, gold) for doc, gold in docs]
+    optimizer = nlp.initialize(lambda: examples)
+    assert nlp.update(examples, sgd=optimizer)["textcat"] > 0
+    assert doc_of(nlp).spans["spen_ner"]
+
+
+def test_displacy_shows_frames(nlp: Language) -> None:
+    html = spacy.displacy.render(doc_of(nlp), style="span", options={"spans_key": "spen_srl"}, jupyter=False)
+    assert "told" in html and "ARG0" in html and json.dumps(html)

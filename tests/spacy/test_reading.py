@@ -1,0 +1,101 @@
+"""Words, pieces and windows of docs."""
+
+from __future__ import annotations
+
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+
+from spen_spacy.reading import Found, Reading, Window, around, windows, without_overlaps
+
+NLP = spacy.blank("en")
+
+
+def texts(reading: Reading, *pieces: tuple[int, int]) -> list[str]:
+    return [" ".join(reading.words[start:end]) for start, end in pieces]
+
+
+def ruled(text: str) -> list[str]:
+    reading = Reading(NLP(text))
+    return texts(reading, *reading.pieces("rule", "doc"))
+
+
+def test_whitespace_is_left_out() -> None:
+    reading = Reading(NLP("  New \n York\t "))
+    assert reading.words == ["New", "York"]
+    assert [reading.doc[place].text for place in reading.places] == reading.words
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n \t"])
+def test_nothing_to_read_has_no_pieces(text: str) -> None:
+    assert Reading(NLP(text)).pieces("auto", "doc") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("He left. She stayed", ["He left .", "She stayed"]),
+        ("Why?! Because...", ["Why ? !", "Because ..."]),
+        ('"He left." She stayed.', ['" He left . "', "She stayed ."]),
+        ('He left. "She stayed."', ["He left .", '" She stayed . "']),
+        ("(He left.) She stayed", ["( He left . )", "She stayed"]),
+        ("A title\n\nA text", ["A title", "A text"]),
+        ("One\nline", ["One line"]),
+        (". . x", [". .", "x"]),
+    ],
+)
+def test_pieces_by_rule(text: str, pieces: list[str]) -> None:
+    assert ruled(text) == pieces
+
+
+def test_sentences_of_the_doc_come_first_and_can_be_overruled() -> None:
+    doc = Doc(NLP.vocab, words=["a", ".", "\n", "b", "c"], sent_starts=[True, False, False, False, True])
+    reading = Reading(doc)
+    assert texts(reading, *reading.pieces("auto", "rule")) == ["a . b", "c"]
+    assert texts(reading, *reading.pieces("rule", "rule")) == ["a .", "b c"]
+    assert texts(reading, *reading.pieces("doc", "rule")) == ["a . b c"]
+
+
+def test_docs_without_sentences_are_read_as_the_component_says() -> None:
+    reading = Reading(NLP("One. Two"))
+    assert len(reading.pieces("auto", "rule")) == 2 and len(reading.pieces("auto", "doc")) == 1
+
+
+@given(st.integers(0, 50), st.integers(1, 700), st.integers(1, 300))
+def test_each_word_is_owned_by_the_window_where_it_is_farthest_from_an_edge(start: int, length: int, size: int) -> None:
+    end = start + length
+    found = list(windows(start, end, size))
+    assert [i for w in found for i in range(w.own_start, w.own_end)] == list(range(start, end))
+    assert all(w.start >= start and w.end <= end and w.end - w.start == min(size, length) for w in found)
+
+    def margin(window: Window, i: int) -> float:
+        """Distance to the nearer edge that isn't the piece's own."""
+        left = i - window.start if window.start > start else float("inf")
+        right = window.end - 1 - i if window.end < end else float("inf")
+        return min(left, right)
+
+    for window in found:
+        for i in range(window.own_start, window.own_end):
+            others = [margin(other, i) for other in found if other.start <= i < other.end]
+            assert margin(window, i) >= max(others) - 1  # in the middle of an even overlap both are as good
+
+
+def test_the_number_of_windows_is_linear() -> None:
+    assert len(list(windows(0, 50_000, 200))) <= 50_000 / 160 + 1
+
+
+@given(st.integers(1, 300), st.integers(1, 100), st.data())
+def test_the_window_around_a_word_holds_it_and_stays_inside(length: int, size: int, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, length - 1))
+    window = around(place, 0, length, size)
+    assert 0 <= window.start <= place < window.end <= length and window.end - window.start == min(size, length)
+    if place >= size and place < length - size:
+        assert abs((place - window.start) - (window.end - 1 - place)) <= 1
+
+
+def test_of_two_spans_that_overlap_the_more_probable_one_stays() -> None:
+    a, b, c = Found(0, 3, "X", 0.5), Found(2, 4, "X", 0.9), Found(4, 5, "Y", 0.1)
+    assert without_overlaps([c, a, b]) == [b, c]
+    assert without_overlaps([a, Found(2, 4, "X", 0.4), c]) == [a, c]
