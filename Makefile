@@ -28,7 +28,10 @@ run: $(VENV)/installed  ## train a semantic role labeller on the embedded corpus
 	out=runs/srl_seal-$$(date +%Y%m%d-%H%M%S); \
 	$(BIN)/spen-run configs/srl_seal.jsonnet --out $$out; \
 	echo; \
-	$(BIN)/spen predict $$out examples/sentences.conll
+	$(BIN)/spen predict $$out examples/sentences.conll; \
+	echo; \
+	echo "spen_en, the spaCy pipeline trained on real text:"; \
+	$(BIN)/python -m spen_en "Anna Lee of Acme sent the old farmer in Boston a letter, because he had asked her to."
 
 .PHONY: test
 test: $(VENV)/installed-test lint  ## check style, imports and behaviour
@@ -45,6 +48,10 @@ bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tagging
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
+
+.PHONY: english
+english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, about an hour (data: spen data get ewt, btc, wnut17)
+	$(QUIET_THREADS) $(BIN)/python tools/build_english.py
 
 .PHONY: install
 install: $(VENV)/installed-test  ## make .venv with everything in it

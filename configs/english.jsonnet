@@ -44,10 +44,11 @@ local parts(names) = {
     trainer: training { epochs: 12 },
   },
   srl: {
+    precision: 'bf16',
     task: { type: 'srl' } + roles,
     features: bilstm { hidden: 160, layers: 2, dropout: 0.4 },
     inference_net: { type: 'crf' },
-    trainer: training { epochs: 10 },
+    trainer: training { epochs: 15 },
   },
   // Names of both corpora, as tools/english_data.py joins them.
   ner: {
@@ -60,7 +61,7 @@ local parts(names) = {
       test: names + '/btc.test.conll',
     } + no_vocabulary,
     features: bilstm { hidden: 128, dropout: 0.5 },
-    inference_net: { type: 'crf' },
+    inference_net: { type: 'independent' },
     trainer: training { epochs: 20, optimizer+: { lr: 1e-3 }, plateau+: { patience: 1 } },
   },
 };
@@ -68,7 +69,6 @@ local parts(names) = {
 function(
   part,  // pos, predicates, srl or ner
   names='runs/english/data',  // where tools/english_data.py wrote to
-  precision='no',  // no or bf16
   seed=0
 )
-  { seed: seed, precision: precision } + choose.from(parts(names), part, 'part')
+  { seed: seed } + choose.from(parts(names), part, 'part')

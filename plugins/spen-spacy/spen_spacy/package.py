@@ -102,9 +102,9 @@ def package(
             note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
     about = {"description": description, "author": author, "license": licence}
     own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, **about}
-    nlp = _pipeline(found, lang)
+    nlp = make_pipeline(found, lang)
     with _workplace(out) as work:
-        _write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
+        write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
         check = work / f"{CHECK}.py"
         needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
         names = [Requirement(text).name for text in needed]
@@ -148,7 +148,7 @@ def _check(lang: str, version: str, build: str) -> None:
         raise ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
 
 
-def _pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
+def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
     """The pipeline, its models loaded from the runs: what is wrong with one is said here."""
     nlp = spacy.blank(lang)
     for component in found:
@@ -171,7 +171,7 @@ def _workplace(out: Path) -> Iterator[Path]:
         raise RunError(f"{out} can't be written: {error.strerror or error}") from error
 
 
-def _write_pipeline(
+def write_pipeline(
     nlp: spacy.Language,
     found: Sequence[Component],
     full: str,

@@ -1,0 +1,39 @@
+"""A small English pipeline: `spacy.load("spen_en")`.
+
+Parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), predicates and their arguments (`doc._.srl`), each
+with a calibrated probability. `python -m spen_en TEXT` shows them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+__version__ = "0.1.0"
+
+PIPELINE = Path(__file__).parent / "pipeline"
+
+
+def load(**overrides: Any) -> Language:
+    """The pipeline, as `spacy.load` calls it; takes what `spacy.load` takes."""
+    from spacy.util import load_model_from_path
+
+    return load_model_from_path(PIPELINE, **overrides)
+
+
+def spen_ner() -> Path:
+    """The folder of the component that finds names, for `nlp.add_pipe("spen_ner")` in any pipeline."""
+    return PIPELINE / "spen_ner"
+
+
+def spen_pos() -> Path:
+    """The folder of the tagger."""
+    return PIPELINE / "spen_pos"
+
+
+def spen_srl() -> Path:
+    """The folder of the role labeller and its finder of predicates."""
+    return PIPELINE / "spen_srl"
