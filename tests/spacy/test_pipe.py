@@ -139,7 +139,7 @@ def test_time_grows_with_the_length(runs: dict[str, Path]) -> None:
 
 
 def test_batches_are_cut_by_their_padded_size() -> None:
-    lengths = np.random.default_rng(0).integers(1, 300, 2000).tolist() + [3 * PADDED, 0]
+    lengths = [*np.random.default_rng(0).integers(1, 300, 2000).tolist(), 3 * PADDED, 0]
     found = list(batches(lengths))
     assert sorted(row for rows in found for row in rows) == list(range(len(lengths)))
     for rows in found:

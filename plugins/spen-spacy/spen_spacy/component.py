@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -142,12 +142,16 @@ class Component(Pipe):
             return self.from_disk(folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        handler = {name: value for name, value in self.__dict__.items() if name == "error_handler"}
-        return _remade, (type(self), self.name, self.settings, self.to_bytes()), handler
+        return _remade, (type(self), self.name, self.settings, self.to_bytes(), self.__dict__.get("error_handler"))
 
 
-def _remade(cls: type[Component], name: str, settings: Mapping[str, Any], data: bytes) -> Component:
-    return cls(name, settings).from_bytes(data)
+def _remade(
+    cls: type[Component], name: str, settings: Mapping[str, Any], data: bytes, handler: Callable[..., Any] | None
+) -> Component:
+    component = cls(name, settings).from_bytes(data)
+    if handler is not None:
+        component.set_error_handler(handler)
+    return component
 
 
 class WordComponent(Component):

@@ -35,6 +35,8 @@ class SpenNer(WordComponent):
                 f"{self.name}: found a run whose outputs are no spans of words; expected one of task 'tagging' with "
                 "task.scheme bio, iob1 or bioes, as configs/ner_infnet.jsonnet trains"
             )
+        if "predicates" in (run.task.config.format, run.task.config.corpus):
+            raise ConfigError(f"{self.name}: found a run that tags predicates; spen_srl takes it, as predicates_model")
 
     def annotate(self, docs: Sequence[Doc]) -> None:
         readings = [Reading(doc) for doc in docs]

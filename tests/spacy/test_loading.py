@@ -1,0 +1,149 @@
+"""What `add_pipe` says where there is no model, or one that can't be the component's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Token
+
+from spen_plugins.errors import ConfigError, PluginError
+from spen_spacy import set_extensions
+
+FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
+
+
+def add(factory: str, **config: Any) -> Any:
+    return spacy.blank("en").add_pipe(factory, config=config)
+
+
+@pytest.fixture
+def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spen_spacy.places.entry_points", lambda **_: ())
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_no_model(factory: str, nothing_installed: None) -> None:
+    with pytest.raises(ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run configs/"):
+        add(factory)
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_a_missing_folder_and_one_that_is_no_run(factory: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"{factory}: found the model '.*nowhere', where there is no folder"):
+        add(factory, model=str(tmp_path / "nowhere"), **roles(factory))
+    with pytest.raises(ConfigError, match=r"holds no config\.json"):
+        add(factory, model=str(tmp_path), **roles(factory))
+
+
+def roles(factory: str) -> dict[str, str]:
+    return {"predicates": "verbs"} if factory == "spen_srl" else {}
+
+
+@pytest.mark.parametrize(
+    ("factory", "run", "wanted"),
+    [
+        ("spen_ner", "pos", "spans of words"),
+        ("spen_ner", "predicates", "tags predicates"),
+        ("spen_ner", "text", "task 'tagging'"),
+        ("spen_pos", "ner", "task.scheme none"),
+        ("spen_srl", "ner", "task 'srl'"),
+        ("spen_multilabel", "srl", "task 'text'"),
+    ],
+)
+def test_a_run_of_another_task(runs: dict[str, Path], factory: str, run: str, wanted: str) -> None:
+    with pytest.raises(ConfigError, match=wanted):
+        add(factory, model=str(runs[run]), **roles(factory))
+
+
+def test_attributes_that_a_run_does_not_say(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = shutil.copytree(runs["pos"], tmp_path / "run")
+    facts = json.loads((run / "vocabulary.json").read_text())
+    facts["tags"][0] = "NNS"
+    (run / "vocabulary.json").write_text(json.dumps(facts))
+    with pytest.raises(ConfigError, match="no Universal POS tags"):
+        add("spen_pos", model=str(run), attribute="pos")
+    assert add("spen_pos", model=str(run))
+
+
+def test_predicates_come_from_somewhere(runs: dict[str, Path], nothing_installed: None) -> None:
+    with pytest.raises(ConfigError, match=r'found no model of predicates.*predicates="verbs"'):
+        add("spen_srl", model=str(runs["srl"]))
+    with pytest.raises(ConfigError, match="a run that tags no predicates"):
+        add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["ner"]))
+    with pytest.raises(ConfigError, match="give one of them"):
+        add("spen_srl", model=str(runs["srl"]), predicates="verbs", predicates_model=str(runs["predicates"]))
+
+
+def test_a_run_whose_plugin_is_missing(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = shutil.copytree(runs["ner"], tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["trainer"]["type"] = "acme.trainer"
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(PluginError, match="acme"):
+        add("spen_ner", model=str(run))
+
+
+def test_a_saved_component_is_a_model(runs: dict[str, Path], tmp_path: Path) -> None:
+    saved = add("spen_srl", model=str(runs["srl"]), predicates_model=str(runs["predicates"]))
+    saved.to_disk(tmp_path)
+    other = add("spen_srl", model=str(tmp_path))
+    assert other.labels == saved.labels and other.places().keys() == {"model", "predicates"}
+    assert add("spen_srl", model=str(tmp_path), predicates="verbs").places().keys() == {"model"}
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
+    """Packages of models, and no others."""
+
+    def found(group: str, name: str) -> list[EntryPoint]:
+        return [EntryPoint(name, value, group) for value in values if group == "spen_models" and name == "spen_ner"]
+
+    monkeypatch.setattr("spen_spacy.places.entry_points", found)
+
+
+def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add("spen_ner", model=str(runs["ner"])).to_disk(tmp_path / "saved")
+    (tmp_path / "acme_names.py").write_text(f"def ner():\n    return {str(tmp_path / 'saved')!r}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    install(monkeypatch, "acme_names:ner")
+    assert set(add("spen_ner").labels) == {"LOC", "ORG", "PER"}
+
+
+def test_two_installed_models_are_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "acme:ner", "other:ner")
+    with pytest.raises(ConfigError, match=r"several packages bring a model \(acme:ner, other:ner\)"):
+        add("spen_ner")
+
+
+def test_a_broken_package_of_models_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, "nowhere_to_be_found:ner")
+    with pytest.raises(PluginError, match="nowhere_to_be_found"):
+        add("spen_ner")
+
+
+def test_extensions_of_others_stay() -> None:
+    before = Doc.get_extension("srl") if Doc.has_extension("srl") else None
+    Doc.set_extension("srl", default="mine", force=True)
+    try:
+        set_extensions()
+        assert spacy.blank("en")("x")._.srl == "mine" and Token.has_extension("srl_frame")
+    finally:
+        Doc.remove_extension("srl")
+        if before is not None:
+            Doc.set_extension("srl", getter=before[2])
+
+
+def test_factories_are_there_without_an_import_and_load_nothing() -> None:
+    code = (
+        "import sys, spacy; nlp = spacy.blank('en'); print(all(nlp.has_factory(n) for n in sys.argv[1:]), "
+        "[m for m in sys.modules if m in ('spen_plugins.predictor', 'spen_spacy.component', 'transformers')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *FACTORIES], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True []"

@@ -1,0 +1,173 @@
+"""Pipelines through folders, bytes and pickles, where the runs they came from are gone."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from safetensors.torch import load_file
+from spacy.language import Language
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_spacy.component import Component
+from spen_spacy.storage import pack, unpack
+
+FRESH = """
+import json, sys, spacy
+if sys.argv[1] == "disk":
+    nlp = spacy.load(sys.argv[2])
+else:
+    saved = json.loads(open(sys.argv[2] + "/meta.json").read())
+    nlp = spacy.blank("en").from_config(spacy.util.load_config(sys.argv[2] + "/config.cfg"), meta=saved)
+    nlp.from_bytes(open(sys.argv[2] + ".bytes", "rb").read())
+doc = nlp(sys.argv[3])
+print(json.dumps([doc.to_json(), [[f.predicate.i, *[a.role for a in f.arguments]] for f in doc._.srl], nlp.pipe_names]))
+"""
+
+
+@pytest.fixture(scope="module")
+def moved(settings: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Language:
+    """A pipeline whose runs are gone."""
+    out = tmp_path_factory.mktemp("moved")
+    nlp = spacy.blank("en")
+    for factory, config in settings.items():
+        copied = dict(config)
+        for key in ("model", "predicates_model"):
+            if key in config:
+                copied[key] = str(shutil.copytree(config[key], out / f"{factory}-{key}"))
+        nlp.add_pipe(factory, config=copied)
+    shutil.rmtree(out)
+    return nlp
+
+
+def summary(nlp: Language, text: str) -> list[Any]:
+    doc = nlp(text)
+    frames = [[frame.predicate.i, *[argument.role for argument in frame.arguments]] for frame in doc._.srl]
+    return json.loads(json.dumps([doc.to_json(), frames, nlp.pipe_names]))
+
+
+@pytest.mark.parametrize("how", ["disk", "bytes"])
+def test_a_fresh_process_says_the_same(moved: Language, text: str, tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "pipeline"
+    moved.to_disk(folder)
+    if how == "bytes":
+        (tmp_path / "pipeline.bytes").write_bytes(moved.to_bytes())
+    words = [sys.executable, "-c", FRESH, how, str(folder), text]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == summary(moved, text)
+
+
+def test_what_is_saved_is_safe_and_needs_no_run(moved: Language, tmp_path: Path) -> None:
+    moved.to_disk(tmp_path / "once")
+    moved.to_disk(tmp_path / "once")  # over itself
+    files = [path for path in (tmp_path / "once").glob("spen_*/**/*") if path.is_file()]
+    assert {path.suffix for path in files} == {".json", ".safetensors"}
+    assert {path.name for path in (tmp_path / "once/spen_srl").iterdir()} == {"model", "predicates"}
+    assert any(name.startswith("energy.") for name in load_file(tmp_path / "once/spen_ner/model/weights.safetensors"))
+    again = spacy.load(tmp_path / "once")
+    again.to_disk(tmp_path / "twice")
+    for path in files:
+        other = tmp_path / "twice" / path.relative_to(tmp_path / "once")
+        assert other.read_bytes() == path.read_bytes(), path
+
+
+def test_an_energy_that_is_not_used_is_left_out(runs: dict[str, Path], tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_ner", config={"model": str(runs["ner"])}).to_disk(tmp_path)
+    assert not any(name.startswith("energy.") for name in load_file(tmp_path / "model/weights.safetensors"))
+
+
+def test_configs_make_the_same_pipeline(nlp: Language, text: str) -> None:
+    other = spacy.blank("en").from_config(nlp.config)
+    assert summary(other, text) == summary(nlp, text)
+    assert other.config["components"] == nlp.config["components"]
+
+
+def test_components_are_pickled_as_their_files(moved: Language, text: str) -> None:
+    pipe = moved.get_pipe("spen_srl")
+    pipe.set_error_handler(spacy.util.ignore_error)
+    data = pickle.dumps(pipe)
+    pipe.set_error_handler(spacy.util.raise_error)
+    other = pickle.loads(data)
+    assert other.get_error_handler() is spacy.util.ignore_error and other.settings == pipe.settings
+    mine, theirs = pipe(moved.make_doc(text)), other(moved.make_doc(text))
+    assert [(s.start, s.end, s.label_) for s in mine.spans["spen_srl"]] == [
+        (s.start, s.end, s.label_) for s in theirs.spans["spen_srl"]
+    ]
+
+
+def test_components_are_sourced(nlp: Language, text: str) -> None:
+    other = spacy.blank("en")
+    other.add_pipe("spen_ner", source=nlp)
+    other.add_pipe("spen_srl", name="roles", source=nlp)
+    doc = other(text)
+    assert [str(span) for span in doc.ents] == [str(span) for span in nlp(text).ents] and "roles" in doc.spans
+    nlp.get_pipe("spen_srl").name = "spen_srl"  # which spaCy renames in both pipelines
+
+
+def test_a_component_that_never_got_its_files_says_so_at_first_use(moved: Language, tmp_path: Path) -> None:
+    moved.to_disk(tmp_path / "pipeline")
+    shutil.rmtree(tmp_path / "pipeline/spen_ner")
+    with pytest.raises(RunError, match=r"spen_ner: .*spen_ner holds no folder 'model'"):
+        spacy.load(tmp_path / "pipeline")
+    nlp = spacy.blank("en").from_config(moved.config, meta=moved.meta)
+    assert nlp.pipe_labels["spen_ner"] == []
+    with pytest.raises(ConfigError, match=r"spen_pos: found the model .*where there is no folder"):
+        nlp("Anna")
+
+
+def test_bytes_are_a_plain_archive(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "a").mkdir(parents=True)
+    (source / "a/b.json").write_text("{}")
+    (source / "c").write_bytes(b"\x00\xff")
+    data = pack(source)
+    assert data == pack(shutil.copytree(source, tmp_path / "other"))
+    unpack(data, tmp_path / "target")
+    assert (tmp_path / "target/a/b.json").read_text() == "{}" and (tmp_path / "target/c").read_bytes() == b"\x00\xff"
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil", "a\\..\\evil", "C:evil"])
+def test_bytes_cannot_write_outside(nlp: Language, tmp_path: Path, name: str) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(name), "x")
+    with pytest.raises(RunError, match="expected names below a folder"):
+        unpack(packed.getvalue(), tmp_path / "target")
+    assert not list(tmp_path.rglob("*evil*"))
+    ner: Component = nlp.get_pipe("spen_ner")
+    with pytest.raises(RunError, match="expected names below a folder"):
+        ner.from_bytes(packed.getvalue())
+    assert nlp("Anna").text  # and it is as it was
+
+
+def test_damaged_bytes_are_refused(nlp: Language) -> None:
+    with pytest.raises(RunError, match="damaged"):
+        nlp.get_pipe("spen_ner").from_bytes(b"nothing")
+
+
+def test_no_pickle_is_read(moved: Language, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where a folder holds one under a name that others read."""
+
+    def forbidden(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was unpickled")
+
+    pipe: Component = moved.get_pipe("spen_ner")
+    pipe.to_disk(tmp_path)
+    for name in ("pytorch_model.bin", "weights.pt", "model.pkl"):
+        (tmp_path / "model" / name).write_bytes(pickle.dumps({}))
+    data = pipe.to_bytes()
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, forbidden)
+    pipe.from_disk(tmp_path)
+    pipe.from_bytes(data)
