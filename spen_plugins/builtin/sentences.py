@@ -15,6 +15,8 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS, Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
+REMEMBERED = 300_000
+"""Words as they were written whose numbers are kept, so that looking one up again costs little."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -33,6 +35,7 @@ class Vocabulary:
         self.words = list(words)
         self._config = config
         self._number = {word: i for i, word in enumerate(words, 2)}
+        self._written: dict[str, int] = {}
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], config: Lookup) -> Vocabulary:
@@ -49,7 +52,15 @@ class Vocabulary:
 
     def entry(self, words: tuple[str, ...]) -> Entry:
         """A sentence with its words' numbers."""
-        return Entry(words, np.array([self._number.get(self.key(word), 1) for word in words], dtype=np.int64))
+        known = self._written
+        try:
+            numbers = [known[word] for word in words]
+        except KeyError:
+            if len(known) > REMEMBERED:
+                known.clear()
+            known.update((word, self._number.get(self.key(word), 1)) for word in words)
+            numbers = [known[word] for word in words]
+        return Entry(words, np.array(numbers, dtype=np.int64))
 
 
 @dataclass(eq=False)

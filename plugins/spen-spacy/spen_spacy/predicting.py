@@ -18,8 +18,8 @@ from spen_plugins.predictor import load
 from spen_plugins.run_folder import RunFolder
 from spen_spacy.reading import Window, windows
 
-PADDED = 8192
-"""Most words in a batch, padding included."""
+PADDED = 1024
+"""Most words in a batch, padding included: more of them do not fit a core's caches, and take longer a word."""
 EXAMPLES = 512
 """Most examples in a batch."""
 

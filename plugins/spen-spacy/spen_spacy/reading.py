@@ -29,7 +29,10 @@ class Reading:
 
     def __init__(self, doc: Doc) -> None:
         self.doc = doc
-        self._texts = [token.text for token in doc]
+        # Three times as fast as tokens, which are made anew when they are asked for.
+        orths, strings = doc.to_array("ORTH").tolist(), doc.vocab.strings
+        known = {orth: strings[orth] for orth in set(orths)}
+        self._texts = [known[orth] for orth in orths]
         self.places = [i for i, text in enumerate(self._texts) if not text.isspace()]
         self.words = self._texts if len(self.places) == len(doc) else [self._texts[i] for i in self.places]
 
