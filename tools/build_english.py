@@ -9,13 +9,14 @@ about an hour on one core), writes plugins/spen-en/spen_en/pipeline with 16-bit 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import spacy
-from english_data import write_all
+from english_data import FILES, write_all
 from results import command, finish
 from spacy.tokens import Doc
 from spacy_docs import plain, read
@@ -23,10 +24,13 @@ from spacy_scores import score
 
 from spen_en import __version__
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.catalogue import CATALOGUE
 from spen_plugins.errors import SpenError
-from spen_plugins.loop.state import writing
+from spen_plugins.loop.state import save_json, writing
 from spen_plugins.readers.conllu import read_conllu
 from spen_spacy.package import make_pipeline, write_pipeline
+from spen_spacy.package_card import card
+from spen_spacy.package_meta import source
 from spen_spacy.package_runs import components
 
 PARTS = ("pos", "predicates", "ner", "srl")
@@ -43,8 +47,8 @@ WHOLE = """
 ## Scores of the whole pipeline
 
 Test parts, on the corpora's own tokens, through `spacy.load`. Names: F1 by seqeval in strict mode, under the three
-types both corpora have (`tools/english_data.py`). Arguments: F1 of the arguments of all predicates of the corpus or the
-output; a missed predicate loses its arguments, those of an invented one are wrong.
+types both corpora have (`tools/english_data.py` joins them). Arguments: F1 of the arguments of all predicates of the
+corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong.
 
 | | |
 |---|---:|
@@ -72,10 +76,14 @@ def build(runs: Path) -> None:
     write_pipeline(make_pipeline(found, "en"), found, "spen_en", META, fresh, half=True, keep_energy=False)
     shutil.rmtree(place, ignore_errors=True)
     fresh.rename(place)
-    scores = whole_scores(runs / "data")
-    card = place / "README.md"
-    text = card.read_text(encoding="utf-8").replace("\n## Licences", WHOLE + rows(scores) + "\n## Licences", 1)
-    for target in (card, PLUGIN / "README.md"):
+    meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))
+    # The joined files of names are nobody's data set; what they are made of has its licences.
+    known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
+    meta["sources"] = [*known, *(source(CATALOGUE[name]) for name in FILES)]
+    save_json(meta, place / "meta.json")
+    text = card(meta, "spen_en", found)
+    text = text.replace("\n## Licences", WHOLE + rows(whole_scores(runs / "data")) + "\n## Licences", 1)
+    for target in (place / "README.md", PLUGIN / "README.md"):
         with writing(target) as part:
             part.write_text(text, encoding="utf-8")
 

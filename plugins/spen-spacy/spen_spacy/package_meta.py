@@ -114,11 +114,16 @@ def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     """The data sets of all runs with their licences, as meta.json lists them; each once."""
     runs = [run for component in components for run in component.runs.values()]
     found = {entry.name: entry for run in runs for entry in data_sets(run)}
-    listed = [{"name": f"{e.name}: {e.about}", "license": e.licence, **_address(e)} for e in found.values()]
+    listed = [source(entry) for entry in found.values()]
     if any(run.config()["task"].get("corpus") is not None for run in runs):
         listed.append(SAMPLE)
     files = dict.fromkeys(Path(path).name for run in runs for path in own_files(run))
     return listed + [{"name": name, "license": "not known to this package"} for name in files]
+
+
+def source(entry: DataSet) -> dict[str, str]:
+    """A data set as meta.json lists it."""
+    return {"name": f"{entry.name}: {entry.about}", "license": entry.licence, **_address(entry)}
 
 
 def _address(entry: DataSet) -> dict[str, str]:
