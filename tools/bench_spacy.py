@@ -103,7 +103,7 @@ def measure_apart(word: str, given: argparse.Namespace) -> dict[str, Any]:
     command = [sys.executable, __file__, word, *options]
     done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True)
     if done.returncode:
-        raise ValueError(f"{word}: {done.stderr.strip()}")
+        raise ValueError(f"{word}: {done.stderr.strip().removeprefix('error: ')}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
