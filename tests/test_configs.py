@@ -14,7 +14,7 @@ from spen_plugins.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
 MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
-TAGGING = (ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet")
+TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("pos_infnet", "ner_infnet", "predicates"))
 REGISTRY = Registry()
 
 SEAL = ("nce", "ranking", "margin", "margin_compound", "regression", "regression_s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from spen_plugins.datasets import catalogue
 from spen_plugins.errors import ConfigError
 from spen_plugins.experiment import check
 from spen_plugins.registry import Registry
+from spen_plugins.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent
 POS, NER = ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet"
+PREDICATES = ROOT / "configs/predicates.jsonnet"
 REGISTRY = Registry()
 
 BASELINES = ("cross_entropy", "crf")
@@ -261,3 +264,42 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     with pytest.raises(ConfigError, match=rf"unknown {argument} \"nonsense\"; known: ") as error:
         evaluate(path, {argument: "nonsense"})
     assert all(name in str(error.value) for name in names)
+
+
+def test_predicates_by_data_and_method() -> None:
+    tasks = {data: experiment(PREDICATES, data=data)["task"] for data in ("sample", "ewt", "files")}
+    assert all((task["type"], task["scheme"]) == ("tagging", "bio") for task in tasks.values())
+    assert tasks["sample"]["corpus"] == "predicates" and "format" not in tasks["sample"]
+    assert tasks["ewt"]["format"] == tasks["files"]["format"] == "predicates"
+    assert tasks["ewt"]["train"] == evaluate(ROOT / "configs/srl_seal.jsonnet", {"data": "ewt"})["task"]["train"]
+    mine = experiment(PREDICATES, **MINE)["task"]
+    assert (mine["train"], mine["validation"], mine["test"]) == ("a.conll", "b.conll", "c.conll")
+    crf = experiment(PREDICATES, data="ewt", method="crf")
+    assert crf["inference_net"] == {"type": "crf"} and "energy" not in crf
+    assert experiment(PREDICATES)["inference_net"] == {"type": "independent"}
+
+
+def test_arguments_of_predicates_reach_their_keys() -> None:
+    given = {"hidden": "7", "dropout": "0.25", "net_lr": "0.05", "batch_size": "8", "epochs": "9", "patience": "10"}
+    config = experiment(PREDICATES, **given, vectors="./v.txt", features="plus", precision="bf16", seed="11")
+    features, trainer = config["features"], config["trainer"]
+    assert (features["hidden"], features["dropout"], features["vectors"]["file"]) == (7, 0.25, "./v.txt")
+    assert features["char_dim"] == 0 < features["case_dim"]
+    assert [trainer[key] for key in ("batch_size", "epochs", "patience")] == [8, 9, 10]
+    assert trainer["optimizer"]["lr"] == 0.05
+    assert (config["precision"], config["seed"]) == ("bf16", 11)
+    assert experiment(PREDICATES, encoder="bert-base-cased")["features"]["type"] == "transformer"
+
+
+@pytest.mark.parametrize(("argument", "known"), [("data", "ewt, files, sample"), ("method", "crf, cross_entropy")])
+def test_names_that_predicates_do_not_have(argument: str, known: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown {argument} .* known: {known}"):
+        evaluate(PREDICATES, {argument: "btc" if argument == "data" else "compound"})
+
+
+def test_predicates_of_the_embedded_corpus_are_learned_in_seconds(tmp_path: Path) -> None:
+    config = experiment(PREDICATES, epochs="3")
+    metrics = json.loads(
+        (run(config, "predicates", out=tmp_path / "run", device="cpu", quiet=True) / "metrics.json").read_text()
+    )
+    assert metrics["test"]["f1"] > 0.9

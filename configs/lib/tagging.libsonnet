@@ -5,6 +5,7 @@ local tweets(part) = 'data:pos/twitter_pos/' + part;
 local ewt(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
 local wnut(name) = 'data:ner/wnut17/' + name;
 local btc(part) = 'data:ner/btc/btc.' + part;
+local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 
 local splits = {
   standard: { train: tweets('oct27.splits/oct27.train'), validation: tweets('oct27.splits/oct27.dev'), test: tweets('daily547.conll') },
@@ -12,6 +13,7 @@ local splits = {
 };
 
 local names = { scheme: 'bio', encoding: 'bioes' };
+local marks = { scheme: 'bio', format: 'predicates' };
 local tasks = {
   pos: {
     sample: { corpus: 'pos' },
@@ -26,6 +28,11 @@ local tasks = {
     btc: names { train: btc('train'), validation: btc('dev'), test: btc('test') },
     files: names,
   },
+  predicates: {
+    sample: { scheme: 'bio', corpus: 'predicates' },
+    ewt: marks { train: propbank('train'), validation: propbank('dev'), test: propbank('test'), min_count: 2 },
+    files: marks,
+  },
 };
 
 // What comes with a data set: columns in its files, vectors and clusters that fit its words, the features to begin with.
@@ -36,6 +43,7 @@ local plain = { vectors: 'none', clusters: 'none', features: 'plusplus' };
 local resources = {
   pos: { sample: plain, twitter_pos: twitter, ewt: plain, files: plain },
   ner: { sample: plain { columns: { pos: 1, chunk: 2 } }, wnut17: names_in_tweets, btc: names_in_tweets, files: plain },
+  predicates: { sample: plain, ewt: plain, files: plain },
 };
 local vectors_files = { glove_twitter: 'data:vectors/glove.twitter.27B.25d.top12k.txt' };
 local clusters_files = { twitter: 'data:vectors/6mpaths' };
@@ -67,6 +75,7 @@ local bilstm = {
   word_dim: 100,
 };
 local ner = bilstm { hidden: 128, dropout: 0.5, word_dropout: 0.1, net_lr: 5e-4, energy_lr: 3e-4, epochs: 20 };
+local marked = bilstm { dropout: 0.4, word_dropout: 0.1, net_lr: 2e-3, epochs: 12, patience: 4, plateau: { factor: 0.5, patience: 0 } };
 local small = bilstm { hidden: 48, net_lr: 5e-3, energy_lr: 2e-3, epochs: 25, patience: 8, pretrain_epochs: 1, tag_lm_hidden: 32, word_dim: 32 };
 local sizes = {
   pos: {
@@ -76,6 +85,7 @@ local sizes = {
     files: bilstm,
   },
   ner: { sample: small, wnut17: ner, btc: ner, files: ner },
+  predicates: { sample: small { epochs: 6 }, ewt: marked, files: marked },
 };
 // A pretrained encoder is fine-tuned gently.
 local pretrained = { net_lr: 3e-5, energy_lr: 3e-5, batch_size: 16, epochs: 15, patience: 4, net_clip: 1, pretrain_epochs: 1 };
@@ -109,6 +119,8 @@ local task(kind, data, validation, test) =
     if columns_from != null && (choose.is_path(data) || data == 'sample') then
       error 'columns_from= goes with a data set known by name; name your own files and their columns: data=FILE validation=FILE test=FILE columns={"pos": 1}'
     else task('ner', data, validation, test) + rest + choose.given({ tags: tags }) + columns,
+
+  predicates(data, validation, test):: task('predicates', data, validation, test),
 
   // The task's extra columns: those of the user, of the folder they come from, or of the data set; none for words alone.
   columns(kind, data, given, encoder, features, from=null)::
