@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from spen_plugins import runner
 from spen_plugins.builtin.bilstm import BiLstm
 from spen_plugins.builtin.encoder import Encoder
 from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.builtin.word_tables import Affixes, Characters, WordIndexer
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.clusters import read_clusters
 from spen_plugins.readers.text import sha256
@@ -237,6 +240,38 @@ def test_equal_networks_share_an_indexer_and_others_do_not(tmp_path, files):
     inputs = {part.name for _, indexer in indexers for part in indexer.parts}
     # Three ways of looking up vectors, two of clusters: none of them may take another's place in a batch.
     assert len(inputs) == 2 + 3 + 2
+
+
+@pytest.mark.parametrize("network", [BiLstm, Encoder])
+def test_a_batch_is_the_same_whatever_was_seen_before(network, files):
+    """Else a resumed run, which has seen less, would add gradients up in another order."""
+    task = Tagged()
+    sentences = [["the", "the", "9lives"], ["Dogs", "the"], ["new"]]
+
+    def seen(before):
+        _, indexer = ready(network, task, hidden=2, **ALL, **files).indexer()
+        for words in before:
+            indexer.collate([indexer.index(words)])
+        return indexer.collate([indexer.index(words) for words in sentences])
+
+    fresh, used = seen([]), seen([["new", "Dogs"], ["else", "9lives", "a" * 50], ["the"]])
+    assert fresh.keys() == used.keys() and all(torch.equal(fresh[name], used[name]) for name in fresh)
+    assert torch.equal(fresh["words.characters.index"], torch.tensor([[1, 1, 2], [3, 1, 0], [4, 0, 0]]))
+    assert fresh["words.characters"][1].tolist()[:5] == [1, *(3 + ord(c) for c in "the"), 2]
+
+
+def test_threads_share_an_indexer():
+    words = [f"w{i}" for i in range(3000)]
+    shared, own = (WordIndexer([Affixes(), Characters()]) for _ in range(2))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda i: [shared.collate([words[j : j + 5]]) for j in range(i, 3000, 40)], range(0, 40, 5)))
+    finally:
+        sys.setswitchinterval(interval)
+    found, expected = shared.collate([words]), own.collate([words])
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 @pytest.mark.parametrize("network", [BiLstm, Encoder])

@@ -16,7 +16,8 @@ from spen_plugins.task import PARTS, Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 REMEMBERED = 300_000
-"""Words as they were written whose numbers are kept, so that looking one up again costs little."""
+"""Words whose numbers are kept, so that looking one up again costs little; then all are forgotten, lest a long text
+fill the memory."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -56,10 +57,11 @@ class Vocabulary:
         try:
             numbers = [known[word] for word in words]
         except KeyError:
+            found = {word: self._number.get(self.key(word), 1) for word in words}
             if len(known) > REMEMBERED:
                 known.clear()
-            known.update((word, self._number.get(self.key(word), 1)) for word in words)
-            numbers = [known[word] for word in words]
+            known.update(found)
+            numbers = [found[word] for word in words]
         return Entry(words, np.array(numbers, dtype=np.int64))
 
 

@@ -7,6 +7,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -16,6 +17,7 @@ from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spen_plugins.builtin.sentences import REMEMBERED
 from spen_plugins.readers.clusters import WordClusters
 from spen_plugins.readers.vectors import WordVectors
 from spen_plugins.task import Indexer
@@ -25,8 +27,6 @@ HASHES = 3
 """Rows of a hashed word, which are added up."""
 CHARACTERS = 1024
 """Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
-REMEMBERED = 300_000
-"""Words after which an indexer forgets all of them, so that no corpus is too long."""
 LONGEST = 40
 """Characters kept of a word."""
 _PLAIN = 512
@@ -76,16 +76,22 @@ class WordIndexer(Indexer):
         return words
 
     def collate(self, items: Sequence[Sequence[str]]) -> dict[str, Tensor]:
-        if len(self._known) > REMEMBERED:
-            self._known = _Rows(self.parts)
         counts = np.array([len(words) for words in items])
         rows = np.zeros((len(items), int(counts.max())), dtype=np.int64)
-        known = self._known
-        rows[np.arange(rows.shape[1]) < counts[:, None]] = [known[word] for words in items for word in words]
+        with _LOCK:
+            if len(self._known) > REMEMBERED:
+                self._known = _Rows(self.parts)
+            known = self._known
+            rows[np.arange(rows.shape[1]) < counts[:, None]] = [known[word] for words in items for word in words]
+            tables = known.tables()
         tensors: dict[str, Tensor] = {}
-        for part, table in zip(self.parts, known.tables(), strict=True):
+        for part, table in zip(self.parts, tables, strict=True):
             tensors.update(part.collate(table, rows))
         return tensors
+
+
+_LOCK = Lock()
+"""Threads may share a predictor. It is no indexer's own, so that these can be copied to other processes."""
 
 
 class _Rows(dict[str, int]):
@@ -114,7 +120,7 @@ class _Rows(dict[str, int]):
                 numbers = part.numbers(word)
                 self._tables[i][row, : len(numbers)] = numbers
         self._new = []
-        return self._tables
+        return list(self._tables)
 
 
 class Affixes(WordPart):
@@ -167,8 +173,8 @@ class Case(WordPart):
 class Characters(WordPart):
     """Characters of each different word of a batch between its two ends, so that a word is computed once.
 
-    `X.inputs` gets `"words.characters"` `(different word, character)`, below `CHARACTERS`, row 0 padding; and
-    `"words.characters.index"` `(batch, token)`, rows of the former.
+    `X.inputs` gets `"words.characters"` `(different word, character)`, below `CHARACTERS`, row 0 padding, the words in
+    the order in which the batch has them; and `"words.characters.index"` `(batch, token)`, rows of the former.
     """
 
     name = "words.characters"
@@ -180,11 +186,13 @@ class Characters(WordPart):
         return [1, *(3 + (point if point < _PLAIN else _PLAIN + point % shared) for point in points), 2]
 
     def collate(self, table: np.ndarray, rows: np.ndarray) -> dict[str, Tensor]:
-        different, place = np.unique(np.append(rows, 0), return_inverse=True)
-        spelt = table[different]
+        different, first, place = np.unique(np.append(0, rows), return_index=True, return_inverse=True)
+        # Rows of the table tell what was seen before this batch, which a resumed run has not.
+        order = first.argsort()
+        spelt = table[different[order]]
         longest = int((spelt > 0).sum(1).max())
         words = torch.from_numpy(spelt[:, :longest].astype(np.int64))
-        index = torch.from_numpy(place[:-1].reshape(rows.shape))
+        index = torch.from_numpy(order.argsort()[place[1:]].reshape(rows.shape))
         return {"words.characters": words, "words.characters.index": index}
 
 
