@@ -11,7 +11,7 @@ import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
-from spen_plugins.spaces import LabelSet, TagSequence, bio_transitions
+from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence, bio_transitions
 from spen_plugins.testing import (
     ToyFeatures,
     ToyLabels,
@@ -352,6 +352,46 @@ def test_the_checks_find_idle_parameters():
     with pytest.raises(AssertionError, match=r"no gradient to inference_net\.spare\.weight"):
         check_trainer(cls(config), Model(net, None, None), task)
     check_trainer(cls(config), Model(net, None, None), task, allow_idle=("inference_net.spare",))
+
+
+class DecidesByItself(sp.Proposal):
+    def best(self):
+        return self.space.best(self.logits, self.mask)
+
+
+class ListsOthers(sp.Proposal):
+    """Its labels are not what is likely under its logits, which `k_best` doesn't know."""
+
+    def likeliest(self):
+        return 1 - super().likeliest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [(DecidesByItself, "not the output that was chosen: override likeliest"), (ListsOthers, "k best don't begin with")],
+)
+def test_the_checks_find_a_broken_proposal(kind, says):
+    class Net(IdleNet):
+        def forward(self, x, energy=None):
+            return kind(self.space, self.linear(self.features(x)).unsqueeze(1), x.mask)
+
+    task = ToyLabels()
+    with pytest.raises(AssertionError, match=says):
+        check_inference_net(Net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=("spare",))
+
+
+class ListsNothing(LabelSet):
+    k_best = OutputSpace.k_best
+
+
+def test_a_space_may_do_without_its_k_best():
+    check_space(ListsNothing(["a", "b", "c"]))
+    task = ToyLabels()
+    task.space = ListsNothing(task.space.labels)
+    net = IdleNet(sp.Config(), task, ToyFeatures(task))
+    with pytest.raises(PluginError, match=r"ListsNothing doesn't list its k best .* 'rerank' .* method k_best"):
+        net(task.collate(task.part("train")).x).k_best(2)
+    check_inference_net(net, task, allow_idle=("spare",))
 
 
 class Unnormalised(LabelSet):

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from spen_plugins.errors import PluginError
+
 
 class OutputSpace(ABC):
     """The relaxed set Y_R that outputs live in, and how to relax, sample, round and compare in it.
@@ -58,13 +60,19 @@ class OutputSpace(ABC):
     def best(self, logits: Tensor, mask: Tensor | None) -> Tensor:
         """The most probable discrete output the space allows, `(batch, sample, *variables)` of zeros and ones."""
 
-    @abstractmethod
     def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable discrete outputs the space allows, best first, and ln q of each, as `log_prob` has it.
 
         Shapes: logits `(batch, 1, *variables)`; returns `(batch, k, *variables)` of zeros and ones and `(batch, k)`.
-        Where fewer than k outputs exist, ln q is −∞ and the best output stands again.
+        Where fewer than k outputs exist, ln q is −∞ and the best output stands again. A space may do without it.
+
+        Raises:
+            PluginError: it does.
         """
+        raise PluginError(
+            f"the output space {type(self).__name__} doesn't list its k best outputs, of which the inference net "
+            "'rerank' chooses one: give it the method k_best, or predict with another net"
+        )
 
     @abstractmethod
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:

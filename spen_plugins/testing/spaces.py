@@ -18,8 +18,8 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
     """Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold.
 
     In a small space every output is tried: their probabilities sum to 1, `best` is the likeliest it can say, and
-    `k_best` are those it can say in the order of their probability. An axis whose size differs from batch to batch is
-    cut for that; a space that is too large even so is not enumerated.
+    `k_best`, if it has that, are those it can say in the order of their probability. An axis whose size differs from
+    batch to batch is cut for that; a space that is too large even so is not enumerated.
 
     Args:
         tokens: size of the variable axes whose size differs from batch to batch.
@@ -37,18 +37,19 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
     outputs = {
         "relax": (space.relax(logits, mask), (EXAMPLES, 1, *shape)),
         "best": (space.best(logits, mask), (EXAMPLES, 1, *shape)),
-        "k_best": (space.k_best(logits, mask, SAMPLES)[0], many),
         "sample": (space.sample(logits, SAMPLES, mask), many),
         "rsample": (space.rsample(logits, SAMPLES, mask), many),
         "perturb": (space.perturb(logits, SAMPLES, 1.0, mask), many),
         "project": (space.project(torch.randn(many, generator=generator, dtype=torch.float64), mask), many),
     }
+    if lists_k_best(space):
+        outputs["k_best"] = (space.k_best(logits, mask, SAMPLES)[0], many)
     for what, (y, wanted) in outputs.items():
         shaped(y, wanted, f"{name}.{what}")
         same(space.project(y, mask), y, f"{name}.{what} leaves the relaxed set, or project moves a point of it")
         if mask is not None:
             assert not y.transpose(1, 2)[~mask].any(), f"{name}.{what} is not zero on padding"
-    for what in ("best", "k_best", "sample"):
+    for what in ("best", "sample", *(["k_best"] if "k_best" in outputs else [])):
         y = outputs[what][0]
         same(space.round(y, mask), y, f"{name}.{what} is not discrete, or round moves a discrete output")
         assert not y.requires_grad, f"{name}.{what} carries a gradient"
@@ -101,7 +102,13 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
             found = (y[0] == space.best(logits, mask)[0]).flatten(1).all(1)
             assert (found & allowed).any(), f"{name}.best gives an output that it doesn't give where it is wanted"
             same(log_prob[found][0], log_prob[allowed].max(), f"{name}.best is not the likeliest output")
-            _check_k_best(space, logits, mask, y[:, allowed], log_prob[allowed])
+            if lists_k_best(space):
+                _check_k_best(space, logits, mask, y[:, allowed], log_prob[allowed])
+
+
+def lists_k_best(space: OutputSpace) -> bool:
+    """Whether the space has a `k_best` of its own, which it may do without."""
+    return type(space).k_best is not OutputSpace.k_best
 
 
 def _check_k_best(
