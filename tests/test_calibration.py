@@ -72,8 +72,19 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
     p = np.array([0.5, 0.52, 0.9, 0.92, 1.0, 0.0])
     right = np.array([True, False, True, True, False, False])
     # Of fifteen bins: 0.5 and 0.52 in the eighth, 0.9 and 0.92 in the fourteenth, 1.0 in the last, 0.0 in the first.
-    assert expected_calibration_error(p, right) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
-    assert expected_calibration_error(np.empty(0), np.empty(0, bool)) == 0
+    batches = [Decisions("labels", LabelBeliefs(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
+    assert expected_calibration_error(batches) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
+    assert expected_calibration_error([]) == 0
+
+
+def test_batches_do_not_matter() -> None:
+    whole = labels_drawn(2.0, 3000)
+    p = whole.beliefs.at(1.0)
+    parts = [Decisions("labels", LabelBeliefs(p[i::3]), whole.right[i::3]) for i in range(3)]
+    found, expected = (calibrate({"validation": some, "test": []}) for some in (parts, [whole]))
+    assert found["temperature"] == pytest.approx(expected["temperature"], abs=2e-4)
+    assert found["validation"] == pytest.approx(expected["validation"], abs=1e-4)
+    assert found["test"] == {"ece": 0.0, "ece_uncalibrated": 0.0, "decisions": 0}
 
 
 def test_without_wrong_ones_or_right_ones_or_any_there_is_nothing_to_fit() -> None:

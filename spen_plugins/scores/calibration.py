@@ -7,7 +7,7 @@ p_T ∝ p^(1/T). What is decided stays as it is; only the probability reported b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,29 +122,30 @@ def rounded(p: np.ndarray) -> list[float]:
     return p.astype(np.float64).round(4).tolist()
 
 
-def expected_calibration_error(p: np.ndarray, right: np.ndarray) -> float:
+def expected_calibration_error(found: Sequence[Decisions], temperature: float = 1.0) -> float:
     """The mean over decisions of |share that is right − mean probability| of the bin they are in, 15 of equal width.
 
-    Shapes: `(decision,)` both. 0 where there are none. Guo et al. 2017, Eq. 3.
+    0 where there are none. Guo et al. 2017, Eq. 3.
     """
-    if not len(p):
-        return 0.0
-    bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
-    gap = np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
-    return float(np.abs(gap).sum() / len(p))
+    gap, n = np.zeros(BINS), 0
+    for p, right in _at(found, temperature):
+        bins = np.clip(np.ceil(p * BINS).astype(int) - 1, 0, BINS - 1)
+        gap += np.bincount(bins, right, BINS) - np.bincount(bins, p, BINS)
+        n += len(p)
+    return float(np.abs(gap).sum() / max(n, 1))
 
 
 def fit_temperature(found: Sequence[Decisions]) -> float:
     """The T from 0.05 to 20 under which what is right and what is wrong is most probable; 1 where either is missing."""
     from scipy.optimize import minimize_scalar
 
-    right = _right(found)
-    if right.all() or not right.any():
+    n, right = sum(len(some.right) for some in found), sum(int(some.right.sum()) for some in found)
+    if right in (0, n):
         return 1.0
 
     def surprise(log_temperature: float) -> float:
-        p = _probabilities(found, float(np.exp(log_temperature))).clip(_TINY, 1 - _TINY)
-        return -float(np.log(np.where(right, p, 1 - p)).mean())
+        batches = _at(found, float(np.exp(log_temperature)))
+        return -sum(float(np.log(np.where(right, p, 1 - p).clip(_TINY)).sum()) for p, right in batches) / n
 
     bounds = np.log([LOWEST, HIGHEST])
     return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x))
@@ -169,8 +170,8 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
         "decisions": fitted_on[0].kind,
         **{
             part: {
-                "ece": expected_calibration_error(_probabilities(found, temperature), _right(found)),
-                "ece_uncalibrated": expected_calibration_error(_probabilities(found, 1.0), _right(found)),
+                "ece": expected_calibration_error(found, temperature),
+                "ece_uncalibrated": expected_calibration_error(found),
                 "decisions": sum(len(some.right) for some in found),
             }
             for part, found in parts.items()
@@ -178,9 +179,7 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
     }
 
 
-def _probabilities(found: Sequence[Decisions], temperature: float) -> np.ndarray:
-    return np.concatenate([some.beliefs.at(temperature) for some in found]).astype(np.float64)
-
-
-def _right(found: Sequence[Decisions]) -> np.ndarray:
-    return np.concatenate([some.right for some in found])
+def _at(found: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Each batch's probabilities and what is right, `(decision,)`: never those of thousands of labels at once."""
+    for some in found:
+        yield some.beliefs.at(temperature).astype(np.float64), some.right
