@@ -93,10 +93,12 @@ class Predictor:
         Args:
             path: an empty folder, or one to be made.
             energy: whether the energy is kept, or only what predicts.
-            half: whether weights are written as 16-bit floats, which halves the folder and rounds the weights.
+            half: whether weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
+                with a number beyond 65504 stays as it is.
 
         Raises:
-            ConfigError: there is something in the folder, or the run predicts with its energy and was to lose it.
+            ConfigError: there is something in the folder, it can't be made, or the run predicts with its energy and was
+                to lose it.
             RunError: the disk says no.
         """
         config, nets = self._config, {"inference_net": self._own_net}
@@ -109,13 +111,16 @@ class Predictor:
             config = {key: config[key] for key in ("seed", "task", "features", "inference_net") if key in config}
             size = self._config["trainer"].get("batch_size", 32)
             config["trainer"] = {"type": "cross_entropy", "batch_size": size}
-        folder = RunFolder.create(Path(path), config)
+        folder = RunFolder.create(Path(path), config, "an empty folder, or a name that is free")
         for name, value in {**self._records, "vocabulary.json": self.task.facts()}.items():
             folder.write(name, value)
         together = torch.nn.ModuleDict(nets)
-        for part in together.modules():
-            if isinstance(part, FeatureNetwork):
-                part.save_assets(folder.assets)
+        try:
+            for part in together.modules():
+                if isinstance(part, FeatureNetwork):
+                    part.save_assets(folder.assets)
+        except OSError as error:
+            raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
         folder.save_weights(together, torch.float16 if half else None)
 
     def trajectory_file(self, path: str | Path) -> Iterator[dict[str, Any]]:

@@ -46,15 +46,20 @@ class RunFolder:
         self._history, self._times = path / "history.jsonl", path / "times.jsonl"
 
     @classmethod
-    def create(cls, path: Path, config: Mapping[str, Any]) -> RunFolder:
+    def create(cls, path: Path, config: Mapping[str, Any], instead: str | None = None) -> RunFolder:
         """A new folder with its config.
+
+        Args:
+            path: the folder, new or empty.
+            config: the evaluated config.
+            instead: what to use if there is something in it; to resume, or another --out, by default.
 
         Raises:
             ConfigError: there is something in the folder already, or it can't be made.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            hint = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
-            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {hint}")
+            resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
+            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
         try:
             path.mkdir(parents=True, exist_ok=True)
             save_json(config, path / "config.json")
@@ -115,10 +120,13 @@ class RunFolder:
         return {name: self._read(name) for name in names if (self.path / name).exists()}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
-        """All nets' weights, a cost net's too; shared tensors are written once, floats as `dtype` if one is given."""
+        """All nets' weights, a cost net's too; shared tensors are written once, floats as `dtype` if one is given.
+
+        A tensor with a number too large for that stays as it is.
+        """
         tensors = _weights(nets)
         if dtype is not None:
-            tensors = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+            tensors = {name: _narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
         save_tensors(tensors, self.path / "weights.safetensors", {"format": str(FORMAT)})
 
     def load_weights(self, model: Model) -> None:
@@ -257,6 +265,13 @@ def _weights(model: nn.Module) -> dict[str, Tensor]:
             seen.add(id(tensor))
             kept[name] = tensor
     return kept
+
+
+def _narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    narrow = tensor.to(dtype)
+    return narrow if torch.equal(narrow.isfinite(), tensor.isfinite()) else tensor
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

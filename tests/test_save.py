@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 import spen_plugins as sp
 from spen_plugins.config import evaluate
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.predictor import Predictor
 from spen_plugins.runner import run as train
 
@@ -65,6 +65,27 @@ def test_half_halves_the_weights(run: Path, tmp_path: Path) -> None:
     assert sp.load(tmp_path / "half").predict([ITEM])
 
 
+def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> None:
+    whole = sp.load(run)
+    large, bounds = (p.data for p in list(whole.model.inference_net.parameters())[:2])
+    large.view(-1)[0], bounds.view(-1)[0] = 1e5, -torch.inf
+    whole.save(tmp_path / "half", half=True)
+    loaded = list(sp.load(tmp_path / "half").model.inference_net.parameters())
+    assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
+
+
+def test_assets_that_cannot_be_written_are_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    predictor = sp.load(run)
+    for part in predictor.model.modules():
+        if isinstance(part, sp.FeatureNetwork):
+            monkeypatch.setattr(part, "save_assets", full)
+    with pytest.raises(RunError, match=r"assets can't be written: No space left"):
+        predictor.save(tmp_path / "saved")
+
+
 def test_a_refined_predictor_saves_the_runs_own_net(run: Path, tmp_path: Path) -> None:
     sp.load(run, refine={"type": "gbi", "steps": 1}).save(tmp_path / "saved")
     assert same(sp.load(run), sp.load(tmp_path / "saved"))
@@ -72,8 +93,10 @@ def test_a_refined_predictor_saves_the_runs_own_net(run: Path, tmp_path: Path) -
 
 def test_nothing_is_overwritten(run: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("")
-    with pytest.raises(ConfigError, match="nothing was overwritten"):
+    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty folder"):
         sp.load(run).save(tmp_path)
+    with pytest.raises(ConfigError, match=r"nothing was overwritten. Use an empty folder"):
+        sp.load(run).save(run)
 
 
 def test_a_run_that_predicts_with_its_energy_keeps_it(run: Path, tmp_path: Path) -> None:
