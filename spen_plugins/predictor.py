@@ -282,7 +282,7 @@ class Predictor:
                 reports; low is good.
 
         Raises:
-            ConfigError: energies are asked for and the run has none.
+            ConfigError: energies are asked for, and the run has none or the task's predictions are no tables.
         """
         judge = self._energy() if energy else None
         found: dict[int, Any] = {}
@@ -291,7 +291,7 @@ class Predictor:
             if judge is not None:
                 with torch.no_grad():
                     energies = judge.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
-                answers = [{**answer, "energy": round(e, 6)} for answer, e in zip(answers, energies, strict=True)]
+                answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
             found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]
 
@@ -299,6 +299,14 @@ class Predictor:
         if self.model.energy is None:
             raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
         return self.model.energy
+
+
+def _with_energy(answer: Any, energy: float) -> dict[str, Any]:
+    if not isinstance(answer, Mapping):
+        raise ConfigError(
+            f"this run's task predicts a {type(answer).__name__}, and only a table has room for its energy"
+        )
+    return {**answer, "energy": round(energy, 6)}
 
 
 def load(run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None) -> Predictor:

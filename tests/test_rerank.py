@@ -276,6 +276,9 @@ def test_a_reranked_run(run: Path) -> None:
         if key in said[0]:
             moved = [b["energy"] != a["energy"] for b, a in zip(before, after, strict=True) if b[key] != a[key]]
             assert moved and all(moved)
+    plain.task.predictions = lambda proposal, batch, some: [[] for _ in some]
+    with pytest.raises(ConfigError, match="predicts a list, and only a table has room for its energy"):
+        plain.predict_examples(examples, energy=True)
 
 
 def test_commands(tmp_path: Path) -> None:

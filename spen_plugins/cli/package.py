@@ -110,5 +110,6 @@ def _function() -> Callable[..., Any]:
         )
     try:
         return entries[0].load()
-    except ImportError as error:
-        raise PluginError(f"`spen package` could not be imported from {entries[0].value!r}: {error}") from error
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise PluginError(f"`spen package` could not be imported from {entries[0].value!r}: {said}") from error
