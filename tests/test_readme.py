@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import tomllib
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -124,6 +125,14 @@ def test_console_lines_are_commands_we_have(line: str, site) -> None:
         assert words[1] == "install"
         folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
         assert folders and all((folder / "pyproject.toml").exists() for folder in folders)
+    elif words[:3] == ["python", "-m", "spacy"]:
+        from spacy.cli._util import app
+
+        command = typer.main.get_command(app).commands[words[3]]
+        known = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known
+    elif words[:2] == ["python", "-m"]:
+        assert find_spec(f"{words[2]}.__main__")
     elif words[0] == "python":
         assert words[1].startswith("tools/") and (ROOT / words[1]).exists()
     elif words[0] == "spen":

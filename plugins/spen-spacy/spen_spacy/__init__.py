@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spen_spacy.drawing import draw
 from spen_spacy.extensions import Argument, Frame, set_extensions
 
-__all__ = ["Argument", "Frame", "set_extensions"]
+__all__ = ["Argument", "Frame", "draw", "set_extensions"]

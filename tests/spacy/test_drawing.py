@@ -1,0 +1,63 @@
+"""Pictures of frames: every label fits into its box, boxes stand below their words."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span, SpanGroup
+
+from spen_spacy import draw, set_extensions
+from spen_spacy.drawing import LETTER
+from spen_spacy.extensions import ENERGIES, SCORES, STARTS
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def doc() -> Doc:
+    """Two sentences; in the first, I is an argument of one letter, and <b> has to be escaped."""
+    set_extensions()
+    words = ["I", "gave", "<b>", "本", "it", ".", " \n", "He", "ran", "."]
+    doc = Doc(spacy.blank("en").vocab, words=words, sent_starts=[i in (0, 7) for i in range(10)])
+    labels = [("V", 1), ("ARG0", 0), ("ARGM-TMP", 2), ("ARG1", 3), ("V", 8), ("R-ARG0", 7)]
+    spans = [Span(doc, at, at + 1, label=label) for label, at in labels]
+    attributes = {SCORES: [1.0] * 6, STARTS: [0, 4], ENERGIES: []}
+    doc.spans["roles"] = SpanGroup(doc, name="roles", attrs=attributes, spans=spans)
+    return doc
+
+
+def parts(svg: str) -> tuple[list[ElementTree.Element], list[ElementTree.Element], list[ElementTree.Element]]:
+    """Words, boxes and labels."""
+    _, words, drawn = ElementTree.fromstring(svg)
+    return list(words), drawn.findall(f"{SVG}rect"), drawn.findall(f"{SVG}text")
+
+
+def test_labels_fit_and_stand_below_their_words(doc: Doc) -> None:
+    words, boxes, labels = parts(draw(doc))
+    assert [word.text for word in words] == [token.text for token in doc if not token.is_space]
+    assert [label.text for label in labels] == ["V", "ARG0", "ARGM-TMP", "ARG1", "V", "R-ARG0"]
+    at = {word.text: float(word.get("x", 0)) for word in words}
+    for box, label, word in zip(boxes, labels, ["gave", "I", "<b>", "本", "ran", "He"], strict=True):
+        assert float(box.get("x", 0)) == at[word]
+        assert float(box.get("width", 0)) >= LETTER * len(label.text or "")
+    rows = [float(box.get("y", 0)) for box in boxes]
+    assert len(set(rows[:4])) == len(set(rows[4:])) == 1 and rows[0] < rows[4]
+    first = sorted((float(box.get("x", 0)), float(box.get("width", 0))) for box in boxes[:4])
+    assert all(x + width < after for (x, width), (after, _) in pairwise(first))
+
+
+def test_a_sentence_has_its_own_frames(doc: Doc) -> None:
+    _, second = doc.sents
+    words, _, labels = parts(draw(second))
+    assert [word.text for word in words] == ["He", "ran", "."]
+    assert [label.text for label in labels] == ["V", "R-ARG0"]
+    assert parts(draw(doc[8:]))[2][0].text == "V" and len(parts(draw(doc[8:]))[2]) == 1
+
+
+def test_no_frames_and_no_words() -> None:
+    set_extensions()
+    assert [word.text for word in parts(draw(spacy.blank("en")("Hello")))[0]] == ["Hello"]
+    assert parts(draw(spacy.blank("en")(""))) == ([], [], [])
