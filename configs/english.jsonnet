@@ -33,9 +33,9 @@ local roles = { train: propbank('train'), validation: propbank('dev'), test: pro
 local parts(names) = {
   pos: {
     task: { type: 'tagging', train: ud('train'), validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
-    features: bilstm { hidden: 100, dropout: 0.4 },
+    features: bilstm { hidden: 100, dropout: 0.4, char_filters: 64 },
     inference_net: { type: 'independent' },
-    trainer: training { epochs: 12 },
+    trainer: training { epochs: 16 },
   },
   predicates: {
     task: { type: 'tagging', format: 'predicates', scheme: 'bio' } + roles,
@@ -60,9 +60,10 @@ local parts(names) = {
       validation: names + '/ner.dev.conll',
       test: names + '/btc.test.conll',
     } + no_vocabulary,
-    features: bilstm { hidden: 128, dropout: 0.5 },
+    // Names are learned by heart where it is let.
+    features: bilstm { hidden: 128, dropout: 0.6, word_dropout: 0.2 },
     inference_net: { type: 'independent' },
-    trainer: training { epochs: 20, optimizer+: { lr: 1e-3 }, plateau+: { patience: 1 } },
+    trainer: training { epochs: 20, optimizer+: { lr: 1e-3 }, plateau+: { patience: 1 }, batch_size: 16 },
   },
 };
 
