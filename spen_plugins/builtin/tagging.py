@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,10 +15,10 @@ from spen_plugins.builtin.sentences import (
     UNKNOWN,
     Vocabulary,
     collate_words,
-    files_of,
     one_hot_gold,
     padded,
 )
+from spen_plugins.builtin.tagging_files import read_parts, read_tagged
 from spen_plugins.builtin.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -30,18 +29,13 @@ from spen_plugins.builtin.tagging_metric import (
 )
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
-from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
-from spen_plugins.readers.srl import read_srl
-from spen_plugins.readers.text import sha256
 from spen_plugins.schema import Config
 from spen_plugins.scores.calibration import Decisions, SpanBeliefs, TagBeliefs, rounded, span_beliefs
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
-
-CORPORA = ("pos", "ner", "predicates")
 
 
 class Tagging(Task):
@@ -96,7 +90,7 @@ class Tagging(Task):
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
     def load(self) -> None:
-        sentences = self._sentences()
+        sentences, self._checksums = read_parts(self.config)
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]
         values = {name: sorted({v for s in train for v in s.columns[name]}) for name in self.config.columns}
@@ -121,7 +115,7 @@ class Tagging(Task):
     def read(self, path: str) -> list[Example]:
         """Sentences of a file as the config's are, with or without tags."""
         where = locate(path)
-        sentences = self._read(where, gold=False)
+        sentences = read_tagged(self.config, where, gold=False)
         try:
             return [self._example(s.words, s.columns, *self._encode(s, where)) for s in sentences]
         except DataError as error:
@@ -228,47 +222,6 @@ class Tagging(Task):
 
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
-
-    def _sentences(self) -> dict[str, tuple[object, Sequence[TaggedSentence]]]:
-        """Each part's sentences, and where they are from."""
-        self._checksums = {}
-        files = files_of(self.config, CORPORA)
-        if not files:
-            from spen_plugins.samples.tagged import sample_corpus
-
-            sentences = sample_corpus(self.config.corpus)
-            known = sentences["train"][0].columns
-            for name in self.config.columns:
-                if name not in known:
-                    has = f"it has {', '.join(known)}" if known else "it has none"
-                    raise ConfigError(f"task.columns: no column {name!r} in the corpus {self.config.corpus!r}; {has}")
-            return {part: ("the sample", some) for part, some in sentences.items()}
-        found: dict[str, tuple[object, Sequence[TaggedSentence]]] = {part: (None, []) for part in PARTS}
-        for part, name in files.items():
-            path = locate(name)
-            found[part] = path, self._read(path, gold=True)
-            self._checksums[name] = sha256(path)
-        return found
-
-    def _read(self, path: Path, gold: bool) -> list[TaggedSentence]:
-        config = self.config
-        if config.format == "predicates":
-            for key in ("words", "tags", "columns"):
-                if getattr(config, key):
-                    raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
-            return predicate_sentences(read_srl(path, gold=gold))
-        conllu = config.format == "conllu" or (config.format == "auto" and path.suffix == ".conllu")
-        wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
-        for key, column in wanted.items():
-            if column is not None and isinstance(column, str) != conllu:
-                has = "fields of CoNLL-U go by name (form, upos, xpos, …)" if conllu else "columns go by number, from 0"
-                raise ConfigError(
-                    f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}. "
-                    "Files that end in .conllu are CoNLL-U, or what task.format says"
-                )
-        given = {name: column for name in ("words", "tags") if (column := wanted[name]) is not None}
-        read = read_conllu if conllu else read_columns
-        return read(path, **given, columns=config.columns, gold=gold)
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in the task's encoding, and the spans they write."""
