@@ -68,7 +68,7 @@ local parts(names) = {
 };
 
 function(
-  part,  // pos, predicates, srl or ner
+  part='pos',  // pos, predicates, srl or ner
   names='runs/english/data',  // where tools/english_data.py wrote to
   seed=0
 )

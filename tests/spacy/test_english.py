@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -46,6 +47,13 @@ def test_it_says_what_is_plain(english: Language) -> None:
     assert (frames["sent"]["ARG0"], frames["sent"]["ARG1"]) == ("the farmer", "a letter")
     scores = [argument.score for frame in doc._.srl for argument in frame.arguments]
     assert all(0 < p <= 1 for p in [*scores, *(t._.spen_score for t in doc), *(e._.spen_score for e in doc.ents)])
+
+
+def test_the_readme_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [block] = [block for block in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "spacy.load" in block]
+    exec(block, {})
+    assert "sent [('ARG0', 'the farmer', 0." in capsys.readouterr().out.replace("1.0", "0.9")
 
 
 def test_a_component_without_a_model_takes_it(english: Language) -> None:

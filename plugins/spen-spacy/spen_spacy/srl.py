@@ -49,9 +49,9 @@ class SpenSrl(WordComponent):
             places["predicates"] = found.get("predicates", found["model"])
         elif "predicates" not in places:
             raise ConfigError(
-                f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run with task "
-                "tagging, task.format predicates, task.scheme bio, on the files of the roles) and give its folder as "
-                'predicates_model; or say predicates="verbs", which takes what an earlier component tags VERB'
+                f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run "
+                "configs/predicates.jsonnet, on the files of the roles) and give its folder as predicates_model; "
+                'or say predicates="verbs", which takes what an earlier component tags VERB'
             )
         return places
 
@@ -65,7 +65,7 @@ class SpenSrl(WordComponent):
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(
                 f"{self.name}: found predicates_model, a run that tags no predicates; expected one of task 'tagging' "
-                "with task.format or task.corpus 'predicates'"
+                "with task.format or task.corpus 'predicates', as configs/predicates.jsonnet trains"
             )
 
     def annotate(self, docs: Sequence[Doc]) -> None:
