@@ -36,8 +36,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     fine.write_text("\n".join(lines) + "\n\n")
     files = {"data": fine, "validation": fine, "test": fine, "tags": "upos+xpos", "columns": "{}", "vectors": "none"}
     spans = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
+    contrastive = {"method": "contrastive", "pretrain_epochs": 6, "epochs": 1}
     return {
-        "ner": trained("ner", "ner_infnet", method="contrastive", energy="chain", pretrain_epochs=3, epochs=1),
+        "ner": trained("ner", "ner_infnet", columns="{}", energy="chain", **contrastive),
         "pos": trained("pos", "pos_infnet"),
         "fine": trained("fine", "pos_infnet", **files),
         "srl": trained("srl", "srl_seal"),

@@ -14,8 +14,12 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 import spen_plugins as sp
+from spen_plugins.config import evaluate
 from spen_plugins.errors import ConfigError
+from spen_plugins.runner import run as train
 from spen_spacy import Argument
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter", "."]
 
@@ -123,6 +127,25 @@ def test_entities_that_are_there(runs: dict[str, Path], overwrite: bool) -> None
     assert [(span.text, span.label_) for span in doc.ents] == expected
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_tokens_blocked_for_entities(runs: dict[str, Path], overwrite: bool) -> None:
+    nlp = made("spen_ner", model=str(runs["ner"]), overwrite=overwrite)
+    assert [span.text for span in doc_of(nlp).ents] == ["Anna", "Boston"]
+    doc = Doc(nlp.vocab, words=WORDS)
+    doc.set_ents([Span(doc, 0, 2, label="MINE")], blocked=[doc[4:5]])
+    doc = nlp(doc)
+    assert [span.text for span in doc.ents] == (["Anna", "Boston"] if overwrite else ["The old", "Boston"])
+    assert (doc[4].ent_iob_, doc[4].ent_type_) == ("B", "PER" if overwrite else "")
+
+
+def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Path) -> None:
+    values = {"columns": '{"pos": 1, "chunk": 2}', "epochs": "1", "hidden": "4", "method": "cross_entropy"}
+    config = evaluate(ROOT / "configs/ner_infnet.jsonnet", values)
+    train(config, "ner_infnet", out=tmp_path / "run", device="cpu", quiet=True)
+    with pytest.warns(UserWarning, match="spen_ner: the run .* was trained with the columns chunk, pos, which docs do"):
+        made("spen_ner", model=str(tmp_path / "run"))
+
+
 def test_spans_stand_where_they_are_wanted(runs: dict[str, Path]) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("spen_ner", name="names", config={"model": str(runs["ner"])})
@@ -178,7 +201,7 @@ def test_pipes_are_analysed_and_scored(nlp: Language) -> None:
     reference = doc_of(nlp)
     reference.cats = {label: p > nlp.get_pipe("spen_multilabel").threshold for label, p in reference.cats.items()}
     scores = nlp.evaluate([Example(nlp.make_doc(" ".join(WORDS)), reference)])
-    for key in ("ents_f", "pos_acc", "srl_f", "cats_micro_f"):
+    for key in ("ents_f", "pos_acc", "srl_f", "spans_spen_srl_f", "cats_micro_f"):
         assert scores[key] == 1, key
     assert set(scores["srl_per_type"]) == {span.label_ for span in reference.spans["spen_srl"]}
     weights = nlp.config["training"]["score_weights"]

@@ -14,7 +14,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Token
 
-from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.errors import ConfigError, PluginError, RunError
 from spen_spacy import set_extensions
 
 FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
@@ -41,6 +41,28 @@ def test_a_missing_folder_and_one_that_is_no_run(factory: str, tmp_path: Path) -
         add(factory, model=str(tmp_path / "nowhere"), **roles(factory))
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
         add(factory, model=str(tmp_path), **roles(factory))
+
+
+def test_a_folder_below_the_users_own(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(runs["ner"].parent))
+    assert add("spen_ner", model="~/ner/").labels
+
+
+def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = shutil.copytree(runs["ner"], tmp_path / "run")
+    weights = (run / "weights.safetensors").read_bytes()
+    (run / "weights.safetensors").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged"):
+        add("spen_ner", model=str(run))
+    (run / "weights.safetensors").unlink()
+    with pytest.raises(RunError, match=r"spen_ner: .* has no weights yet"):
+        add("spen_ner", model=str(run))
+
+
+@pytest.mark.parametrize("config", [{"window": 0}, {"window": "5"}, {"rerank": -1}, {"rerank": "4"}])
+def test_numbers_that_are_none(runs: dict[str, Path], config: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=rf"spen_ner: found {next(iter(config))}=.* expected a whole number, at leas"):
+        add("spen_ner", model=str(runs["ner"]), **config)
 
 
 def roles(factory: str) -> dict[str, str]:

@@ -87,6 +87,17 @@ def test_an_energy_that_is_not_used_is_left_out(runs: dict[str, Path], tmp_path:
     assert not any(name.startswith("energy.") for name in load_file(tmp_path / "model/weights.safetensors"))
 
 
+def test_what_another_component_left_is_gone(runs: dict[str, Path], tmp_path: Path) -> None:
+    kept = tmp_path / "mine.txt"
+    kept.write_text("not ours")
+    for config, parts in (
+        ({"predicates_model": str(runs["predicates"])}, {"model", "predicates"}),
+        ({"predicates": "verbs"}, {"model"}),
+    ):
+        spacy.blank("en").add_pipe("spen_srl", config={"model": str(runs["srl"]), **config}).to_disk(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == {*parts, kept.name}
+
+
 def test_configs_make_the_same_pipeline(nlp: Language, text: str) -> None:
     other = spacy.blank("en").from_config(nlp.config)
     assert summary(other, text) == summary(nlp, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,9 +13,9 @@ from typing import Any, ClassVar
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError, PluginError, RunError
 from spen_spacy.extensions import ENERGY, set_extensions
-from spen_spacy.places import folders
+from spen_spacy.places import PARTS, folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, windows
 from spen_spacy.storage import pack, unpack
@@ -68,9 +69,15 @@ class Component(Pipe):
             asked = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
             try:
                 runs[part] = Run(place, **asked)
-            except ConfigError as error:
-                raise ConfigError(f"{self.name}: {error}") from error
+            except (ConfigError, PluginError, RunError) as error:
+                raise type(error)(f"{self.name}: {error}") from error
             self.check(part, runs[part])
+            if columns := getattr(runs[part].task.config, "columns", None):
+                warnings.warn(
+                    f"{self.name}: the run {place} was trained with the columns {', '.join(columns)}, which docs do "
+                    "not have: it reads them as unknown values, and finds less. Train one without (columns={})",
+                    stacklevel=2,
+                )
         self._runs = runs
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
@@ -103,16 +110,18 @@ class Component(Pipe):
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write each part's run to a folder of its name, over what was there."""
+        """Write each part's run to a folder of its name, in place of all parts that were there."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         self.run()
-        for part, run in self._runs.items():
+        for part in PARTS:
             fresh = path / f"{part}.partial"
             shutil.rmtree(fresh, ignore_errors=True)
-            run.save(fresh)
+            if part in self._runs:
+                self._runs[part].save(fresh)
             shutil.rmtree(path / part, ignore_errors=True)
-            fresh.rename(path / part)
+            if part in self._runs:
+                fresh.rename(path / part)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
         """The inverse of `to_disk`. Files are JSON and safetensors, and what a tokeniser saves; none can run code.
@@ -163,8 +172,10 @@ class WordComponent(Component):
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         super().__init__(name, settings)
-        if settings["window"] < 1:
-            raise ConfigError(f"{name}: found window={settings['window']}; expected a number of words, at least 1")
+        for key, least in (("window", 1), ("rerank", 0)):
+            value = settings[key]
+            if not isinstance(value, int) or value < least:  # spaCy lets "4" through
+                raise ConfigError(f"{name}: found {key}={value!r}; expected a whole number, at least {least}")
 
     def pieces(self, reading: Reading) -> list[tuple[int, int]]:
         """The doc's pieces, as the setting `sentences` says."""

@@ -1,19 +1,27 @@
 """What can be asked of annotated docs: `doc._.srl`, `token._.srl_frame`, `span._.spen_score` and the like.
 
 Components leave plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
-`DocBin` and other processes carry; the getters here read them.
+`DocBin` and other processes carry; the getters here read them. `Doc.from_docs` and `Span.as_doc` leave them behind.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
+
+from spen_plugins.errors import RunError
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as spaCy's `spancat` leaves them."""
+ORDER = "from_left_to_right"
+"""Attribute of a span group: the numbers of its spans from left to right, so that one is found at once."""
+TOKENS = "doc_tokens"
+"""Attribute of a span group: how many tokens the doc had; spaCy leaves spans as they are where tokens are merged."""
 STARTS = "frame_starts"
 """Attribute of a span group of frames: where each frame begins, its predicate first."""
 ENERGIES = "frame_energies"
@@ -61,15 +69,37 @@ def set_extensions() -> None:
             owner.set_extension(name, getter=getter)
 
 
+def group_of(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
+    """Spans with their probabilities, to stand in `doc.spans`."""
+    order = np.argsort([span.start for span in spans], kind="stable").astype(np.int32)
+    known = {SCORES: np.array(scores, dtype=np.float32), ORDER: order, TOKENS: len(doc)}
+    return SpanGroup(doc, name=name, attrs=known | attributes, spans=spans)
+
+
 def span_score(span: Span) -> float | None:
     """The probability of a span with its label, as the first group of spans has it that holds both; else None."""
     for group in span.doc.spans.values():
         scores = group.attrs.get(SCORES)
-        if scores is not None:
-            for other, score in zip(group, scores, strict=False):
-                if (other.start, other.end, other.label) == (span.start, span.end, span.label):
-                    return float(score)
+        if scores is None or len(scores) != len(group) or _stale(group):
+            continue
+        for number in _beginning(group, span.start):
+            other = group[number]
+            if (other.start, other.end, other.label) == (span.start, span.end, span.label):
+                return float(scores[number])
     return None
+
+
+def _beginning(group: SpanGroup, start: int) -> Sequence[int]:
+    """The numbers of the spans that may begin at this token; all of them in a group of other components."""
+    order = group.attrs.get(ORDER)
+    if order is None:
+        return range(len(group))
+    ends = (cut(order, start, key=lambda number: group[number].start) for cut in (bisect_left, bisect_right))
+    return order[slice(*ends)]
+
+
+def _stale(group: SpanGroup) -> bool:
+    return group.attrs.get(TOKENS, len(group.doc)) != len(group.doc)
 
 
 def token_score(token: Token) -> float | None:
@@ -87,7 +117,11 @@ def energies(doc: Doc) -> dict[str, float]:
 
 
 def frames(doc: Doc) -> list[Frame]:
-    """A frame for each predicate, from left to right."""
+    """A frame for each predicate, from left to right.
+
+    Raises:
+        RunError: tokens were merged or split, or spans added or removed, after the frames were found.
+    """
     group = _group(doc)
     return [] if group is None else [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
 
@@ -104,7 +138,14 @@ def frame_of(token: Token) -> Frame | None:
 
 
 def _group(doc: Doc) -> SpanGroup | None:
-    return next((group for group in doc.spans.values() if STARTS in group.attrs), None)
+    group = next((group for group in doc.spans.values() if STARTS in group.attrs), None)
+    if group is not None and (_stale(group) or len(group.attrs[SCORES]) != len(group)):
+        raise RunError(
+            f"doc.spans[{group.name!r}] no longer holds the frames that were found: found {len(doc)} tokens and "
+            f"{len(group)} spans; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}. Merge or split tokens "
+            "in a component before spen_srl, and leave its spans as they are"
+        )
+    return group
 
 
 def _frame(group: SpanGroup, number: int) -> Frame:

@@ -34,7 +34,8 @@ def spen_ner(
     Args:
         model: a run of task `tagging` whose tags write spans: its folder, or a saved component's; None: the installed
             one.
-        overwrite: whether entities that are there already are replaced; else those are added that don't overlap them.
+        overwrite: whether entities that are there already, and what was blocked, are replaced; else those are added
+            that overlap neither.
         spans_key: where in `doc.spans` all entities found stand with their probabilities; None: under the component's
             name.
         sentences: what is read in one piece. "auto": the doc's sentences, or where it has none the whole doc, as tweets

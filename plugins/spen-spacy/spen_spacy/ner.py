@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 from spacy.scorer import get_ner_prf
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from spen_plugins.builtin.tagging import Tagging
 from spen_plugins.errors import ConfigError
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import SCORES
+from spen_spacy.extensions import group_of
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Found, Reading, without_overlaps
 
@@ -54,12 +54,15 @@ class SpenNer(WordComponent):
         doc, places = reading.doc, reading.places
         spans = [Span(doc, places[f.start], places[f.end - 1] + 1, label=f.label) for f in found]
         key = self.settings["spans_key"] or self.name
-        scores = np.array([f.score for f in found], dtype=np.float32)
-        doc.spans[key] = SpanGroup(doc, name=key, attrs={SCORES: scores}, spans=spans)
-        if not self.settings["overwrite"] and doc.ents:
-            taken = {i for span in doc.ents for i in range(span.start, span.end)}
-            spans = [*doc.ents, *(span for span in spans if taken.isdisjoint(range(span.start, span.end)))]
-        doc.set_ents(spans)
+        doc.spans[key] = group_of(doc, key, spans, [f.score for f in found])
+        if self.settings["overwrite"]:
+            doc.set_ents(spans)
+            return
+        iob, kind = doc.to_array(["ENT_IOB", "ENT_TYPE"]).T
+        taken = (iob == 1) | (iob == 3)
+        blocked = [doc[i : i + 1] for i in np.flatnonzero((iob == 3) & (kind == 0)).tolist()]
+        free = [span for span in spans if not taken[span.start : span.end].any()]
+        doc.set_ents([*doc.ents, *free], blocked=blocked)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as spaCy's `ner` has them."""

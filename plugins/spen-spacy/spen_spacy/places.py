@@ -9,6 +9,8 @@ from spen_plugins.errors import ConfigError, PluginError
 
 GROUP = "spen_models"
 """Entry points named like factories, each a function that returns the folder of a saved component."""
+PARTS = ("model", "predicates")
+"""The folders in that of a saved component."""
 CONFIGS = {
     "spen_ner": "configs/ner_infnet.jsonnet",
     "spen_pos": "configs/pos_infnet.jsonnet",
@@ -23,15 +25,15 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
     Args:
         name: the component's, for messages.
         factory: its factory's.
-        model: a run folder, or the folder of a saved component; None for the installed one.
+        model: a run folder, or the folder of a saved component, ~ being the user's own; None for the installed one.
 
     Raises:
         ConfigError: there is none; the message says what to do.
         PluginError: the package that brings it is broken.
     """
-    place = installed(name, factory) if model is None else Path(model)
+    place = installed(name, factory) if model is None else Path(model).expanduser()
     if (place / "model").is_dir():
-        return {part: place / part for part in ("model", "predicates") if (place / part).is_dir()}
+        return {part: place / part for part in PARTS if (place / part).is_dir()}
     if not (place / "config.json").exists():
         found = "where there is no folder" if not place.exists() else "which is no run folder: it holds no config.json"
         raise ConfigError(f"{name}: found the model {str(place)!r}, {found}. {_how(factory)}")

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from spacy.scorer import Scorer
 from spacy.symbols import VERB
-from spacy.tokens import Doc, Span, SpanGroup, Token
+from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
 from spen_plugins.builtin.srl import SemanticRoles
 from spen_plugins.builtin.tagging import Tagging
 from spen_plugins.errors import ConfigError
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import ENERGIES, SCORES, STARTS
+from spen_spacy.extensions import ENERGIES, STARTS, group_of
 from spen_spacy.places import folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
@@ -161,20 +161,21 @@ class SpenSrl(WordComponent):
                 scores.append(argument["score"])
         key = self.settings["spans_key"] or self.name
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
-        attributes = {SCORES: np.array(scores, dtype=np.float32), STARTS: starts, ENERGIES: energies}
-        doc.spans[key] = SpanGroup(doc, name=key, attrs=attributes, spans=spans)
+        doc.spans[key] = group_of(doc, key, spans, scores, **{STARTS: starts, ENERGIES: energies})
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
 
-        A span that is an argument of several predicates counts once.
+        A span that is an argument of several predicates counts once. The same scores stand under `spans_spen_srl_p` and
+        so on, which `spacy evaluate --spans-key spen_srl` shows.
         """
         key = self.settings["spans_key"] or self.name
-        return Scorer.score_spans(
+        scores = Scorer.score_spans(
             examples,
-            "srl",
+            f"spans_{key}",
             getter=lambda doc, _: doc.spans.get(key, []),
             has_annotation=lambda doc: key in doc.spans,
             allow_overlap=True,
         )
+        return {name.replace(f"spans_{key}", "srl"): score for name, score in scores.items()} | scores
