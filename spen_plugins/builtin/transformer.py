@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.schema import Config
 from spen_plugins.task import Indexer, Task, WordInputs
@@ -68,7 +68,11 @@ class Transformer(FeatureNetwork):
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
         target = assets / _slug(config.model)
-        return config.model_copy(update={"model": str(target)}) if target.is_dir() else config
+        if not target.is_dir():  # and nothing is fetched in its place
+            raise RunError(
+                f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the run folder whole"
+            )
+        return config.model_copy(update={"model": str(target)})
 
     def indexer(self) -> tuple[str, Indexer]:
         return self._indexer.name, self._indexer
@@ -174,16 +178,16 @@ def _load(model: str) -> tuple[nn.Module, Any]:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    kind = {"dtype": torch.float32, "attn_implementation": "eager", "trust_remote_code": False}
     try:
-        settings = AutoConfig.from_pretrained(model)
+        # Code beside a model is never run, nor is anybody asked whether it may be.
+        settings = AutoConfig.from_pretrained(model, trust_remote_code=False)
         spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
-        tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **spaced)
+        tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, trust_remote_code=False, **spaced)
         if (Path(model) / _WEIGHTLESS).exists():
-            encoder = AutoModel.from_config(settings, dtype=torch.float32, attn_implementation="eager")
+            encoder = AutoModel.from_config(settings, **kind)
         else:
-            # Never the pickled kind of weights.
-            kind = {"use_safetensors": True, "dtype": torch.float32, "attn_implementation": "eager"}
-            encoder = AutoModel.from_pretrained(model, **kind)
+            encoder = AutoModel.from_pretrained(model, use_safetensors=True, **kind)  # never the pickled weights
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ConfigError(
