@@ -142,7 +142,7 @@ def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Pa
     values = {"columns": '{"pos": 1, "chunk": 2}', "epochs": "1", "hidden": "4", "method": "cross_entropy"}
     config = evaluate(ROOT / "configs/ner_infnet.jsonnet", values)
     train(config, "ner_infnet", out=tmp_path / "run", device="cpu", quiet=True)
-    with pytest.warns(UserWarning, match="spen_ner: the run .* was trained with the columns chunk, pos, which docs do"):
+    with pytest.warns(UserWarning, match="spen_ner: its run was trained with the columns chunk, pos, which docs do"):
         made("spen_ner", model=str(tmp_path / "run"))
 
 

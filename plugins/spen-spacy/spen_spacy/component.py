@@ -74,7 +74,7 @@ class Component(Pipe):
             self.check(part, runs[part])
             if columns := getattr(runs[part].task.config, "columns", None):
                 warnings.warn(
-                    f"{self.name}: the run {place} was trained with the columns {', '.join(columns)}, which docs do "
+                    f"{self.name}: its run was trained with the columns {', '.join(columns)}, which docs do "
                     "not have: it reads them as unknown values, and finds less. Train one without (columns={})",
                     stacklevel=2,
                 )

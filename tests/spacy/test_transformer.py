@@ -1,0 +1,91 @@
+"""A component of a run on word pieces: long docs, storage, and folders that others made."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
+
+from spen_plugins.config import evaluate
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runner import run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,"
+WORDS = ["The", "old", "farmer", "told", "Anna", "in", "Boston", "that", "they", "sent", "a", "letter"] * 30
+
+
+@pytest.fixture(scope="module")
+def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
+    """Names by a random encoder of letters that takes 512 pieces; the run and the encoder are gone."""
+    transformers = pytest.importorskip("transformers")
+    out = tmp_path_factory.mktemp("transformer")
+    encoder = out / "encoder"
+    encoder.mkdir()
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    (encoder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+    (encoder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **sizes)).save_pretrained(encoder)
+    values = {"encoder": str(encoder), "method": "cross_entropy", "epochs": "1"}
+    run(evaluate(ROOT / "configs/ner_infnet.jsonnet", values), "x", out=out / "run", device="cpu", quiet=True)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_ner", config={"model": str(out / "run"), "window": 300})
+    shutil.rmtree(out)
+    return nlp
+
+
+@pytest.fixture
+def saved(nlp: Language, tmp_path: Path) -> Path:
+    nlp.get_pipe("spen_ner").to_disk(tmp_path)
+    return tmp_path
+
+
+def names(nlp: Language) -> list[tuple[int, int, str, float]]:
+    doc = nlp(Doc(nlp.vocab, words=WORDS))
+    scores = doc.spans["spen_ner"].attrs["scores"].tolist()
+    return [(e.start, e.end, e.label_, score) for e, score in zip(doc.spans["spen_ner"], scores, strict=True)]
+
+
+def test_words_beyond_the_last_piece_are_read(nlp: Language, recwarn: pytest.WarningsRecorder) -> None:
+    assert sum(map(len, WORDS)) > 2 * 512
+    found = names(nlp)
+    assert max(end for _, end, _, _ in found) > len(WORDS) - 20
+    assert not [warning for warning in recwarn if "word pieces" in str(warning.message)]
+
+
+def test_a_moved_pipeline_says_the_same(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    read = spacy.load(tmp_path / "there")
+    assert names(read) == names(nlp)
+    assert names(spacy.blank("en").from_config(nlp.config, meta=nlp.meta).from_bytes(read.to_bytes())) == names(nlp)
+
+
+def test_nothing_is_fetched_in_place_of_what_is_missing(saved: Path) -> None:
+    shutil.rmtree(saved / "model/assets")
+    config = json.loads((saved / "model/config.json").read_text())
+    config["features"]["model"] = "bert-base-cased"
+    (saved / "model/config.json").write_text(json.dumps(config))
+    with pytest.raises(
+        RunError, match=r"spen_ner: found no folder .*holds the tokeniser of 'bert-base-cased'; copy the"
+    ):
+        spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+
+
+def test_code_in_a_folder_is_not_run(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody is asked whether it may be."""
+    [assets] = (saved / "model/assets").iterdir()
+    settings = json.loads((assets / "config.json").read_text())
+    settings |= {"model_type": "acme", "auto_map": {"AutoConfig": "acme.Config", "AutoModel": "acme.Model"}}
+    (assets / "config.json").write_text(json.dumps(settings))
+    (assets / "acme.py").write_text(f"open({str(saved / 'run')!r}, 'w')\n")
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    with pytest.raises(ConfigError, match="custom code"):
+        spacy.blank("en").add_pipe("spen_ner", config={"model": str(saved)})
+    assert not (saved / "run").exists()
