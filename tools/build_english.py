@@ -80,7 +80,8 @@ def build(runs: Path) -> None:
     # The joined files of names are nobody's data set; what they are made of has its licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
     meta["sources"] = [*known, *(source(CATALOGUE[name]) for name in FILES)]
-    save_json(meta, place / "meta.json")
+    for target in (place / "meta.json", PLUGIN / "spen_en/meta.json"):  # the second is where `spacy info` looks
+        save_json(meta, target)
     text = card(meta, "spen_en", found)
     text = text.replace("\n## Licences", WHOLE + rows(whole_scores(runs / "data")) + "\n## Licences", 1)
     for target in (place / "README.md", PLUGIN / "README.md"):

@@ -171,3 +171,7 @@ def test_scores_are_those_of_the_card(model: str, tmp_path: Path) -> None:
     for name in ("accuracy", "f1", "span_f1"):
         if name in card:
             assert scores[name] == pytest.approx(card[name], abs=0.002), name
+
+
+def test_spacy_info_knows_it() -> None:
+    assert spacy.info("spen_en", silent=True)["pipeline"] == ["spen_pos", "spen_ner", "spen_srl"]
