@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
@@ -136,6 +137,21 @@ def test_time_grows_with_the_length(runs: dict[str, Path]) -> None:
 
     seconds(300)
     assert seconds(48_000) < 20 * seconds(6_000)
+
+
+@pytest.mark.parametrize("factory", ["spen_ner", "spen_srl", "spen_multilabel"])
+def test_small_nets_predict_on_one_thread(nlp: Language, text: str, factory: str) -> None:
+    net = nlp.get_pipe(factory).run().predictor.model.inference_net
+    threads = []
+    hook = net.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        nlp(text)
+        assert threads and set(threads) == {1} and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+        hook.remove()
 
 
 def test_batches_are_cut_by_their_padded_size() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ class Run:
         self._settle()
         answers: list[Any] = [None] * len(examples)
         for rows in self._batches(examples):
-            found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
+            with self._threads():
+                found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
             for row, answer in zip(rows, found, strict=True):
                 answers[row] = answer
         return answers
@@ -94,12 +96,14 @@ class Run:
         self._settle()
         model, task, device = self.predictor.model, self.task, self.predictor.device
         for rows in self._batches(examples):
-            for proposal, batch, some in proposals(model, task, [examples[row] for row in rows], EXAMPLES, device):
+            with self._threads():
+                found = list(proposals(model, task, [examples[row] for row in rows], EXAMPLES, device))
+            for proposal, batch, some in found:
                 yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
         """E(x, y) of what the task decides on, of each example of a batch; low is good."""
-        with torch.no_grad():
+        with torch.no_grad(), self._threads():
             return self.predictor.model.energy.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
 
     def _settle(self) -> None:
@@ -107,6 +111,24 @@ class Run:
         if os.getpid() != self._process:
             torch.set_num_threads(1)
             self._process = os.getpid()
+
+    @contextmanager
+    def _threads(self) -> Iterator[None]:
+        """One thread of torch's, but for transformers, and as many as before afterwards.
+
+        What several gain on batches as small as ours is little, and where a core is busy, or a container has fewer than
+        the machine, they wait for each other: twenty times as long was measured.
+        """
+        before = torch.get_num_threads()
+        wide = any(isinstance(indexer, PieceIndexer) for indexer in self.task.indexers.values())
+        if wide or before == 1:
+            yield
+            return
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def _batches(self, examples: Sequence[Any]) -> Iterator[list[int]]:
         return batches([self.task.length(example) for example in examples])
