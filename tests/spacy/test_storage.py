@@ -137,6 +137,15 @@ def test_a_component_that_never_got_its_files_says_so_at_first_use(moved: Langua
         nlp("Anna")
 
 
+def test_a_component_of_another_config_is_not_loaded(runs: dict[str, Path], nlp: Language, tmp_path: Path) -> None:
+    spacy.blank("en").add_pipe("spen_srl", config={"model": str(runs["srl"]), "predicates": "verbs"}).to_disk(tmp_path)
+    with pytest.raises(
+        RunError, match=r"spen_srl: .* holds no folder 'predicates'; expected what to_disk of a component"
+    ):
+        nlp.get_pipe("spen_srl").from_disk(tmp_path)
+    assert nlp("Anna told Bob.")._.srl  # it is as it was
+
+
 def test_bytes_are_a_plain_archive(tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "a").mkdir(parents=True)

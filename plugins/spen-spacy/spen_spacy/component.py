@@ -48,6 +48,11 @@ class Component(Pipe):
     def annotate(self, docs: Sequence[Doc]) -> None:
         """Set what the component assigns. All predictions come before the first doc is touched."""
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of its runs."""
+        return ("model",)
+
     def places(self) -> dict[str, Path]:
         """The folder of each part, as the settings say."""
         return {"model": folders(self.name, self.factory, self.settings["model"])["model"]}
@@ -129,9 +134,12 @@ class Component(Pipe):
         Raises:
             RunError: the folder holds no such component.
         """
-        if not (Path(path) / "model").is_dir():
-            raise RunError(f"{self.name}: {path} holds no folder 'model'; expected what the component's to_disk wrote")
-        self.load(folders(self.name, self.factory, path))
+        places = {part: Path(path) / part for part in self.parts}
+        for part, place in places.items():
+            if not place.is_dir():
+                wrote = "expected what to_disk of a component with the same config wrote"
+                raise RunError(f"{self.name}: {path} holds no folder {part!r}; {wrote}")
+        self.load(places)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -166,7 +174,6 @@ def _remade(
 class WordComponent(Component):
     """A component whose runs read words."""
 
-    factory: ClassVar[str]
     whole: ClassVar[bool] = False
     """Whether docs without sentences are read in one piece."""
 

@@ -36,6 +36,10 @@ class SpenSrl(WordComponent):
         tags = self._runs["model"].task.space.tags if self._runs else ()
         return tuple(sorted({tag.partition("-")[2] for tag in tags} - {"", "C-V"}))
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("model", "predicates") if self.settings["predicates"] == "model" else ("model",)
+
     def places(self) -> dict[str, Path]:
         places = folders(self.name, self.factory, self.settings["model"])
         named = self.settings["predicates_model"]
