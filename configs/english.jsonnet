@@ -60,10 +60,9 @@ local parts(names) = {
       validation: names + '/ner.dev.conll',
       test: names + '/btc.test.conll',
     } + no_vocabulary,
-    // Names are learned by heart where it is let.
-    features: bilstm { hidden: 128, dropout: 0.6, word_dropout: 0.2 },
+    features: bilstm { hidden: 128, dropout: 0.5, char_filters: 64, char_widths: [2, 3, 4] },
     inference_net: { type: 'independent' },
-    trainer: training { epochs: 20, optimizer+: { lr: 1e-3 }, plateau+: { patience: 1 }, batch_size: 16 },
+    trainer: training { epochs: 20, optimizer+: { weight_decay: 1e-4 }, plateau+: { patience: 1 } },
   },
 };
 
