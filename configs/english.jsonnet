@@ -60,7 +60,7 @@ local parts(names) = {
       validation: names + '/ner.dev.conll',
       test: names + '/btc.test.conll',
     } + no_vocabulary,
-    features: bilstm { hidden: 128, dropout: 0.5, char_filters: 64, char_widths: [2, 3, 4] },
+    features: bilstm { hidden: 128, dropout: 0.5, char_widths: [2, 3, 4] },
     inference_net: { type: 'independent' },
     trainer: training { epochs: 20, optimizer+: { weight_decay: 1e-4 }, plateau+: { patience: 1 } },
   },
