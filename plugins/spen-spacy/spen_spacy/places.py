@@ -60,7 +60,9 @@ def installed(name: str, factory: str) -> Path:
 
 
 def _how(factory: str) -> str:
+    # spen-en has none for texts, whose labels are everybody's own.
+    start = "Train one" if factory == "spen_multilabel" else "Install one (pip install spen-en), or train one"
     return (
-        f"Install one (pip install spen-en), or train one (spen-run {CONFIGS[factory]} --out runs/mine) and give its "
-        f'folder: nlp.add_pipe("{factory}", config={{"model": "runs/mine"}})'
+        f"{start} (spen-run {CONFIGS[factory]} --out runs/mine) and give its folder: "
+        f'nlp.add_pipe("{factory}", config={{"model": "runs/mine"}})'
     )
