@@ -29,7 +29,7 @@ class Component(Pipe):
 
     Args:
         name: the component's name in the pipeline.
-        settings: the factory's arguments; kept as attributes of the same names.
+        settings: the factory's arguments, by name.
     """
 
     factory: ClassVar[str]
