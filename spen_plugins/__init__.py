@@ -20,8 +20,8 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 """Marks a plugin's hook implementations."""
 
 _WHERE = {
-    "Config": "schema",
-    "LabelBags": "spaces",
+    "Config": "config.config",
+    "SparseLabels": "spaces",
     "LabelSet": "spaces",
     "OutputSpace": "spaces",
     "TagSequence": "spaces",
@@ -47,7 +47,7 @@ _WHERE = {
     "Trainer": "trainer",
     "TrainerConfig": "trainer",
     "Registry": "registry",
-    "load": "predictor",
+    "load": "runs.predictor",
 }
 
 __all__ = ["__version__", "hookimpl", *sorted(_WHERE)]
@@ -67,14 +67,14 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from spen_plugins.batch import Batch, Proposal, X
+    from spen_plugins.config.config import Config
     from spen_plugins.energy import BoundEnergy, Energy
     from spen_plugins.energy_loss import EnergyLoss
     from spen_plugins.features import FeatureNetwork
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
-    from spen_plugins.predictor import load
     from spen_plugins.registry import Registry
-    from spen_plugins.schema import Config
-    from spen_plugins.spaces import LabelBags, LabelSet, OutputSpace, TagSequence
+    from spen_plugins.runs.predictor import load
+    from spen_plugins.spaces import LabelSet, OutputSpace, SparseLabels, TagSequence
     from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
     from spen_plugins.trainer import OptimizerConfig, Phase, PlateauConfig, Stage, Trainer, TrainerConfig

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.spaces import LabelBags, LabelSet, OutputSpace
+from spen_plugins.spaces import LabelSet, OutputSpace, SparseLabels
 
 
 @dataclass(frozen=True)
@@ -102,17 +102,17 @@ class Proposal:
         return self.space.sample(self.logits, n, self.mask)
 
     @property
-    def gives_bags(self) -> bool:
-        """Whether `sample_bags` draws from what `sample` draws from: label sets, the labels independent given x."""
+    def draws_sparse(self) -> bool:
+        """Whether `sample_sparse` draws from what `sample` draws from: label sets, the labels independent given x."""
         return all(
             getattr(type(mine), name) is getattr(base, name)
             for mine, base in ((self, Proposal), (self.space, LabelSet))
             for name in ("sample", "log_prob")
         )
 
-    def sample_bags(self, n: int) -> LabelBags:
-        """As `sample`, as lists of the labels that are on; only where `gives_bags`."""
-        return self.space.sample_bags(self.logits, n, self.mask)
+    def sample_sparse(self, n: int) -> SparseLabels:
+        """As `sample`, as lists of the labels that are on; only where `draws_sparse`."""
+        return self.space.sample_sparse(self.logits, n, self.mask)
 
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
         """`n` relaxed samples with gradient, `(batch, n, *variables)`."""
@@ -122,7 +122,7 @@ class Proposal:
         """`n` relaxed outputs around this one, `(batch, n, *variables)`."""
         return self.space.perturb(self.logits, n, std, self.mask)
 
-    def log_prob(self, y: Tensor | LabelBags) -> Tensor:
+    def log_prob(self, y: Tensor | SparseLabels) -> Tensor:
         """ln q(y | x), `(batch, sample)`."""
         return self.space.log_prob(self.logits, y, self.mask)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.component import Component
-from spen_plugins.spaces import LabelBags
+from spen_plugins.spaces import SparseLabels
 
 
 class Energy(Component):
@@ -20,8 +20,8 @@ class Energy(Component):
     doesn't depend on y is computed once for many outputs.
     """
 
-    takes_bags: ClassVar[bool] = False
-    """Whether `forward` takes label sets as `LabelBags` too; one that doesn't is given the dense tensor."""
+    takes_sparse: ClassVar[bool] = False
+    """Whether `forward` takes label sets as `SparseLabels` too; one that doesn't is given the dense tensor."""
 
     def encode(self, x: X) -> Any:
         """What doesn't depend on y, the mask included."""
@@ -51,7 +51,7 @@ class BoundEnergy:
         with torch.set_grad_enabled(self._gradients):  # the mode it was bound in, whoever asks first
             return self.energy.encode(self.x)
 
-    def __call__(self, y: Tensor | LabelBags) -> Tensor:
+    def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` where y has another shape."""
         space, mask = self.energy.space, self.x.mask
         variables = [size or (None if mask is None else mask.shape[1]) for size in space.shape]
@@ -62,6 +62,6 @@ class BoundEnergy:
                 f"{type(self.energy).__name__} got outputs of shape {tuple(y.shape)}; "
                 f"expected (batch, sample, *variables) = ({sizes})"
             )
-        if isinstance(y, LabelBags) and not self.energy.takes_bags:
+        if isinstance(y, SparseLabels) and not self.energy.takes_sparse:
             y = y.dense(next((p.dtype for p in self.energy.parameters()), torch.get_default_dtype()))
         return self.energy(self.features, y)

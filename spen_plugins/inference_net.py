@@ -30,7 +30,7 @@ class CostNet(Component):
     Owned as a submodule by the energy loss that uses it, and trained in the nets' phase.
     """
 
-    def meet(self, net: InferenceNet) -> None:
+    def bind(self, net: InferenceNet) -> None:
         """Told the test-time net once both are made: one that builds on its features learns their width here."""
 
     def forward(self, batch: Batch, proposal: Proposal) -> Proposal:

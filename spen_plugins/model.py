@@ -20,7 +20,7 @@ class Model(nn.Module):
         self.energy_loss = energy_loss
         for part in () if energy_loss is None else list(energy_loss.modules()):
             if isinstance(part, CostNet):
-                part.meet(inference_net)
+                part.bind(inference_net)
 
     def propose(self, x: X) -> Proposal:
         """What the model predicts for x."""

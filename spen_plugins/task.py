@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
-from spen_plugins.schema import Config
+from spen_plugins.config.config import Config
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace
 

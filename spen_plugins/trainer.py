@@ -11,10 +11,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch, Proposal
-from spen_plugins.descent import Descent
+from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.inference.descent import Descent
 from spen_plugins.model import Model
-from spen_plugins.schema import Config
 from spen_plugins.task import Task
 
 Terms = Mapping[str, Tensor]

@@ -13,19 +13,19 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import runner
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.crf import Chain, CrfProposal
-from spen_plugins.builtin.srl import SemanticRoles
-from spen_plugins.builtin.tagging import Tagging
-from spen_plugins.builtin.text import TextLabels
+from spen_plugins.builtin.nets.crf import Chain, CrfProposal
+from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.cli import main
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs import runner
 from spen_plugins.scores.calibration import (
     Decisions,
-    LabelBeliefs,
-    TagBeliefs,
+    LabelConfidences,
+    TagConfidences,
     calibrate,
     expected_calibration_error,
     fit_temperature,
@@ -48,14 +48,14 @@ def tags_drawn(scale: float, n: int = 20_000, k: int = 5) -> Decisions:
     logits = 2 * noise.normal(size=(n, k))
     drawn = (softmax(logits).cumsum(1) > noise.random((n, 1))).argmax(1)
     best = logits.argmax(1)
-    return Decisions("tags", TagBeliefs(softmax(scale * logits).astype(np.float32), best), best == drawn)
+    return Decisions("tags", TagConfidences(softmax(scale * logits).astype(np.float32), best), best == drawn)
 
 
 def labels_drawn(scale: float, n: int = 20_000) -> Decisions:
     noise = np.random.default_rng(0)
     logits = 2 * noise.normal(size=n)
     holds = noise.random(n) < 1 / (1 + np.exp(-logits))
-    return Decisions("labels", LabelBeliefs((1 / (1 + np.exp(-scale * logits))).astype(np.float32)), holds)
+    return Decisions("labels", LabelConfidences((1 / (1 + np.exp(-scale * logits))).astype(np.float32)), holds)
 
 
 @pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
@@ -72,15 +72,15 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
     p = np.array([0.5, 0.52, 0.9, 0.92, 1.0, 0.0])
     right = np.array([True, False, True, True, False, False])
     # Of fifteen bins: 0.5 and 0.52 in the eighth, 0.9 and 0.92 in the fourteenth, 1.0 in the last, 0.0 in the first.
-    batches = [Decisions("labels", LabelBeliefs(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
+    batches = [Decisions("labels", LabelConfidences(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
     assert expected_calibration_error(batches) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
     assert expected_calibration_error([]) == 0
 
 
 def test_batches_do_not_matter() -> None:
     whole = labels_drawn(2.0, 3000)
-    p = whole.beliefs.at(1.0)
-    parts = [Decisions("labels", LabelBeliefs(p[i::3]), whole.right[i::3]) for i in range(3)]
+    p = whole.confidences.at(1.0)
+    parts = [Decisions("labels", LabelConfidences(p[i::3]), whole.right[i::3]) for i in range(3)]
     found, expected = (calibrate({"validation": some, "test": []}) for some in (parts, [whole]))
     assert found["temperature"] == pytest.approx(expected["temperature"], abs=2e-4)
     assert found["validation"] == pytest.approx(expected["validation"], abs=1e-4)
@@ -91,16 +91,16 @@ def test_without_wrong_ones_or_right_ones_or_any_there_is_nothing_to_fit() -> No
     some = tags_drawn(3.0, 50)
     for right in (np.ones(50, bool), np.zeros(50, bool)):
         assert fit_temperature([some._replace(right=right)]) == 1.0
-    none = Decisions("spans", TagBeliefs(np.empty((0, 3), np.float32), np.empty(0, int)), np.empty(0, bool))
+    none = Decisions("spans", TagConfidences(np.empty((0, 3), np.float32), np.empty(0, int)), np.empty(0, bool))
     assert calibrate({"validation": [none], "test": [some]})["temperature"] == 1.0
     assert calibrate({"validation": []}) is None
 
 
 def test_temperatures_are_bounded_where_nets_are_wrongly_sure() -> None:
     p = np.array([[1.0, 0.0]] * 4, dtype=np.float32)
-    sure = Decisions("tags", TagBeliefs(p, np.zeros(4, int)), np.array([True, False, False, False]))
+    sure = Decisions("tags", TagConfidences(p, np.zeros(4, int)), np.array([True, False, False, False]))
     assert 0.05 <= fit_temperature([sure]) <= 20
-    assert np.isfinite(sure.beliefs.at(0.05)).all() and np.isfinite(sure.beliefs.at(20)).all()
+    assert np.isfinite(sure.confidences.at(0.05)).all() and np.isfinite(sure.confidences.at(20)).all()
 
 
 def tagging(tags: list[str], encoding: str | None) -> Tagging:
@@ -160,7 +160,7 @@ def test_an_argument_in_pieces_is_as_sure_as_all_of_it() -> None:
         ]
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "arguments" and decisions.right.tolist() == [True, False]
-    assert decisions.beliefs.at(1.0) == pytest.approx([least, least])
+    assert decisions.confidences.at(1.0) == pytest.approx([least, least])
 
 
 def test_what_counts_as_right() -> None:
@@ -182,7 +182,7 @@ def test_what_counts_as_right() -> None:
     proposal = Proposal(task.space, logits, batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "tags" and decisions.right.tolist() == [True, False]
-    assert decisions.beliefs.at(1.0) == pytest.approx(proposal.y[0, 0, :2, 1].numpy())
+    assert decisions.confidences.at(1.0) == pytest.approx(proposal.y[0, 0, :2, 1].numpy())
 
 
 def without_scores(found: Any) -> Any:
@@ -227,7 +227,7 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
     marginals = Proposal(task.space, torch.log(proposal.y), batch.x.mask)
     spans = task._table.spans(proposal.best()[:, 0].argmax(-1).numpy(), np.array([5, 2]))
     same = [
-        task._span_beliefs(q, proposal.best()[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
+        task._span_confidences(q, proposal.best()[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
         for q in (proposal, marginals)
     ]
     assert same[0].at(1.7) == pytest.approx(same[1].at(1.7), abs=1e-5)

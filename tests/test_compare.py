@@ -15,11 +15,9 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import runner
 from spen_plugins.batch import Batch
 from spen_plugins.cli.main import app
-from spen_plugins.config import evaluate
-from spen_plugins.environment import parameter_counts
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.research import bootstrap
@@ -28,7 +26,9 @@ from spen_plugins.research.compare import compare
 from spen_plugins.research.costs import costs_of
 from spen_plugins.research.groups import read_groups
 from spen_plugins.research.tables import comma_separated, latex, markdown, terminal
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs import runner
+from spen_plugins.runs.environment import parameter_counts
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.testing import ToyTags
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -424,7 +424,7 @@ def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
 @pytest.mark.parametrize("config", ["mlc_seal.jsonnet", "srl_seal.jsonnet"])
 def test_examples_without_gold_add_nothing(config):
     from spen_plugins.batch import Proposal
-    from spen_plugins.experiment import build, check
+    from spen_plugins.config.experiment import build, check
     from spen_plugins.registry import Registry
 
     path, registry = CONFIGS / config, Registry()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.config import TABLES, evaluate, parameters, parse_arguments
+from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
+from spen_plugins.config.experiment import Experiment
 from spen_plugins.errors import ConfigError
-from spen_plugins.experiment import Experiment
 
 FUNCTION = """
 local lib = import 'lib/base.libsonnet';

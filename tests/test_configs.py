@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.config import evaluate, parameters
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
-from spen_plugins.experiment import check
 from spen_plugins.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent

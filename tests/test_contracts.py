@@ -161,7 +161,7 @@ def test_inference_nets(name, toy, tmp_path):
 def test_cost_nets(name, toy, net, tmp_path):
     task = TOYS[toy]()
     cost_net, net = build("cost_net", name, task, tmp_path), inference_net(net, task)
-    cost_net.meet(net)
+    cost_net.bind(net)
     check_cost_net(cost_net, net, task)
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from spen_plugins.builtin.crf import Chain, Crf, CrfProposal
+from spen_plugins.builtin.nets.crf import Chain, Crf, CrfProposal
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.spaces import TagSequence

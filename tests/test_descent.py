@@ -11,16 +11,16 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import descent
 from spen_plugins.batch import Batch, Proposal
-from spen_plugins.builtin.dvn import Dvn
-from spen_plugins.builtin.ssvm import Ssvm, distance
+from spen_plugins.builtin.losses.dvn import Dvn
+from spen_plugins.builtin.losses.ssvm import Ssvm, distance
+from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.cli.main import app
-from spen_plugins.config import evaluate as evaluate_config
-from spen_plugins.descent import Descent, minimise, starts
+from spen_plugins.config.evaluation import evaluate as evaluate_config
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.gbi import Gbi
-from spen_plugins.runner import run
+from spen_plugins.inference import descent
+from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.runs.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyLabels, ToyTags
 
@@ -198,7 +198,7 @@ def test_settings_that_do_not_fit():
 
 
 def energy_of(task):
-    from spen_plugins.builtin.energies import LinearChain, Local
+    from spen_plugins.builtin.energies.basic import LinearChain, Local
     from spen_plugins.testing import ToyFeatures
 
     torch.manual_seed(0)
@@ -213,7 +213,7 @@ def batch_of(task) -> Batch:
 @pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
 def test_gbi_finds_the_local_energys_minimum(toy):
     """The local energy is linear: its minimum over labels is known, sign by sign."""
-    from spen_plugins.builtin.energies import Local
+    from spen_plugins.builtin.energies.basic import Local
     from spen_plugins.testing import ToyFeatures
 
     task = toy()
@@ -232,7 +232,7 @@ def test_gbi_needs_a_net_to_start_from_one():
 
 
 def test_losses_see_the_net_that_gbi_stands_on():
-    from spen_plugins.builtin.independent import Independent
+    from spen_plugins.builtin.nets.independent import Independent
     from spen_plugins.testing import ToyFeatures
 
     task = ToyLabels()
@@ -258,7 +258,7 @@ def test_a_net_that_no_start_wants_does_not_run():
 
 
 def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_own():
-    from spen_plugins.builtin.multilabel import MultiLabel
+    from spen_plugins.builtin.tasks.multilabel import MultiLabel
 
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold="validation"))
     task.load()
@@ -353,7 +353,7 @@ def test_dvn_value_loss_is_lowest_where_the_guess_is_the_score():
 
 
 def checked(net: dict):
-    from spen_plugins.experiment import check
+    from spen_plugins.config.experiment import check
     from spen_plugins.registry import Registry
 
     config = evaluate_config("configs/mlc_seal.jsonnet", {"method": "dvn", "hidden": "[16]", "global_hidden": "8"})
@@ -377,7 +377,7 @@ def test_mistakes_in_a_table_inside_of_a_table(net, says):
 
 
 def test_a_table_inside_of_a_table_is_completed_and_built():
-    from spen_plugins.experiment import build
+    from spen_plugins.config.experiment import build
     from spen_plugins.registry import Registry
 
     assert "net" not in checked({"net": None}).inference_net
@@ -425,7 +425,7 @@ def test_refined_predictions(seal):
 
 
 def test_refining_lowers_the_energy(seal, tmp_path):
-    from spen_plugins.experiment import check
+    from spen_plugins.config.experiment import check
     from spen_plugins.registry import Registry
 
     plain, refined = sp.load(seal), sp.load(seal, refine="gbi")

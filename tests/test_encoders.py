@@ -11,12 +11,11 @@ import torch
 from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 
 from spen_plugins.batch import X
-from spen_plugins.builtin import word_tables
-from spen_plugins.builtin.bilstm import BiLstm
-from spen_plugins.builtin.encoder import Encoder
-from spen_plugins.builtin.srl import SemanticRoles
-from spen_plugins.builtin.transformer import Transformer
-from spen_plugins.builtin.word_tables import (
+from spen_plugins.builtin.features import word_tables
+from spen_plugins.builtin.features.bilstm import BiLstm
+from spen_plugins.builtin.features.encoder import Encoder
+from spen_plugins.builtin.features.transformer import Transformer
+from spen_plugins.builtin.features.word_tables import (
     AFFIX_BUCKETS,
     CHARACTERS,
     LONGEST,
@@ -25,6 +24,7 @@ from spen_plugins.builtin.word_tables import (
     Hashed,
     WordIndexer,
 )
+from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
 

@@ -7,8 +7,8 @@ import json
 import pytest
 import torch
 
+from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.errors import ConfigError, PluginError
-from spen_plugins.experiment import build, check, make_task
 from spen_plugins.registry import Registry
 
 TOY = """

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.builtin.tasks.srl import SemanticRoles
 
 ROOT = Path(__file__).parent.parent
 

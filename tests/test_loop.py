@@ -16,22 +16,16 @@ from torch import nn
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
+from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
+from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.player import Player
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.state import (
-    Checkpoint,
-    flatten,
-    random_state,
-    save_json,
-    set_random_state,
-    unflatten,
-    writing,
-)
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.trainer import cross_entropy
 
 

@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.independent import Independent
-from spen_plugins.builtin.mlp import BagLinear, Mlp
+from spen_plugins.builtin.features.mlp import BagLinear, Mlp
+from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import LabelSet, TagSequence
-from spen_plugins.sparse import Lists
+from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import VectorInputs, WordInputs
 
 INDICES, OFFSETS = torch.tensor([0, 3, 4, 1, 3]), torch.tensor([0, 3, 3])

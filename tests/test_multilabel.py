@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from spen_plugins.batch import Batch, Proposal, X
-from spen_plugins.builtin.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.label_metric import LabelMetric
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.samples import labels as sample
-from spen_plugins.scores.labels import GRID, LabelMetric, scores
+from spen_plugins.scores.labels import GRID, scores
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import PARTS
 

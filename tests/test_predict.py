@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins import runner
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.runs import runner
 from tests.test_encoders import save_model
 
 CONFIGS = Path(__file__).parent.parent / "configs"

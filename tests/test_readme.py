@@ -16,8 +16,8 @@ import pytest
 import typer
 
 from spen_plugins import hookspecs
-from spen_plugins.config import evaluate, parse_arguments
-from spen_plugins.experiment import check
+from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,7 +72,7 @@ def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
 
 
 def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
-    from spen_plugins.runner import run
+    from spen_plugins.runs.runner import run
 
     [line] = [
         line
@@ -89,7 +89,7 @@ def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
 
 
 def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> None:
-    from spen_plugins.runner import run
+    from spen_plugins.runs.runner import run
 
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
@@ -188,7 +188,7 @@ HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(v
 @pytest.mark.parametrize("hook", HOOKS)
 def test_docs_have_every_hook(hook: str) -> None:
     """A heading with the signature, and below it the base class with every method a plugin may write."""
-    from spen_plugins.host import KINDS
+    from spen_plugins.registry.host import KINDS
 
     text = (ROOT / "docs/plugins.md").read_text()
     [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]

@@ -12,8 +12,8 @@ import torch
 import spen_plugins as sp
 from spen_plugins import hookspecs
 from spen_plugins.errors import ConfigError, PluginError
-from spen_plugins.host import KINDS
 from spen_plugins.registry import Registry
+from spen_plugins.registry.host import KINDS
 
 ACME = """
     import spen_plugins as sp

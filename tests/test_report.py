@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import runner
 from spen_plugins.cli.main import app
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.research.report_errors import Pair, Piece, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs
+from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
 

@@ -12,16 +12,16 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins import runner
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.crf import Chain, CrfProposal
-from spen_plugins.builtin.energies import LinearChain, Local
-from spen_plugins.builtin.independent import Independent
-from spen_plugins.builtin.rerank import Rerank
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.nets.crf import Chain, CrfProposal
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.cli.main import app
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
 
@@ -197,7 +197,7 @@ def test_what_was_chosen_survives_detaching() -> None:
 
 
 def labels_task(threshold: float | str) -> sp.Task:
-    from spen_plugins.builtin.multilabel import MultiLabel
+    from spen_plugins.builtin.tasks.multilabel import MultiLabel
 
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold=threshold))
     task.load()

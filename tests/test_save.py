@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load_file
 
 import spen_plugins as sp
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.predictor import Predictor
-from spen_plugins.runner import run as train
+from spen_plugins.runs.predictor import Predictor
+from spen_plugins.runs.runner import run as train
 
 CONFIG = Path(__file__).resolve().parent.parent / "configs/ner_infnet.jsonnet"
 ITEM = {"words": ["Anna", "lives", "in", "New", "York", "."]}

@@ -10,9 +10,9 @@ from statistics import mean, stdev
 import pytest
 from typer.testing import CliRunner
 
-from spen_plugins import runner
 from spen_plugins.cli.run import app, parse_seeds
 from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runs import runner
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
 SMALL = ["method=cross_entropy", "epochs=2", "hidden=[8]"]

@@ -8,8 +8,8 @@ import math
 import pytest
 import torch
 
-from spen_plugins.spaces import LabelBags, LabelSet, TagSequence
-from spen_plugins.spaces.bags import join
+from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
+from spen_plugins.spaces.sparse_labels import join
 
 LABELS = LabelSet(["a", "b", "c"])
 TAGS = TagSequence(["x", "y"])
@@ -89,7 +89,7 @@ def test_bags_have_the_frequencies_of_whole_outputs():
     space = LabelSet(list("abcd"))
     logits = torch.tensor([[[-2.0, 1.0, -0.3, 1.5]], [[0.4, -1.0, -3.0, -0.1]]])
     n = 40_000
-    sets = space.sample_bags(logits, n).dense()
+    sets = space.sample_sparse(logits, n).dense()
     numbers = (sets @ torch.tensor([8.0, 4.0, 2.0, 1.0])).long()
     wanted = space.log_prob(logits.double(), every_label_set(4).expand(2, -1, -1)).exp() * n
     for row in range(2):
@@ -101,7 +101,7 @@ def test_bags_have_the_frequencies_of_labels_and_of_pairs():
     labels, n, batch = 300, 4_000, 3
     space = LabelSet([str(i) for i in range(labels)])
     logits = 2 * torch.randn(batch, 1, labels) - 3
-    y, p = space.sample_bags(logits, n).dense(torch.float64), logits.double().sigmoid()[:, 0]
+    y, p = space.sample_sparse(logits, n).dense(torch.float64), logits.double().sigmoid()[:, 0]
     often = p * n > 5
     z = (y.sum(1) - n * p)[often] / (n * p * (1 - p))[often].sqrt()
     count = len(z)
@@ -120,7 +120,7 @@ def test_bags_drawn_one_by_one_have_the_frequencies_of_whole_outputs():
     """How many labels are on differs from call to call, as it should: that is drawn too."""
     space = LabelSet(list("abc"))
     logits, n = torch.tensor([[[-1.0, 0.5, -0.2]]]), 3_000
-    sets = torch.cat([space.sample_bags(logits, 1).dense() for _ in range(n)])[:, 0]
+    sets = torch.cat([space.sample_sparse(logits, 1).dense() for _ in range(n)])[:, 0]
     numbers = (sets @ torch.tensor([4.0, 2.0, 1.0])).long().bincount(minlength=8)
     assert chi_square(numbers, space.log_prob(logits.double(), every_label_set())[0].exp() * n) < 24.3
 
@@ -131,7 +131,7 @@ def test_bags_are_exact_where_rates_are_tiny():
     labels, likely, batch, n, p = 50_000, 6_000, 16, 62, 1e-4
     logits = torch.full((batch, 1, labels), math.log(p) - math.log1p(-p))
     logits[..., :likely] = 0.0
-    bags = LabelSet([str(i) for i in range(labels)]).sample_bags(logits, n)
+    bags = LabelSet([str(i) for i in range(labels)]).sample_sparse(logits, n)
     tail = bags.indices >= likely
     wanted = batch * n * (labels - likely) * p
     assert abs(tail.sum().item() - wanted) < 4 * wanted**0.5
@@ -146,32 +146,32 @@ def test_bags_are_exact_where_rates_are_tiny():
 def test_bags_at_the_ends_of_probability():
     space = LabelSet(list("abcdef"))
     logits = torch.tensor([[[-math.inf, -800.0, math.inf, 800.0, 40.0, -40.0]]])
-    bags = space.sample_bags(logits, 50)
+    bags = space.sample_sparse(logits, 50)
     assert (bags.dense() == torch.tensor([0.0, 0, 1, 1, 1, 0])).all()
-    assert torch.isfinite(space.log_prob(logits[..., 3:], space.sample_bags(logits[..., 3:], 5))).all()
-    assert not space.sample_bags(torch.full((2, 1, 6), -math.inf), 3).indices.numel()
-    assert not space.sample_bags(torch.full((2, 1, 6), math.nan), 3).indices.numel(), "a loss says what went wrong"
+    assert torch.isfinite(space.log_prob(logits[..., 3:], space.sample_sparse(logits[..., 3:], 5))).all()
+    assert not space.sample_sparse(torch.full((2, 1, 6), -math.inf), 3).indices.numel()
+    assert not space.sample_sparse(torch.full((2, 1, 6), math.nan), 3).indices.numel(), "a loss says what went wrong"
 
 
 @pytest.mark.parametrize(("batch", "n", "labels"), [(1, 1, 1), (1, 3, 5), (3, 1, 4), (4, 2, 70)])
 def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
     space = LabelSet([str(i) for i in range(labels)])
     logits = torch.randn(batch, 1, labels, dtype=torch.float64)
-    bags = space.sample_bags(logits, n)
+    bags = space.sample_sparse(logits, n)
     y = bags.dense(torch.float64)
     assert y.shape == bags.shape == (batch, n, labels) and bags.indices.numel() == y.sum()
-    again = LabelBags.of_dense(y)
+    again = SparseLabels.of_dense(y)
     assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
     torch.testing.assert_close(space.log_prob(logits, bags), space.log_prob(logits, y))
     other = space.sample(logits, 2)
-    both = join(LabelBags.of_dense(other), bags)
+    both = join(SparseLabels.of_dense(other), bags)
     assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
     weight = torch.randn(labels, 3, dtype=torch.float64)
     torch.testing.assert_close(both.vectors(weight), both.dense(torch.float64).flatten(0, 1) @ weight)
 
 
 def test_bag_sums_can_be_differentiated_twice():
-    bags = LabelBags.of_dense(torch.tensor([[[1.0, 0, 1], [0, 0, 0]], [[0, 1, 1], [1, 1, 1]]]))
+    bags = SparseLabels.of_dense(torch.tensor([[[1.0, 0, 1], [0, 0, 0]], [[0, 1, 1], [1, 1, 1]]]))
     weight = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
     scores = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
 

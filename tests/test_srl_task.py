@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.srl import SemanticRoles
+from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.srl import write_srl
 from spen_plugins.samples.lexicon import NOUNS, VERBS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from spen_plugins.builtin.energies import LinearChain, Local
-from spen_plugins.builtin.sum import Sum
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.energies.sum import Sum
+from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError
-from spen_plugins.experiment import build, check
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_energy
 from spen_plugins.testing.comparing import by_length, collate, relaxed

@@ -17,16 +17,16 @@ import torch
 
 optuna = pytest.importorskip("optuna")
 
-from spen_plugins import runner  # noqa: E402
-from spen_plugins.builtin.multilabel import MultiLabel  # noqa: E402
+from spen_plugins.builtin.tasks.multilabel import MultiLabel  # noqa: E402
 from spen_plugins.cli.main import app  # noqa: E402
-from spen_plugins.config import evaluate, parse_value  # noqa: E402
+from spen_plugins.config.evaluation import evaluate, parse_value  # noqa: E402
 from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
 from spen_plugins.research import space as spaces  # noqa: E402
 from spen_plugins.research import study as studies  # noqa: E402
 from spen_plugins.research import sweep as sweeps  # noqa: E402
 from spen_plugins.research.sweep import Sweep, sweep  # noqa: E402
-from spen_plugins.run_folder import RunFolder  # noqa: E402
+from spen_plugins.runs import runner  # noqa: E402
+from spen_plugins.runs.folder import RunFolder  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "configs" / "mlc_seal.jsonnet"
@@ -273,7 +273,7 @@ def test_a_study_is_one_experiment(describe, fake_run) -> None:
 def processes() -> Any:
     """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["optuna", "spen_plugins.research.sweep", "spen_plugins.runner"])
+    context.set_forkserver_preload(["optuna", "spen_plugins.research.sweep", "spen_plugins.runs.runner"])
     return context
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.srl import SemanticRoles
-from spen_plugins.builtin.tagging import Tagging
+from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.research.compare import _selects

@@ -14,15 +14,15 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins import runner
-from spen_plugins.builtin.ngrams import NgramIndexer, Ngrams, stable_hash
-from spen_plugins.builtin.text import TextLabels
-from spen_plugins.config import evaluate
+from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
+from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.experiment import check
 from spen_plugins.readers.reuters import read_reuters, shared_topics
 from spen_plugins.readers.tsv import Layout, read_names, read_tsv
 from spen_plugins.registry import Registry
+from spen_plugins.runs import runner
 from spen_plugins.samples import texts
 from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags
@@ -317,7 +317,7 @@ def test_ngrams_by_enumeration():
 
 def test_hashes_are_the_same_in_every_process():
     code = (
-        "from spen_plugins.builtin.ngrams import *\n"
+        "from spen_plugins.builtin.features.ngrams import *\n"
         "i = NgramIndexer(['a', 'b'], Ngrams.Config(words=3, characters=[2, 3], buckets=1000))\n"
         "print(stable_hash('Zürich'), i.index('a b und c'.split())[0].tolist())"
     )

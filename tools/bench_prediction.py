@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import torch
 
 from spen_plugins.batch import Batch
-from spen_plugins.experiment import build, check
+from spen_plugins.config.experiment import build, check
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.research.groups import read_groups
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 
 @dataclass

@@ -36,12 +36,12 @@ from rich.console import Console
 from rich.table import Table
 
 from spen_plugins.batch import X
-from spen_plugins.config import evaluate
-from spen_plugins.experiment import build, check
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check
 from spen_plugins.loop import Loop
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags

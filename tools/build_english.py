@@ -26,7 +26,7 @@ from spen_en import __version__
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.catalogue import CATALOGUE
 from spen_plugins.errors import SpenError
-from spen_plugins.loop.state import save_json, writing
+from spen_plugins.files import save_json, writing
 from spen_plugins.readers.conllu import read_conllu
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_card import card

@@ -25,10 +25,10 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, DataError, SpenError
 from spen_plugins.inference_net import CostNet
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.predictor import Predictor
 from spen_plugins.registry import Registry
 from spen_plugins.research.report_outputs import load_task
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import spacy
 from spacy import displacy
 
-from spen_plugins.loop.state import writing
+from spen_plugins.files import writing
 from spen_spacy import draw
 
 TEXT = "Anna told Bob that the farmer sent a letter to Boston."

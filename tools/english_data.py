@@ -14,7 +14,7 @@ from pathlib import Path
 
 from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
-from spen_plugins.loop.state import writing
+from spen_plugins.files import writing
 from spen_plugins.readers.columns import TaggedSentence, read_columns
 
 FILES = {

@@ -75,7 +75,7 @@ def compare(
     if out is None:
         typer.echo(text, nl=False)
         return
-    from spen_plugins.loop.state import save_text
+    from spen_plugins.files import save_text
 
     save_text(text, out)
 

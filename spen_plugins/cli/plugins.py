@@ -66,7 +66,7 @@ def _listing(registry: Registry, kind: str) -> list[str]:
 
 
 def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
-    from spen_plugins.fields import fields
+    from spen_plugins.config.fields import fields
 
     cls = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)

@@ -85,7 +85,7 @@ def _run(
     config: Path, words: list[str], out: Path | None, device: str | None, quiet: bool, every: float, jobs: int
 ) -> Path:
     """One run, or with `seeds=…` several. torch is loaded after the config was evaluated: mistakes come at once."""
-    from spen_plugins.config import evaluate, parameters, parse_arguments
+    from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     arguments = parse_arguments(words)
     if "seeds" in arguments and "seeds" not in [parameter.name for parameter in parameters(config)]:
@@ -103,15 +103,15 @@ def _run(
     if jobs > 1:
         raise ConfigError(f"--jobs {jobs} runs several seeds side by side; give them, as in seeds=0..4")
     evaluated = evaluate(config, arguments)
-    from spen_plugins import runner
+    from spen_plugins.runs import runner
 
     return runner.run(evaluated, str(config), out, device, quiet, every)
 
 
 def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
     """Go on with a run, or with the seeds of a folder."""
-    from spen_plugins import runner
     from spen_plugins.research.seeds import is_parent, resume_seeds
+    from spen_plugins.runs import runner
 
     if is_parent(path):
         return resume_seeds(path, device, quiet, every, jobs)
@@ -138,7 +138,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def _list_arguments(config: Path) -> None:
-    from spen_plugins.config import parameters
+    from spen_plugins.config.evaluation import parameters
 
     known = parameters(config)
     if not known:

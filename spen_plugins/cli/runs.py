@@ -32,7 +32,7 @@ def predict(
     run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None, energy: Energy = False
 ) -> None:
     """Predict the outputs of a file: one JSON value a line, in the file's order."""
-    from spen_plugins import predictor
+    from spen_plugins.runs import predictor
 
     write_lines(predictor.load(run, device, _table(refine)).predict_file(file, energy), out)
 
@@ -47,7 +47,7 @@ def evaluate(
     trajectory: Trajectory = False,
 ) -> None:
     """Score predictions against the gold outputs in a file; JSON."""
-    from spen_plugins import predictor
+    from spen_plugins.runs import predictor
 
     loaded = predictor.load(run, device, _table(refine))
     if trajectory:
@@ -57,7 +57,7 @@ def evaluate(
 
 
 def _table(refine: str | None) -> Any:
-    from spen_plugins.config import parse_value
+    from spen_plugins.config.evaluation import parse_value
 
     return None if refine is None else parse_value(refine)
 
@@ -65,7 +65,7 @@ def _table(refine: str | None) -> Any:
 @guarded
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """The energy of the outputs in a file, and of the run's own: one JSON value a line. Low is good."""
-    from spen_plugins import predictor
+    from spen_plugins.runs import predictor
 
     write_lines(predictor.load(run, device).score_file(file), out)
 
@@ -80,6 +80,6 @@ def calibrate(
     device: Device = "cpu",
 ) -> None:
     """Fit the temperature of the probabilities that a run reports, and write its calibration.json; JSON."""
-    from spen_plugins import predictor
+    from spen_plugins.runs import predictor
 
     write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)

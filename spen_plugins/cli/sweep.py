@@ -69,7 +69,7 @@ def sweep(
 
     The same command goes on where it was stopped or killed; several at once share the work.
     """
-    from spen_plugins.config import parse_arguments
+    from spen_plugins.config.evaluation import parse_arguments
 
     fixed = parse_arguments(arguments or [])
     folder = out or Path("runs") / f"sweep-{config.stem}-{space.stem}"

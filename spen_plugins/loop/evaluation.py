@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal
+from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
 from spen_plugins.errors import PluginError
-from spen_plugins.gbi import Gbi, gbi_score
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions

@@ -18,13 +18,14 @@ from torch import Tensor
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
+from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.loop.evaluation import batches, evaluate, probe_scores
 from spen_plugins.loop.order import epoch_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.player import Player
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.state import Checkpoint, random_state, set_random_state
+from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.model import Model
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, TrainerConfig, Update, backward

@@ -14,7 +14,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import RESAMPLES, Estimate, Interval, estimate, interval, resampled_scores
 from spen_plugins.research.costs import Costs, costs_of, mean_costs
 from spen_plugins.research.groups import Group
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)

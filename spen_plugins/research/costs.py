@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 ENERGY = ("inference_net.energy", "inference_net.test_time")
 """The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and beside a cost net."""

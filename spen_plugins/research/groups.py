@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spen_plugins.errors import ConfigError, did_you_mean
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.loop.state import writing
+from spen_plugins.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import check_baselines, compare
 from spen_plugins.research.groups import Group, seed_of
 from spen_plugins.research.tables import caption, cells, heads
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 NONE = "–"
 """What stands where there is no value."""

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.config.experiment import check, make_task
 from spen_plugins.errors import DataError
-from spen_plugins.experiment import check, make_task
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.predictor import Predictor
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 from spen_plugins.task import Shown, Task
 

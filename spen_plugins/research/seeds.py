@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from spen_plugins import runner
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.loop.state import save_json
+from spen_plugins.files import save_json
 from spen_plugins.research.bootstrap import estimate
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
 
 PLAN = "seeds.json"
 POLL = 0.2

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins import runner
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
-from spen_plugins.experiment import check
-from spen_plugins.loop.state import save_json
+from spen_plugins.files import save_json
 from spen_plugins.registry import Registry
 from spen_plugins.research import study as studies
 from spen_plugins.research import trials
 from spen_plugins.research.space import Space, read
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

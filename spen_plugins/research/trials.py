@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.loop.state import writing
+from spen_plugins.files import writing
 
 if TYPE_CHECKING:
     from optuna import Study

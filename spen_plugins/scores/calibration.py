@@ -19,7 +19,7 @@ LOWEST, HIGHEST = 0.05, 20.0  # of T
 _TINY = 1e-7
 
 
-class Beliefs(ABC):
+class Confidences(ABC):
     """What a net says of some decisions of a batch, ready to be asked at any temperature."""
 
     @abstractmethod
@@ -32,13 +32,13 @@ class Decisions(NamedTuple):
 
     kind: str
     """What they are: "tags", "spans", "arguments" or "labels"."""
-    beliefs: Beliefs
+    confidences: Confidences
     right: np.ndarray
     """`(decision,)` boolean."""
 
 
 @dataclass(frozen=True)
-class LabelBeliefs(Beliefs):
+class LabelConfidences(Confidences):
     """That labels hold: `p` of any shape, each by itself, sigmoid(logit(p) / T)."""
 
     p: np.ndarray
@@ -51,7 +51,7 @@ class LabelBeliefs(Beliefs):
 
 
 @dataclass(frozen=True)
-class TagBeliefs(Beliefs):
+class TagConfidences(Confidences):
     """That tokens have tags: `p` `(token, tag)` the marginals, `tags` `(token,)` the tag numbers decided on."""
 
     p: np.ndarray
@@ -67,7 +67,7 @@ class TagBeliefs(Beliefs):
 
 
 @dataclass(frozen=True)
-class SpanBeliefs(Beliefs):
+class SpanConfidences(Confidences):
     """That spans are right in type, start and end: each of their tokens has its tag, and the next one doesn't go on.
 
     A span is as sure as the least sure of these. Their product would take them for independent, which tags inside one
@@ -78,7 +78,7 @@ class SpanBeliefs(Beliefs):
     would go on; `owner` `(token,)` is the number of the span, 0 to `size` - 1, that each belongs to.
     """
 
-    tokens: TagBeliefs
+    tokens: TagConfidences
     within: np.ndarray
     owner: np.ndarray
     size: int
@@ -90,10 +90,10 @@ class SpanBeliefs(Beliefs):
         return least
 
 
-def span_beliefs(
+def span_confidences(
     y: Tensor, best: np.ndarray, spans: np.ndarray, lengths: np.ndarray, goes_on: np.ndarray, owner: np.ndarray
-) -> SpanBeliefs:
-    """Beliefs in the spans of a batch of sentences.
+) -> SpanConfidences:
+    """Confidences in the spans of a batch of sentences.
 
     Args:
         y: marginals `(sentence, token, tag)`.
@@ -114,7 +114,7 @@ def span_beliefs(
     p = y[tuple(np.concatenate(places) for places in zip(inside, after, strict=True))].detach().float().cpu().numpy()
     within = np.arange(len(tags)) < size.sum()
     owners = np.concatenate([np.repeat(owner, size), owner[open_ended]])
-    return SpanBeliefs(TagBeliefs(p, tags), within, owners, int(owner.max(initial=-1)) + 1)
+    return SpanConfidences(TagConfidences(p, tags), within, owners, int(owner.max(initial=-1)) + 1)
 
 
 def rounded(p: np.ndarray) -> list[float]:
@@ -182,4 +182,4 @@ def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:
 def _at(found: Sequence[Decisions], temperature: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Each batch's probabilities and what is right, `(decision,)`: never those of thousands of labels at once."""
     for some in found:
-        yield some.beliefs.at(temperature).astype(np.float64), some.right
+        yield some.confidences.at(temperature).astype(np.float64), some.right

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.bags import LabelBags, positive, where
 from spen_plugins.spaces.base import OutputSpace, full, inner
 from spen_plugins.spaces.k_best import cheapest_flips
-from spen_plugins.sparse import ascending
+from spen_plugins.spaces.sparse import ascending
+from spen_plugins.spaces.sparse_labels import SparseLabels, positive, where
 
 
 class LabelSet(OutputSpace):
@@ -39,7 +39,7 @@ class LabelSet(OutputSpace):
         noise = torch.rand(p.shape[0], n, p.shape[-1], device=p.device, dtype=p.dtype)
         return (noise < p).to(p.dtype)
 
-    def sample_bags(self, logits: Tensor, n: int, mask: Tensor | None = None) -> LabelBags:
+    def sample_sparse(self, logits: Tensor, n: int, mask: Tensor | None = None) -> SparseLabels:
         """As `sample`, as bags: memory and random numbers for the labels that are on, none for those that are off.
 
         Labels with p > 1/2 are drawn one by one. The others are a Poisson process (thinning, Lewis & Shedler 1979):
@@ -64,7 +64,7 @@ class LabelSet(OutputSpace):
         on = where((torch.rand(len(likely), n, dtype=torch.float64, device=logits.device) < p).flatten())
         cells, sample = torch.cat([cells, likely[on // n]]), torch.cat([sample, on % n])
         keys = ascending(cells + (cells // labels * (n - 1) + sample) * labels)
-        return LabelBags.of_keys(torch.unique_consecutive(keys), (batch, n, labels))
+        return SparseLabels.of_keys(torch.unique_consecutive(keys), (batch, n, labels))
 
     def rsample(self, logits: Tensor, n: int, mask: Tensor | None = None, temperature: float = 1.0) -> Tensor:
         u = torch.rand(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
@@ -74,10 +74,10 @@ class LabelSet(OutputSpace):
         noise = torch.randn(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
         return torch.sigmoid(logits + std * noise)
 
-    def log_prob(self, logits: Tensor, y: Tensor | LabelBags, mask: Tensor | None = None) -> Tensor:
+    def log_prob(self, logits: Tensor, y: Tensor | SparseLabels, mask: Tensor | None = None) -> Tensor:
         # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
         logits = full(logits)
-        if isinstance(y, LabelBags):
+        if isinstance(y, SparseLabels):
             return y.sums(logits) - F.softplus(logits).sum(-1)
         linear = inner(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)

@@ -144,7 +144,7 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable.
 
     Args:
-        net: the test-time net, which has met the cost net (`cost_net.meet(net)`, as `Model` does).
+        net: the test-time net, which the cost net is bound to (`cost_net.bind(net)`, as `Model` does).
     """
     cost_net, net, name, space = cost_net.double().eval(), net.double().eval(), type(cost_net).__name__, task.space
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.config.config import Config
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.schema import Config
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import PARTS, Metric, Task, VectorInputs, WordInputs
 

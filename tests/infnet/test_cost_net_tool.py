@@ -12,9 +12,9 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins import runner
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import LabelSet, TagSequence
 
 PATH = Path(__file__).resolve().parents[2] / "tools" / "cost_net.py"

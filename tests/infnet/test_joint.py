@@ -14,13 +14,13 @@ from spen_infnet.cost_nets import Separated, Shared, Stacked
 from spen_infnet.joint import FineTune, Joint, TagLmPretraining, entropy, tag_lm_parameters
 from spen_infnet.objectives import Compound, Margin
 from spen_infnet.tag_lm import TagLm
-from spen_plugins import runner
-from spen_plugins.builtin.energies import LinearChain
-from spen_plugins.builtin.independent import Independent
-from spen_plugins.builtin.sum import Sum
+from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.energies.sum import Sum
+from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop.ownership import assign
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import LabelSet
 from tests.infnet.toys import loop_for, make, model_for, toy
 

@@ -10,7 +10,7 @@ import torch
 import spen_plugins as sp
 from spen_infnet.cost_nets import Separated, Shared, Stacked, StackedBiLstm
 from spen_infnet.objectives import Compound, Contrastive, Margin, Perceptron, Slack
-from spen_plugins.builtin.independent import Independent
+from spen_plugins.builtin.nets.independent import Independent
 from tests.infnet.toys import Linear, make, model_for, toy
 
 
@@ -173,7 +173,7 @@ def test_the_stacked_nets_block_the_gradient_into_a(cost_net, blocked):
     task, batch = toy()
     net = make(Independent, task).double()
     f = make(cost_net, task)
-    f.meet(net)
+    f.bind(net)
     proposal = net(batch.x)
     y = f.double()(batch, proposal).y
     weights = torch.arange(y.numel(), dtype=y.dtype).view_as(y)
@@ -222,7 +222,7 @@ def test_a_shared_net_says_what_it_lacks():
     net = make(Independent, task)
     net.features = None
     with pytest.raises(sp.errors.ConfigError, match=r"builds on the inference net's features.*infnet\.stacked"):
-        make(Shared, task).meet(net)
+        make(Shared, task).bind(net)
 
 
 def test_the_stacked_bilstm_reads_each_sentence_apart():

@@ -9,11 +9,11 @@ from accelerate import Accelerator
 from rich.console import Console
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import LinearChain
-from spen_plugins.builtin.independent import Independent
+from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import Loop
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.testing import ToyFeatures, ToyTags
 from spen_plugins.testing.comparing import collate
 

@@ -7,8 +7,8 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_plugins.builtin.cross_entropy import CrossEntropy
-from spen_plugins.builtin.independent import Independent
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.trainers.cross_entropy import CrossEntropy
 from spen_plugins.loop.context import LiveContext, Players
 from spen_plugins.trainer import Context, OptimizerConfig
 from spen_seal.contrast import Nce

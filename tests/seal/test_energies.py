@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from spen_plugins.builtin.energies import LinearChain, Local
+from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
 from spen_seal.labels import Labels

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import LinearChain
+from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.testing import ToyLabels
-from spen_seal.contrast import Nce, Ranking, gold_surprise
+from spen_seal.contrast import Nce, Ranking, ranking_loss
 from spen_seal.labels import Labels
 from spen_seal.margin import CompoundMargin, Margin
 from spen_seal.regression import Regression, SampledRegression
@@ -134,11 +134,11 @@ def test_contrast_has_no_gradient_to_the_noise():
     assert gradient is None
 
 
-def test_gold_surprise_where_shares_vanish():
+def test_ranking_loss_where_shares_vanish():
     scores = torch.tensor([[-500.0, 0.0, -90.0], [0.0, -1e4, -70.0], [1.0, 1.0, 1.0]], dtype=torch.float64)
-    torch.testing.assert_close(gold_surprise(scores), -scores.log_softmax(1)[:, 0], atol=1e-20, rtol=1e-15)
+    torch.testing.assert_close(ranking_loss(scores), -scores.log_softmax(1)[:, 0], atol=1e-20, rtol=1e-15)
     single = scores.float().requires_grad_()
-    gold_surprise(single).sum().backward()
+    ranking_loss(single).sum().backward()
     shares = single.grad.abs()
     assert not ((shares > 0) & (shares < torch.finfo(torch.float32).tiny)).any()  # no denormal numbers
 

@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import MANY_LABELS, LateScores, LinearChain, Local
+from spen_plugins.builtin.energies.basic import MANY_LABELS, LateScores, LinearChain, Local
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from spen_seal import samples
@@ -27,7 +27,7 @@ def _same_numbers() -> None:
 def labels(request, monkeypatch) -> int:
     """Seven labels, once treated as very many: rows of b_i on demand, and M stored label by label."""
     if request.param == "many":
-        for module in ("spen_plugins.builtin.energies", "spen_seal.labels"):
+        for module in ("spen_plugins.builtin.energies.basic", "spen_seal.labels"):
             monkeypatch.setattr(f"{module}.MANY_LABELS", 1)
     return 7
 
@@ -35,23 +35,23 @@ def labels(request, monkeypatch) -> int:
 class Given(sp.Proposal):
     """A proposal whose samples are given, as bags or dense."""
 
-    bags: sp.LabelBags
+    bags: sp.SparseLabels
 
     @property
-    def gives_bags(self):
+    def draws_sparse(self):
         return True
 
     def sample(self, n):
         return self.bags.dense(self.logits.dtype)
 
-    def sample_bags(self, n):
+    def sample_sparse(self, n):
         return self.bags
 
 
 def given(task, batch, n: int) -> sp.Proposal:
     logits = proposal_for(task, batch).logits
     proposal = Given(task.space, logits)
-    object.__setattr__(proposal, "bags", task.space.sample_bags(logits, n))
+    object.__setattr__(proposal, "bags", task.space.sample_sparse(logits, n))
     return proposal
 
 
@@ -62,7 +62,7 @@ def test_energy_of_bags_is_that_of_the_dense_outputs(cls, fields, labels):
     energy = make(cls, task, **fields)
     dense = task.space.sample(proposal_for(task, batch).logits, 5)
     dense[0, 1], dense[1, 2] = 0, 1
-    bags = sp.LabelBags.of_dense(dense)
+    bags = sp.SparseLabels.of_dense(dense)
     found, wanted = energy.at(batch.x)(bags), energy.at(batch.x)(dense)
     torch.testing.assert_close(found, wanted)
     parameters = list(energy.parameters())
@@ -80,7 +80,7 @@ def test_gradients_of_bags(cls, fields, labels):
     task = ToyLabels(labels=labels)
     batch = batch_of(task, 2)
     energy = make(cls, task, **fields)
-    bags = task.space.sample_bags(proposal_for(task, batch).logits, 3)
+    bags = task.space.sample_sparse(proposal_for(task, batch).logits, 3)
     parameters = list(energy.parameters())
 
     def value(*_):
@@ -126,7 +126,7 @@ def test_small_sparse_losses_have_the_mean_of_dense_ones(batch_size, labels):
 def test_candidates_are_gold_and_then_samples():
     task, batch = toy("labels")
     proposal = given(task, batch, 3)
-    bags = samples.bag_candidates(batch.gold, proposal, 3)
+    bags = samples.sparse_candidates(batch.gold, proposal, 3)
     assert torch.equal(bags.dense(), torch.cat([batch.gold.float(), proposal.bags.dense()], 1))
 
 
@@ -135,7 +135,7 @@ def test_auto_is_sparse_only_where_it_pays():
         task = ToyLabels(labels=labels)
         batch = batch_of(task, 2)
         energy = energy or make(Local, task)
-        return samples.use_bags(
+        return samples.use_sparse(
             "auto", energy.at(batch.x), sp.Proposal(task.space, torch.full((2, 1, labels), logit)), n
         )
 
@@ -170,7 +170,7 @@ class Dense(sp.Energy):
 def test_an_energy_without_bags_is_given_the_dense_outputs():
     task, batch = toy("labels")
     energy = Dense(sp.Config(), task).double()
-    bags = task.space.sample_bags(proposal_for(task, batch).logits, 3)
+    bags = task.space.sample_sparse(proposal_for(task, batch).logits, 3)
     torch.testing.assert_close(energy.at(batch.x)(bags), energy.at(batch.x)(bags.dense(torch.float64)))
 
 
@@ -195,14 +195,14 @@ def test_a_net_with_its_own_samples_gives_no_bags():
 
     task, batch = toy("labels")
     logits = proposal_for(task, batch).logits
-    assert sp.Proposal(task.space, logits).gives_bags
-    assert not Own(task.space, logits).gives_bags
+    assert sp.Proposal(task.space, logits).draws_sparse
+    assert not Own(task.space, logits).draws_sparse
 
 
 def test_bags_of_another_shape_are_told():
     task, batch = toy("labels")
     energy = make(Labels, task, hidden=3)
-    bags = sp.LabelBags.of_dense(torch.ones(3, 2, 4))
+    bags = sp.SparseLabels.of_dense(torch.ones(3, 2, 4))
     with pytest.raises(ValueError, match=r"\(3, 2, 4\)"):
         energy.at(batch.x)(bags)
 
@@ -219,10 +219,10 @@ def test_dropout_and_half_precision_act_as_on_dense_outputs():
     energy = Labels(Labels.Config(hidden=8), task, Dropped(task))
     dense = (torch.rand(3, 5, 40) < 0.1).float()
     bound = energy.at(x)  # encodes once, so drops once
-    torch.testing.assert_close(bound(sp.LabelBags.of_dense(dense)), bound(dense))
+    torch.testing.assert_close(bound(sp.SparseLabels.of_dense(dense)), bound(dense))
     with torch.autocast("cpu", torch.bfloat16):
         bound = energy.at(x)
-        found, wanted = bound(sp.LabelBags.of_dense(dense)), bound(dense)
+        found, wanted = bound(sp.SparseLabels.of_dense(dense)), bound(dense)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, wanted, atol=0.05, rtol=0.02)
 
@@ -237,7 +237,7 @@ def test_many_labels_train_and_load_as_few_do():
     copy.load_state_dict(energy.state_dict())
     batch = batch_of(task, 2)
     assert isinstance(energy.encode(batch.x), LateScores)
-    bags = task.space.sample_bags(proposal_for(task, batch).logits - 4, 3)
+    bags = task.space.sample_sparse(proposal_for(task, batch).logits - 4, 3)
     for y in (bags, bags.dense(torch.float64)):
         for each in (energy, copy):
             optimizer = torch.optim.AdamW(each.parameters(), lr=0.01, fused=True)

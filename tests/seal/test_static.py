@@ -9,11 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, Interrupted
-from spen_plugins.experiment import build, check
 from spen_plugins.registry import Registry
-from spen_plugins.runner import resume, run
+from spen_plugins.runs.runner import resume, run
 
 SMALL = {"hidden": "[16]", "global_hidden": "8", "epochs": "2", "energy_epochs": "2"}
 

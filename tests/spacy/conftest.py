@@ -9,8 +9,8 @@ import pytest
 import spacy
 from spacy.language import Language
 
-from spen_plugins.config import evaluate
-from spen_plugins.runner import run
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.runs.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (

@@ -14,9 +14,9 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 import spen_plugins as sp
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.runner import run as train
+from spen_plugins.runs.runner import run as train
 from spen_spacy import Argument
 
 ROOT = Path(__file__).resolve().parent.parent.parent

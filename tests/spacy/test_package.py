@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 import spen_plugins as sp
 from spen_plugins.cli import main
 from spen_plugins.cli import package as command
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder
-from spen_plugins.runner import run
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.runner import run
 from spen_spacy.package import package
 from spen_spacy.package_meta import data_sets, performance, requirements, sources, written_tags
 from spen_spacy.package_runs import Component, components

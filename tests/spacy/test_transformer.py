@@ -11,9 +11,9 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from spen_plugins.config import evaluate
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.runner import run
+from spen_plugins.runs.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,"

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.builtin.recurrent import Lstm, reversal
+from spen_plugins.builtin.features.recurrent import Lstm, reversal
 from spen_plugins.errors import ConfigError
 
 
@@ -35,7 +35,7 @@ class Shared(sp.CostNet):
         super().__init__(config, task, features)
         self.output: nn.Linear | None = None
 
-    def meet(self, net: sp.InferenceNet) -> None:
+    def bind(self, net: sp.InferenceNet) -> None:
         """Make the output layer as wide as the net's features.
 
         Raises:

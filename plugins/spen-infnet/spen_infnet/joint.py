@@ -283,10 +283,12 @@ def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
 
 def _tag_lm_loss(context: Context) -> Terms:
     """−ln p(gold) of each language model."""
-    return {f"nll_{i}": _surprise(lm, context.batch) for i, lm in enumerate(tag_lms(context.model.energy))}
+    return {
+        f"nll_{i}": _negative_log_likelihood(lm, context.batch) for i, lm in enumerate(tag_lms(context.model.energy))
+    }
 
 
-def _surprise(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
+def _negative_log_likelihood(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
     """−ln p(gold) `(batch,)`, of both directions together: the energy of gold without the energy's weight."""
     return -sum(terms.sum(-1)[:, 0] for terms in lm.terms(lm.encode(batch.x), batch.gold).values())
 
@@ -294,5 +296,5 @@ def _surprise(lm: TagLm, batch: sp.Batch) -> torch.Tensor:
 def _likelihood(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
     """Mean ln p of the gold tag sequences under the language models."""
     known = [batch for batch in batches if batch.gold is not None]
-    values = [_surprise(lm, batch)[batch.labelled] for batch in known for lm in tag_lms(model.energy)]
+    values = [_negative_log_likelihood(lm, batch)[batch.labelled] for batch in known for lm in tag_lms(model.energy)]
     return -float(torch.cat(values).mean())

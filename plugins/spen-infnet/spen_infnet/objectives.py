@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_infnet.cost_nets import Stacked
-from spen_plugins.builtin.ssvm import Cost, distance
+from spen_plugins.builtin.losses.ssvm import Cost, distance
 
 Terms = dict[str, Tensor]
 

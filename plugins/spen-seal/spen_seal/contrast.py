@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_seal.samples import Form, bag_candidates, candidates, nothing, use_bags
+from spen_seal.samples import Form, candidates, nothing, sparse_candidates, use_sparse
 
 
 class Contrast(sp.Config):
@@ -49,15 +49,15 @@ class Ranking(sp.EnergyLoss):
         if batch.gold is None:
             return nothing(energy, proposal)
         y = self._candidates(energy, batch.gold, proposal)
-        return gold_surprise(-energy(y)) * batch.labelled
+        return ranking_loss(-energy(y)) * batch.labelled
 
-    def _candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.LabelBags:
+    def _candidates(self, energy: sp.BoundEnergy, gold: Tensor, proposal: sp.Proposal) -> Tensor | sp.SparseLabels:
         """Gold and K samples of each example."""
         c = self.config
 
-        def draw() -> Tensor | sp.LabelBags:
-            if c.sample == "discrete" and use_bags(c.sampling, energy, proposal, c.samples):
-                return bag_candidates(gold, proposal, c.samples)
+        def draw() -> Tensor | sp.SparseLabels:
+            if c.sample == "discrete" and use_sparse(c.sampling, energy, proposal, c.samples):
+                return sparse_candidates(gold, proposal, c.samples)
             return candidates(gold, proposal, c.samples, c.sample, c.std)
 
         return draw() if c.redraw == "step" else proposal.keep((id(self), "candidates"), draw)
@@ -75,11 +75,11 @@ class Nce(Ranking):
         y = self._candidates(energy, batch.gold, proposal)
         with torch.no_grad():
             # For bags without what all candidates of an example share, Σ ln(1 − p): the softmax takes it away.
-            noise = y.sums(proposal.logits) if isinstance(y, sp.LabelBags) else proposal.log_prob(y)
-        return gold_surprise(-energy(y) - noise) * batch.labelled
+            noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
+        return ranking_loss(-energy(y) - noise) * batch.labelled
 
 
-def gold_surprise(scores: Tensor) -> Tensor:
+def ranking_loss(scores: Tensor) -> Tensor:
     """−ln softmax(scores) at the first column: `(batch, 1 + sample)` -> `(batch,)`."""
     scores = scores - scores.detach().amax(1, keepdim=True)
     # A share under e^-60 is nothing at any precision, but its gradient would be a denormal number, and those make the

@@ -6,7 +6,7 @@ from pydantic import Field
 
 import spen_plugins as sp
 from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
-from spen_seal.contrast import gold_surprise
+from spen_seal.contrast import ranking_loss
 from spen_seal.samples import candidates
 
 
@@ -43,7 +43,7 @@ class Direct(sp.Trainer):
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:
             y = candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
-            terms["ranking"] = c.ranking_weight * gold_surprise(proposal.log_prob(y)) * batch.labelled
+            terms["ranking"] = c.ranking_weight * ranking_loss(proposal.log_prob(y)) * batch.labelled
         if c.cross_entropy_weight > 0:
             terms["cross_entropy"] = c.cross_entropy_weight * cross_entropy(context)
         return terms

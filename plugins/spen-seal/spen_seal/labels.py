@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import MANY_LABELS, LateScores, encoded_scores, local_part, local_scores
+from spen_plugins.builtin.energies.basic import MANY_LABELS, LateScores, encoded_scores, local_part, local_scores
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces.base import full
 
@@ -23,7 +23,7 @@ class Labels(sp.Energy):
     """
 
     uses_features = True
-    takes_bags = True
+    takes_sparse = True
 
     class Config(sp.Config):
         hidden: int = Field(200, ge=1)
@@ -49,16 +49,16 @@ class Labels(sp.Energy):
         """b_iᵀ T_E(x), `(batch, label)`, or what they are made of where labels are many."""
         return encoded_scores(self, x)
 
-    def forward(self, features: Tensor | LateScores, y: Tensor | sp.LabelBags) -> Tensor:
+    def forward(self, features: Tensor | LateScores, y: Tensor | sp.SparseLabels) -> Tensor:
         return -local_part(features, y) - self.measured(y)
 
-    def global_energy(self, y: Tensor | sp.LabelBags) -> Tensor:
+    def global_energy(self, y: Tensor | sp.SparseLabels) -> Tensor:
         """The part of E that couples labels and sees no input, −vᵀ softplus(M y + c), `(batch, sample)`."""
         return -self.measured(y)
 
-    def measured(self, y: Tensor | sp.LabelBags) -> Tensor:
+    def measured(self, y: Tensor | sp.SparseLabels) -> Tensor:
         """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product, or are sums of columns of M."""
-        if isinstance(y, sp.LabelBags):
+        if isinstance(y, sp.SparseLabels):
             rows = y.vectors(self.measure.weight.t().contiguous()) + self.measure.bias
         else:
             rows = self.measure(y.reshape(-1, y.shape[-1]))

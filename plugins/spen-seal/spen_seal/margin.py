@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.ssvm import Cost, distance
+from spen_plugins.builtin.losses.ssvm import Cost, distance
 from spen_seal.samples import nothing
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.builtin.dvn import Dvn
+from spen_plugins.builtin.losses.dvn import Dvn
 from spen_seal.samples import draw, nothing
 
 

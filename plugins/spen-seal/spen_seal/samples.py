@@ -9,7 +9,7 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.bags import join
+from spen_plugins.spaces.sparse_labels import join
 
 How = Literal["discrete", "continuous"]
 """Draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
@@ -33,35 +33,35 @@ def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: How, std: fl
     return torch.cat([gold.to(drawn), drawn], 1)
 
 
-def bag_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.LabelBags:
+def sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
     """As `candidates`, discrete and as bags."""
-    return join(sp.LabelBags.of_dense(gold), proposal.sample_bags(n))
+    return join(sp.SparseLabels.of_dense(gold), proposal.sample_sparse(n))
 
 
-def use_bags(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
+def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
     """Whether `n` discrete samples are to be drawn as bags; `ConfigError` where that is asked for and can't be."""
     if form == "sparse":
-        need_bags(energy.energy, proposal)
+        need_sparse(energy.energy, proposal)
         return True
     labels = proposal.logits.shape[-1]
     return (
         form == "auto"
-        and energy.energy.takes_bags
-        and proposal.gives_bags
+        and energy.energy.takes_sparse
+        and proposal.draws_sparse
         and labels >= MANY_LABELS
         and labels * n >= MANY_NUMBERS
         and proposal.logits.detach().sigmoid().mean().item() <= FEW_ON
     )
 
 
-def need_bags(energy: sp.Energy, proposal: sp.Proposal) -> None:
+def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
     """`ConfigError` unless samples of `proposal` can be bags and `energy` takes them."""
-    if not proposal.gives_bags:
+    if not proposal.draws_sparse:
         raise ConfigError(
             f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
             f'{type(proposal).__name__}; it needs label sets of independent labels. Take "auto" or "dense"'
         )
-    if not energy.takes_bags:
+    if not energy.takes_sparse:
         raise ConfigError(
             f'energy_loss.sampling is "sparse", but {type(energy).__name__} takes dense outputs only. Take "auto" or '
             '"dense", or an energy that takes bags (seal.labels, core.local)'

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies import local_scores, masked_scores, need_tags
+from spen_plugins.builtin.energies.basic import local_scores, masked_scores, need_tags
 from spen_plugins.spaces.base import full, inner
 
 

@@ -9,8 +9,8 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_plugins.builtin.energy_alone import need_no_training, net_stage
-from spen_plugins.gbi import Gbi, gbi_score
+from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
+from spen_plugins.builtin.trainers.energy_alone import need_no_training, net_stage
 from spen_plugins.trainer import all_but
 from spen_seal.net import SealConfig, energy_loss, net_phase
 

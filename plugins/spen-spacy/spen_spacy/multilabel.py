@@ -10,9 +10,9 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spen_plugins.builtin.text import TextLabels
+from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.errors import ConfigError
-from spen_plugins.scores.calibration import LabelBeliefs
+from spen_plugins.scores.calibration import LabelConfidences
 from spen_spacy.component import Component
 from spen_spacy.predicting import Run
 
@@ -30,7 +30,7 @@ class SpenMultilabel(Component):
     def threshold(self) -> float:
         """The probability above which the run predicts a label, on the scale of `doc.cats`."""
         task = self.run().task
-        return float(LabelBeliefs(np.array(task.threshold)).at(task.temperature))
+        return float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
 
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, TextLabels):
@@ -45,7 +45,7 @@ class SpenMultilabel(Component):
         examples = [run.task.parse({"text": doc.text}) for doc in docs]
         found: list[Any] = [None] * len(docs)
         for proposal, batch, rows in run.proposals(examples):
-            p = LabelBeliefs(proposal.y[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
+            p = LabelConfidences(proposal.y[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
             energies = run.energies(proposal, batch) if self.settings["energy"] else [None] * len(rows)
             for row, values, energy in zip(rows, p, energies, strict=True):
                 found[row] = values, energy

@@ -21,7 +21,7 @@ from spacy.cli.package import package as spacy_package
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.loop.state import save_json
+from spen_plugins.files import save_json
 from spen_plugins.registry import Registry
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import performance, requirements, sources

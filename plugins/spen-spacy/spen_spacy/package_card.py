@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.datasets.places import PREFIX
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 from spen_spacy.package_meta import data_sets, own_files, written_tags
 from spen_spacy.package_runs import PREDICATES, Component
 

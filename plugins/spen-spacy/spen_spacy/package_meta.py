@@ -12,7 +12,7 @@ from spacy.attrs import POS, TAG
 from spen_plugins.datasets.catalogue import DataSet, catalogue
 from spen_plugins.datasets.places import PREFIX
 from spen_plugins.registry import Registry
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.task import PARTS
 from spen_spacy.package_runs import Component
 from spen_spacy.pos import written

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.errors import ConfigError, RunError, did_you_mean
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
 
 PREDICATES = "predicates"
 ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from spen_plugins.batch import Batch, Proposal
-from spen_plugins.builtin.transformer import PieceIndexer
+from spen_plugins.builtin.features.transformer import PieceIndexer
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.predictor import load
-from spen_plugins.run_folder import RunFolder
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import load
 from spen_spacy.reading import Window, windows
 
 PADDED = 1024

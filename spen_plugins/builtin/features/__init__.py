@@ -1,0 +1,1 @@
+"""Feature networks of the core."""

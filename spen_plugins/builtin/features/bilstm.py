@@ -1,0 +1,75 @@
+"""Feature network `bilstm`: words, affixes, marks and more under a stack of bidirectional LSTMs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.builtin.features.recurrent import Lstm, reversal
+from spen_plugins.builtin.features.words import WordConfig, WordNetwork
+from spen_plugins.task import Task
+
+
+class BiLstm(WordNetwork):
+    """Sentences -> `(batch, token, output_dim)`, zero on padding; a token's vector doesn't depend on padding.
+
+    Each direction runs over its own copy of the sentence, the backward one over the words reversed inside each length:
+    the same output as packing at about a third of its time. With `mark_state`, each token also sees the state at the
+    first token of each mark (the predicate), by a hidden layer, so that a role may depend on both.
+    """
+
+    class Config(WordConfig):
+        affix_dim: int = Field(50, ge=0)
+        """Width of the embedding of a word's prefix, suffixes and shape, which unknown words have too; 0 for none."""
+        hidden: int = Field(200, ge=1)
+        """Width of one direction of one layer."""
+        layers: int = Field(2, ge=1)
+        """LSTM layers."""
+        mark_state: bool = True
+        """Whether each token also sees the state at the marked token (the predicate)."""
+        dropout: float = Field(0.3, ge=0, lt=1)
+        """Dropout of embeddings, between layers and of the output; one mask for all tokens of a sentence."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task, "bilstm")
+        width = self.word_width
+        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
+        for _ in range(config.layers):
+            self.forwards.append(Lstm(width, config.hidden))
+            self.backwards.append(Lstm(width, config.hidden))
+            width = 2 * config.hidden
+        self.output_dim = width
+        self._marked = list(task.inputs.marks) if config.mark_state else []
+        self.token_part = nn.Linear(width, width) if self._marked else None
+        self.mark_parts = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in self._marked)
+
+    def forward(self, x: X) -> Tensor:
+        words, mask = self._embed(x)
+        # Time first inside, as the LSTM kernels want it.
+        h = self._dropped(words.transpose(0, 1))
+        back = reversal(mask.t()).unsqueeze(-1)
+        for ahead, behind in zip(self.forwards, self.backwards, strict=True):
+            left, _ = ahead(h)
+            right, _ = behind(h.gather(0, back.expand_as(h)))
+            h = self._dropped(torch.cat([left, right.gather(0, back.expand_as(right))], -1))
+        h = h.transpose(0, 1)
+        if self.token_part is not None:
+            rows = torch.arange(len(h), device=h.device)
+            total = self.token_part(h)
+            for name, part in zip(self._marked, self.mark_parts, strict=True):
+                at = (x.inputs[name] > 0).int().argmax(1)
+                total = total + part(h[rows, at]).unsqueeze(1)
+            h = self._dropped(torch.relu(total).transpose(0, 1)).transpose(0, 1)
+        return h * mask.unsqueeze(-1)
+
+    def _dropped(self, h: Tensor) -> Tensor:
+        """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
+        p = self.config.dropout
+        if not self.training or not p:
+            return h
+        keep = (torch.rand(h.shape[1:], device=h.device) >= p).to(h.dtype) / (1 - p)
+        return h * keep

@@ -1,0 +1,114 @@
+"""Feature network `mlp`: what multi-label energies and nets see of x (SEAL, Sec. 4.1 and its released configs)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.spaces.sparse import Lists
+from spen_plugins.task import Task, VectorInputs
+
+_ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
+
+
+class Layers(Config):
+    """Layers of linear, activation, dropout."""
+
+    hidden: list[int] = Field([400, 400], min_length=1)
+    """Width of each layer."""
+    dropout: float | list[float] = 0.0
+    """After each layer's activation: one number per layer, or one for all but the last (which has none)."""
+    activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
+    """After each layer."""
+
+
+class Mlp(FeatureNetwork):
+    """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
+
+    Weights are Kaiming-uniform with the gain of ReLU, biases zero. Where all inputs are binary the first layer adds up
+    the weight rows of the non-zero ones, so zeros cost nothing and a dense batch is never formed.
+    """
+
+    Config = Layers
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task)
+        if not isinstance(task.inputs, VectorInputs):
+            raise ConfigError(
+                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are sentences or texts; "
+                "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
+            )
+        check_layers(config)
+        size, width = task.inputs.size, config.hidden[0]
+        self.first = BagLinear(size, width) if task.inputs.binary else _linear(size, width)
+        self.rest = after_first(config)
+        self.output_dim = config.hidden[-1]
+
+    def forward(self, x: X) -> Tensor:
+        if isinstance(self.first, BagLinear):
+            return self.rest(self.first(x.inputs["indices"], x.inputs["offsets"]))
+        return self.rest(self.first(x.inputs["vector"]))
+
+
+class BagLinear(nn.Module):
+    """A linear layer on sparse vectors, given as the numbers of what isn't zero, and its values where they aren't 1.
+
+    `weight` is `(before, after)`, a row per input, the transpose of `nn.Linear`'s.
+    """
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        bound = math.sqrt(6.0 / max(before, 1))
+        self.weight = nn.Parameter(torch.empty(before, after).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.zeros(after))
+
+    def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
+        """indices and values `(total,)`, offsets `(batch,)`: where each row's begin -> `(batch, after)`."""
+        return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
+
+
+def check_layers(config: Layers) -> None:
+    """`ConfigError` unless every layer has a width and a dropout."""
+    if min(config.hidden) < 1:
+        raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
+    _per_layer(config.dropout, len(config.hidden))
+
+
+def after_first(config: Layers) -> nn.Sequential:
+    """All that comes after the first linear layer."""
+    layers: list[nn.Module] = []
+    for i, (width, dropout) in enumerate(
+        zip(config.hidden, _per_layer(config.dropout, len(config.hidden)), strict=True)
+    ):
+        if i:
+            layers.append(_linear(config.hidden[i - 1], width))
+        layers.append(_ACTIVATIONS[config.activation]())
+        if dropout > 0:
+            layers.append(nn.Dropout(dropout))
+    return nn.Sequential(*layers)
+
+
+def _linear(before: int, after: int) -> nn.Linear:
+    layer = nn.Linear(before, after)
+    nn.init.kaiming_uniform_(layer.weight, nonlinearity="relu")
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _per_layer(dropout: float | list[float], layers: int) -> list[float]:
+    each = dropout if isinstance(dropout, list) else [dropout] * (layers - 1) + [0.0]
+    if len(each) != layers:
+        raise ConfigError(
+            f"features.dropout: found {len(each)} numbers; expected one, or one for each of {layers} layers"
+        )
+    if not all(0 <= p < 1 for p in each):
+        raise ConfigError(f"features.dropout: found {dropout}; expected numbers in [0, 1)")
+    return [float(p) for p in each]

@@ -1,0 +1,171 @@
+"""Feature network `ngrams`: bags of words and of hashed n-grams, under the layers of an Mlp."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.batch import X
+from spen_plugins.builtin.features.mlp import BagLinear, Layers, after_first, check_layers
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.task import Indexer, Task, TextInputs
+
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR_2 = np.uint64(0xD6E8FEB86659FD93)
+_SHIFT = np.uint64(32)
+_KNOWN = 500_000
+"""Distinct words whose hashes are kept, at most; the others' are computed again."""
+
+Bag = tuple[np.ndarray, np.ndarray]
+"""Rows `(n,)` int32, each once, and their values `(n,)` float32."""
+
+
+class Ngrams(FeatureNetwork):
+    """Texts -> `(batch, hidden[-1])`: a weighted sum of embeddings, then layers (fastText's way; Joulin et al. 2017).
+
+    Words of the vocabulary have rows of their own. N-grams of two and more words, and characters of single words, share
+    `buckets` rows by a hash that is the same everywhere. Plain bags of words are `words=1, buckets=0`.
+    """
+
+    class Config(Layers):
+        words: int = Field(2, ge=1)
+        """Longest n-gram, in words."""
+        characters: list[int] | None = Field(None, min_length=2, max_length=2)
+        """Shortest and longest n-gram of characters, inside words between marks of their ends; null: none."""
+        vocabulary: bool = True
+        """Whether single words have rows of their own (unknown ones none), rather than being hashed like the others."""
+        buckets: int = Field(2**15, ge=0)
+        """Rows that hashed n-grams share."""
+        counts: Literal["presence", "log", "count"] = "log"
+        """What an n-gram seen c times in a text counts: 1, 1 + ln c, or c."""
+        norm: Literal["l2", "l1", "none"] = "l2"
+        """Which norm of a text's values is made 1."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task)
+        if not isinstance(task.inputs, TextInputs):
+            raise ConfigError("features 'ngrams' takes texts (task 'text'), and this task's inputs are others")
+        check_layers(config)
+        _check_hashing(config)
+        self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config)
+        self.first = BagLinear(self._indexer.size, config.hidden[0])
+        # A text has few n-grams of very many, and their values have norm 1: one over the square root of all of them, as
+        # in a dense layer, would start every text at nothing.
+        torch.nn.init.normal_(self.first.weight, std=0.1)
+        self.rest = after_first(config)
+        self.output_dim = config.hidden[-1]
+
+    def indexer(self) -> tuple[str, Indexer]:
+        return self._indexer.name, self._indexer
+
+    def forward(self, x: X) -> Tensor:
+        rows, offsets, values = (x.inputs[f"{self._indexer.name}.{part}"] for part in ("rows", "offsets", "values"))
+        return self.rest(self.first(rows, offsets, values.to(self.first.weight.dtype)))
+
+
+class NgramIndexer(Indexer):
+    """A text's words -> its bag; `name.rows`, `name.values` `(total,)` and `name.offsets` `(batch,)` of a batch.
+
+    Args:
+        vocabulary: words with rows of their own, the first rows; None where words are hashed.
+        config: of the network; equal ones share an indexer, so its settings are in the name.
+    """
+
+    def __init__(self, vocabulary: Sequence[str] | None, config: Any) -> None:
+        self._number = None if vocabulary is None else {word: i for i, word in enumerate(vocabulary)}
+        self._c, self._own = config, len(vocabulary or ())
+        self.size = self._own + config.buckets
+        low, high = config.characters or (0, 0)
+        kind = "words" if vocabulary is not None else "hashes"
+        self.name = f"{kind}-{config.words}-{low}-{high}-{config.buckets}-{config.counts}-{config.norm}"
+        self._hashes: dict[str, int] = {}
+        self._pieces: dict[str, np.ndarray] = {}
+
+    def index(self, words: Sequence[str]) -> Bag:
+        c, found = self._c, []
+        if self._number is not None:
+            known = map(self._number.get, words)
+            found.append(np.array([number for number in known if number is not None], dtype=np.int64))
+        if c.buckets:
+            found += [self._row(grams) for grams in self._word_grams(words)]
+        if c.characters:
+            found += [self._characters(word) for word in words]
+        rows, counts = np.unique(np.concatenate(found), return_counts=True)
+        return rows.astype(np.int32), _values(counts, c.counts, c.norm)
+
+    def collate(self, items: Sequence[Bag]) -> dict[str, Tensor]:
+        lengths = np.array([len(rows) for rows, _ in items], dtype=np.int64)
+        tensors = {
+            "rows": np.concatenate([rows for rows, _ in items]).astype(np.int64),
+            "values": np.concatenate([values for _, values in items]),
+            "offsets": lengths.cumsum() - lengths,
+        }
+        return {f"{self.name}.{part}": torch.from_numpy(value) for part, value in tensors.items()}
+
+    def _row(self, hashes: np.ndarray) -> np.ndarray:
+        """Hashes -> rows behind those of the vocabulary. Sums of hashes are mixed first: their low bits are poor."""
+        mixed = (hashes ^ (hashes >> _SHIFT)) * _FACTOR_2
+        return self._own + ((mixed ^ (mixed >> _SHIFT)) % np.uint64(self._c.buckets)).astype(np.int64)
+
+    def _word_grams(self, words: Sequence[str]) -> list[np.ndarray]:
+        """Hashes of n-grams, by n; an unknown word is the same word wherever it stands in one."""
+        number = self._number
+        hashes = np.fromiter(
+            (self._hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
+        )
+        grams, all_of_them = hashes, [hashes] if number is None else []
+        for n in range(2, self._c.words + 1):
+            grams = grams[:-1] * _FACTOR + hashes[n - 1 :]
+            all_of_them.append(grams)
+        return all_of_them
+
+    def _characters(self, word: str) -> np.ndarray:
+        """Rows of a word's character n-grams, `<` and `>` at its ends; not those longer than that."""
+        if word in self._pieces:
+            return self._pieces[word]
+        low, high = self._c.characters
+        inside = f"<{word}>"
+        grams = [inside[i : i + n] for n in range(low, high + 1) for i in range(len(inside) - n + 1)]
+        rows = self._row(np.array([stable_hash(f"#{gram}") for gram in grams], dtype=np.uint64))
+        if len(self._pieces) < _KNOWN:
+            self._pieces[word] = rows
+        return rows
+
+    def _hash(self, word: str) -> int:
+        value = self._hashes.get(word)
+        if value is None:
+            value = stable_hash(word)
+            if len(self._hashes) < _KNOWN:
+                self._hashes[word] = value
+        return value
+
+
+def stable_hash(text: str) -> int:
+    """64 bits of BLAKE2b: the same in every process and on every machine, which Python's own `hash` isn't."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _values(counts: np.ndarray, kind: str, norm: str) -> np.ndarray:
+    """What each n-gram of a text counts, `(n,)` float32."""
+    values = {"presence": np.ones_like, "log": lambda c: 1 + np.log(c), "count": lambda c: c}[kind](counts)
+    values = values.astype(np.float64)
+    size = {"l2": np.sqrt(values @ values), "l1": values.sum(), "none": 1.0}[norm]
+    return (values / (size or 1.0)).astype(np.float32)
+
+
+def _check_hashing(config: Any) -> None:
+    low, high = config.characters or (1, 1)
+    if not 1 <= low <= high:
+        raise ConfigError(f"features.characters: found {config.characters}; expected two lengths, as in [3, 5]")
+    wants = [f"words={config.words}"] if config.words > 1 else []
+    wants += [f"characters={config.characters}"] if config.characters else []
+    wants += [] if config.vocabulary else ["vocabulary=false"]
+    if wants and not config.buckets:
+        raise ConfigError(f"features.buckets: found 0 with {' and '.join(wants)}; hashed n-grams want rows, say 32768")

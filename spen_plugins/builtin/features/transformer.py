@@ -1,0 +1,205 @@
+"""Feature network `transformer`: any pretrained encoder of Hugging Face, one vector per word."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.task import Indexer, Task, WordInputs
+
+_WEIGHTLESS = "WEIGHTS.txt"
+"""Marks a run folder's assets: only there is an encoder without weights meant, and not an incomplete download."""
+
+_BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
+"""Model types whose tokenisers must be told that every word follows a space."""
+
+
+class Transformer(FeatureNetwork):
+    """Sentences -> `(batch, token, output_dim)`: each word's first piece, zero on padding.
+
+    The first mark (the predicate) is told by token type where the model has two of them, as SEAL's SRL model does, and
+    else, like any further mark, by a learned vector added to the word pieces' embeddings. Attention is the eager kind,
+    because the fused kernels can't be differentiated twice.
+    """
+
+    class Config(Config):
+        model: str
+        """Name of a model on the hub, or a folder made by `save_pretrained` (encoder and tokeniser)."""
+        dropout: float = Field(0.1, ge=0, lt=1)
+        """Dropout of the words' vectors."""
+
+    def __init__(self, config: Any, task: Task) -> None:
+        super().__init__(config, task)
+        if not isinstance(task.inputs, WordInputs):
+            raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are others")
+        self.encoder, self._tokenizer = _load(config.model)
+        settings = self.encoder.config
+        self.output_dim = settings.hidden_size
+        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, _longest(settings, self._tokenizer))
+        marks = dict(task.inputs.marks)
+        self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
+        marks.pop(self._typed, None)
+        self.marks = nn.ModuleDict({name: nn.Embedding(n, self.output_dim, padding_idx=0) for name, n in marks.items()})
+        for table in self.marks.values():
+            nn.init.normal_(table.weight, std=0.02)
+            nn.init.zeros_(table.weight[0].detach())
+        self.dropout = nn.Dropout(config.dropout)
+
+    def save_assets(self, folder: Path) -> None:
+        """The encoder's shape and its tokeniser; its weights are among the run's."""
+        target = folder / _slug(self.config.model)
+        self.encoder.config.save_pretrained(target)
+        self._tokenizer.save_pretrained(target)
+        (target / _WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
+
+    @classmethod
+    def relocated(cls, config: Any, assets: Path) -> Any:
+        target = assets / _slug(config.model)
+        if not target.is_dir():  # and nothing is fetched in its place
+            raise RunError(
+                f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the run folder whole"
+            )
+        return config.model_copy(update={"model": str(target)})
+
+    def indexer(self) -> tuple[str, Indexer]:
+        return self._indexer.name, self._indexer
+
+    def forward(self, x: X) -> Tensor:
+        ids, owner, first = (x.inputs[f"{self._indexer.name}.{part}"] for part in ("ids", "owner", "first"))
+        inputs: dict[str, Tensor] = {"attention_mask": (owner > -2).long()}
+        of_words = owner.clamp(min=0)
+
+        def pieces(mark: str) -> Tensor:
+            return torch.where(owner >= 0, x.inputs[mark].gather(1, of_words), 0)
+
+        if self._typed is not None:
+            inputs["token_type_ids"] = (pieces(self._typed) > 0).long()
+        if self.marks:
+            embedded = self.encoder.get_input_embeddings()(ids)
+            inputs["inputs_embeds"] = embedded + sum(table(pieces(name)) for name, table in self.marks.items())
+        else:
+            inputs["input_ids"] = ids
+        states = self.encoder(**inputs).last_hidden_state
+        places = first.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1])
+        return self.dropout(states.gather(1, places)) * (first >= 0).unsqueeze(-1)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A sentence in word pieces.
+
+    Args:
+        ids: `(piece,)` numbers of the pieces, special ones included.
+        owner: `(piece,)` the word each belongs to, -1 for special ones.
+        first: `(token,)` each word's first piece, -1 for words cut off.
+    """
+
+    ids: np.ndarray
+    owner: np.ndarray
+    first: np.ndarray
+
+
+class PieceIndexer(Indexer):
+    """Words -> word pieces: `X.inputs` gets `NAME.ids`, `NAME.owner` (-2 padding) and `NAME.first`.
+
+    A sentence of more pieces than the model has positions is cut: its last words get zero vectors, with one warning.
+    """
+
+    def __init__(self, name: str, tokenizer: Any, longest: int) -> None:
+        self.name, self.longest = name, longest
+        self._tokenizer = tokenizer
+        self._warned = False
+
+    def index(self, words: Sequence[str]) -> Pieces:
+        encoded = self._tokenizer(list(words), is_split_into_words=True, truncation=True, max_length=self.longest)
+        owner = np.array([-1 if word is None else word for word in encoded.word_ids()], dtype=np.int64)
+        first = np.full(len(words), -1, dtype=np.int64)
+        places = np.flatnonzero(owner >= 0)
+        first[owner[places[::-1]]] = places[::-1]
+        seen = int(owner.max(initial=-1))
+        for i in np.flatnonzero(first[: seen + 1] < 0):  # a word without any piece (a control character)
+            first[i] = first[i - 1] if i else 0
+        if seen + 1 < len(words) and not self._warned and len(owner) >= self.longest:
+            self._warned = True
+            cut = f"a sentence of {len(words)} words is cut after word {seen + 1}"
+            warnings.warn(f"features 'transformer' takes {self.longest} word pieces: {cut}", stacklevel=2)
+        return Pieces(np.array(encoded["input_ids"], dtype=np.int64), owner, first)
+
+    def collate(self, items: Sequence[Pieces]) -> dict[str, Tensor]:
+        padding = self._tokenizer.pad_token_id or 0
+        return {
+            f"{self.name}.ids": _padded([item.ids for item in items], padding),
+            f"{self.name}.owner": _padded([item.owner for item in items], -2),
+            f"{self.name}.first": _padded([item.first for item in items], -1),
+        }
+
+
+def _padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
+    full = np.full((len(rows), max(len(row) for row in rows)), value, dtype=np.int64)
+    for line, row in zip(full, rows, strict=True):
+        line[: len(row)] = row
+    return torch.from_numpy(full)
+
+
+def _slug(model: str) -> str:
+    """A folder name for a model's name or path."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
+
+
+def _name(model: str) -> str:
+    """Equal models share an indexer; a name holds no dot, which would be read as a part of it."""
+    return "pieces:" + model.replace(".", "_")
+
+
+def _longest(settings: Any, tokenizer: Any) -> int:
+    """Most pieces in a sentence, special ones included."""
+    positions = getattr(settings, "max_position_embeddings", None) or 512
+    if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
+        positions -= settings.pad_token_id + 1  # these number positions from after the padding's
+    return min(positions, tokenizer.model_max_length)
+
+
+def _load(model: str) -> tuple[nn.Module, Any]:
+    """Encoder in float32 and its fast tokeniser."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    kind = {"dtype": torch.float32, "attn_implementation": "eager", "trust_remote_code": False}
+    try:
+        # Code beside a model is never run, nor is anybody asked whether it may be.
+        settings = AutoConfig.from_pretrained(model, trust_remote_code=False)
+        spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
+        tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, trust_remote_code=False, **spaced)
+        if (Path(model) / _WEIGHTLESS).exists():
+            encoder = AutoModel.from_config(settings, **kind)
+        else:
+            encoder = AutoModel.from_pretrained(model, use_safetensors=True, **kind)  # never the pickled weights
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"features.model: found {model!r}, which could not be loaded ({reason}); expected a folder that holds "
+            "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
+            "on the Hugging Face hub. Without a network, load it once where there is one "
+            f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
+        ) from error
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            f"features.model: {model!r} has no fast tokeniser, which aligns pieces to words; take another"
+        )
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None  # trained by nothing here
+    return encoder, tokenizer

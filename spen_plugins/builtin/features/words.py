@@ -1,0 +1,250 @@
+"""Vectors of words from all that may be known of a word: what the networks `bilstm` and `encoder` begin with."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from allennlp_light.modules import TimeDistributed
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spen_plugins.batch import X
+from spen_plugins.builtin.features.word_tables import (
+    AFFIX_BUCKETS,
+    CASES,
+    CHARACTERS,
+    Affixes,
+    Case,
+    CharacterCnn,
+    Characters,
+    ClusterRows,
+    ClusterTable,
+    Hashed,
+    VectorRows,
+    VectorTable,
+    WordIndexer,
+    WordPart,
+    read_once,
+)
+from spen_plugins.config.config import Config
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.text import sha256
+from spen_plugins.readers.vectors import STORED, read_vectors
+from spen_plugins.task import Indexer, Task, WordInputs
+
+UNKNOWN = 1
+
+
+class VectorsConfig(Config):
+    """Vectors of words from a file."""
+
+    file: str
+    """GloVe's or word2vec's text: a word and its numbers a line; `data:` paths lie below $SPEN_DATA."""
+    tune: bool = False
+    """Whether the vectors are trained; false: only the one of words that have none."""
+    fold: Literal["none", "lower", "fallback"] = "fallback"
+    """How a word is looked up: as written, in lower case, or as written and, where that fails, in lower case."""
+    digits: Literal["keep", "zero"] = "keep"
+    """zero: every digit of a word is looked up as 0."""
+
+
+class ClustersConfig(Config):
+    """Brown clusters of words from a file."""
+
+    file: str
+    """A line each: path in bits, word and count, with tabs between; `data:` paths lie below $SPEN_DATA."""
+    prefixes: list[int] = Field([2, 4, 6, 8, 12, 16], min_length=1)
+    """Bits of a path that are looked at, each length with a table of its own."""
+    dim: int = Field(8, ge=1)
+    """Width of the embedding of each prefix."""
+
+
+class WordConfig(Config):
+    """What is known of a word; all of it is optional."""
+
+    word_dim: int = Field(100, ge=0)
+    """Width of word embeddings; 0 for none."""
+    mark_dim: int = Field(32, ge=0)
+    """Width of the embedding of each mark (the predicate's); 0 for none."""
+    affix_dim: int = Field(0, ge=0)
+    """Width of the embedding of a word's prefix, suffixes and shape, which unknown words have too; 0 for none."""
+    char_dim: int = Field(0, ge=0)
+    """Width of character embeddings, under a convolution; 0 for no characters."""
+    char_filters: int = Field(32, ge=1)
+    """Filters of each width over a word's characters."""
+    char_widths: list[int] = Field([3], min_length=1)
+    """Widths of those filters, in characters."""
+    column_dim: int = Field(16, ge=0)
+    """Width of the embedding of each further column of the data (part of speech, chunk); 0 for none."""
+    case_dim: int = Field(0, ge=0)
+    """Width of the embedding of the kind of a word's first letter: lower, upper, digit, other; 0 for none."""
+    hash_dim: int = Field(0, ge=0)
+    """Width of hashed embeddings, which know every word a little and need no vocabulary; 0 for none."""
+    hash_rows: int = Field(5000, ge=2)
+    """Rows of their table."""
+    vectors: VectorsConfig | None = None
+    """Vectors from a file; null for none."""
+    clusters: ClustersConfig | None = None
+    """Brown clusters from a file; null for none."""
+    word_dropout: float = Field(0.05, ge=0, lt=1)
+    """Share of words read as unknown in training, and of vectors, clusters and columns' values, each drawn apart."""
+
+
+class WordNetwork(FeatureNetwork):
+    """A network over sentences. `_embed` makes vectors of words alone, `word_width` wide; subclasses go on from there.
+
+    Weights, random numbers and parts of a vector come in an order that published figures rest on: what is new is last.
+    """
+
+    def __init__(self, config: Any, task: Task, name: str) -> None:
+        super().__init__(config, task)
+        inputs = task.inputs
+        if not isinstance(inputs, WordInputs):
+            raise ConfigError(
+                f"features {name!r} takes sentences (tasks 'srl' and 'tagging'); this task's inputs are others; "
+                "take 'mlp' or 'ngrams'"
+            )
+        _check(config)
+        self.words = nn.Embedding(len(inputs.words), config.word_dim, padding_idx=0) if config.word_dim else None
+        marks = inputs.marks if config.mark_dim else {}
+        self.marks = nn.ModuleDict({mark: nn.Embedding(n, config.mark_dim) for mark, n in marks.items()})
+        self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, config.affix_dim, mode="sum") if config.affix_dim else None
+        for table in (self.words, self.affixes, *self.marks.values()):
+            if table is not None:
+                nn.init.normal_(table.weight, std=0.1)
+        width = config.word_dim + config.affix_dim + config.mark_dim * len(self.marks)
+        self.characters = nn.Embedding(CHARACTERS, config.char_dim, padding_idx=0) if config.char_dim else None
+        if config.char_dim:
+            cnn = CharacterCnn(config.char_dim, config.char_filters, tuple(config.char_widths), nn.ReLU())
+            self.cnn = TimeDistributed(cnn)
+            width += cnn.get_output_dim()
+        self.word_width = width + self._add_others(config, inputs)
+        if not self.word_width:
+            raise ConfigError(
+                f"features {name!r} looks at nothing: word_dim, mark_dim, affix_dim, char_dim, column_dim, case_dim "
+                "and hash_dim are 0 or without use here, vectors and clusters null; give one of them"
+            )
+
+    def _add_others(self, config: Any, inputs: WordInputs) -> int:
+        """Tables of columns, case, vectors and clusters, and the parts of the indexer; the tables' width."""
+        self._columns = list(inputs.columns) if config.column_dim else []
+        self.columns = nn.ModuleList(
+            nn.Embedding(inputs.columns[column], config.column_dim, padding_idx=0) for column in self._columns
+        )
+        self.case = nn.Embedding(CASES, config.case_dim) if config.case_dim else None
+        for table in (*self.columns, self.case):
+            if table is not None:
+                nn.init.normal_(table.weight, std=0.1)
+        width = config.column_dim * len(self._columns) + config.case_dim
+        has = {Affixes: self.affixes, Characters: self.characters, Case: self.case}
+        parts: list[WordPart] = [part() for part, table in has.items() if table is not None]
+        self.vectors = self.clusters = None
+        if config.vectors is not None:
+            self._vectors = read_once(read_vectors, locate(config.vectors.file))
+            self.vectors = VectorTable(self._vectors, config.vectors.tune)
+            self._rows = VectorRows(self._vectors, config.vectors)
+            parts.append(self._rows)
+            width += len(self.vectors.unknown)
+        if config.clusters is not None:
+            self._clusters = read_once(read_clusters, locate(config.clusters.file))
+            self._prefixes = ClusterRows(self._clusters, config.clusters)
+            self.clusters = ClusterTable(self._prefixes.sizes, config.clusters.dim)
+            parts.append(self._prefixes)
+            width += config.clusters.dim * len(config.clusters.prefixes)
+        self.hashed = nn.EmbeddingBag(config.hash_rows, config.hash_dim, mode="sum") if config.hash_dim else None
+        if self.hashed is not None:
+            nn.init.normal_(self.hashed.weight, std=0.1)
+            self._hashes = Hashed(config.hash_rows)
+            parts.append(self._hashes)
+            width += config.hash_dim
+        self._indexer = WordIndexer(parts)
+        return width
+
+    def indexer(self) -> tuple[str, Indexer] | None:
+        return (self._indexer.name, self._indexer) if self._indexer.parts else None
+
+    def save_assets(self, folder: Path) -> None:
+        """The vectors and the clusters that were read, so that words never seen in training have theirs."""
+        if self.vectors is not None:
+            _write(folder / _asset("vectors", self.config.vectors.file), self._vectors.to_bytes())
+        if self.clusters is not None:
+            _write(folder / _asset("clusters", self.config.clusters.file), self._clusters.to_bytes())
+
+    def checksums(self) -> dict[str, str]:
+        named = (self.config.vectors, self.config.clusters)
+        return {options.file: sha256(locate(options.file)) for options in named if options is not None}
+
+    @classmethod
+    def relocated(cls, config: Any, assets: Path) -> Any:
+        found = {}
+        for key in ("vectors", "clusters"):
+            options = getattr(config, key)
+            if options is not None and (path := assets / _asset(key, options.file)).is_file():
+                found[key] = options.model_copy(update={"file": str(path)})
+        return config.model_copy(update=found)
+
+    def _embed(self, x: X) -> tuple[Tensor, Tensor]:
+        """`(batch, token, word_width)`, with anything on padding, and the mask `(batch, token)`."""
+        inputs, words = x.inputs, x.inputs["words"]
+        mask = x.mask if x.mask is not None else torch.ones_like(words, dtype=torch.bool)
+        parts = []
+        if self.words is not None:
+            parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
+        if self.affixes is not None:
+            parts.append(self.affixes(inputs[Affixes.name].flatten(0, 1)).unflatten(0, words.shape))
+        parts.extend(table(inputs[name]) for name, table in self.marks.items())
+        if self.characters is not None:
+            letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
+            # The library's wrapper wants a dimension of time.
+            spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
+            parts.append(F.embedding(inputs["words.characters.index"], spelt))
+        for name, table in zip(self._columns, self.columns, strict=True):
+            parts.append(table(self._some_unknown(inputs[name], mask, UNKNOWN)))
+        if self.case is not None:
+            parts.append(self.case(inputs[Case.name].squeeze(-1)))
+        if self.vectors is not None:
+            parts.append(self.vectors(self._some_unknown(inputs[self._rows.name].squeeze(-1), mask, 0)))
+        if self.clusters is not None:
+            parts.append(self.clusters(self._some_unknown(inputs[self._prefixes.name], mask, 0)))
+        if self.hashed is not None:
+            rows = self._some_unknown(inputs[self._hashes.name], mask, 0)
+            parts.append(self.hashed(rows.flatten(0, 1)).unflatten(0, words.shape))
+        return torch.cat(parts, -1), mask
+
+    def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
+        """In training, a share of tokens read as unknown: `(batch, token)` or `(batch, token, width)` numbers."""
+        if not self.training or not self.config.word_dropout:
+            return numbers
+        hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
+        return torch.where(hidden if numbers.dim() == 2 else hidden.unsqueeze(-1), unknown, numbers)
+
+
+def _check(config: Any) -> None:
+    if min(config.char_widths) < 1:
+        raise ConfigError(f"features.char_widths: found {config.char_widths}; expected widths of at least 1")
+    prefixes: Sequence[int] = config.clusters.prefixes if config.clusters is not None else [1]
+    if min(prefixes) < 1 or len(set(prefixes)) < len(prefixes):
+        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths of at least 1")
+
+
+def _asset(kind: str, file: str) -> str:
+    """An asset's name: equal for networks that read the same file, told apart by a checksum of its path."""
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
+    return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write under a temporary name, then rename; equal networks write the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".partial")
+    temporary.write_bytes(data)
+    temporary.replace(path)

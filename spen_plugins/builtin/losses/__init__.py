@@ -1,0 +1,1 @@
+"""Energy losses of the core."""

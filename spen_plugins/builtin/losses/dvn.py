@@ -1,0 +1,72 @@
+"""Energy loss `dvn`: σ(−E) learns to guess an output's score, from outputs the energy itself comes up with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.builtin.losses.ssvm import net_output
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.inference import descent
+from spen_plugins.inference.descent import Descent, Start
+
+Tuple = Literal["gold", "inference", "adversarial"]
+
+
+class Dvn(EnergyLoss):
+    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
+
+    Tuples: gold; what gradient-based inference finds at the moment; and an adversarial output that climbs this very
+    loss, from gold in half of the examples (drawn anew each time) and from the first of the starts in the rest.
+    """
+
+    class Config(Config):
+        tuples: list[Tuple] = Field(default=["gold", "inference", "adversarial"], min_length=1)
+        """Which outputs the energy learns to score."""
+        descent: Descent = Descent(steps=20)
+        """How inference looks for outputs of low energy."""
+        adversary: Descent = Descent(steps=1, pick="last")
+        """How the adversary climbs the loss."""
+        starts: list[Start] = Field(default=["zeros"], min_length=1)
+        """Where inference begins; "net" is the output of the experiment's inference net."""
+        random: int = Field(1, ge=1)
+        """How many starts "random" stands for, drawn anew each time."""
+
+    def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+        if batch.gold is None:
+            return 0 * energy(proposal.y)[:, 0]
+        return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).mean(1) * batch.labelled
+
+    def net_term(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+        """−σ(−E), the score the energy expects, turned round."""
+        return -torch.sigmoid(-energy(proposal.y)[:, 0])
+
+    def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+        """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""
+        c, mask, gold = self.config, batch.x.mask, batch.gold
+        net = net_output(c.starts, proposal)
+        start = descent.starts(c.starts, self.space, gold, mask, c.random, net)
+        found = {"gold": gold}
+        if "inference" in c.tuples:
+            found["inference"] = descent.minimise(energy, self.space, start, mask, c.descent).lowest().y
+        if "adversarial" in c.tuples:
+            here = torch.rand(len(batch), 1, *[1] * (gold.dim() - 2), device=gold.device) < 0.5
+            start = torch.where(here, gold, start[:, :1])
+
+            def climb(y: Tensor) -> Tensor:
+                return -self.value_loss(energy, batch, y)
+
+            found["adversarial"] = descent.minimise(climb, self.space, start, mask, c.adversary).y
+        return torch.cat([found[name] for name in c.tuples], 1)
+
+    def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor) -> Tensor:
+        """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output, s its soft score against gold: `(batch, sample)`."""
+        score = self.space.score(y, batch.gold, batch.x.mask)
+        return F.binary_cross_entropy_with_logits(-energy(y), score, reduction="none")

@@ -1,0 +1,63 @@
+"""Energy loss `ssvm`: the structured hinge, its violating output found by gradient-based inference."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.inference import descent
+from spen_plugins.inference.descent import Descent, Start
+from spen_plugins.spaces import OutputSpace
+
+Cost = Literal["mean_l1", "l1", "score"]
+
+
+class Ssvm(EnergyLoss):
+    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ at the ŷ where it is largest (SPEN, Belanger & McCallum 2016, Eq. 8).
+
+    ŷ is the lowest point of E − Δ that loss-augmented gradient-based inference finds from its starts. It is data to the
+    loss: no gradient goes through the descent.
+    """
+
+    class Config(Config):
+        cost: Cost = "mean_l1"
+        """Δ: the L1 distance divided by the number of labels (of tokens, for sequences); its sum; or 1 − the space's
+        soft score (soft F1 for labels)."""
+        descent: Descent = Descent(steps=20)
+        """The loss-augmented inference."""
+        starts: list[Start] = Field(default=["zeros"], min_length=1)
+        """Where from; "net" is the output of the experiment's inference net."""
+        random: int = Field(1, ge=1)
+        """How many starts "random" stands for, drawn anew each time."""
+
+    def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+        if batch.gold is None:
+            return 0 * energy(proposal.y)[:, 0]
+        mask, gold, c = batch.x.mask, batch.gold, self.config
+
+        def augmented(y: Tensor) -> Tensor:
+            return energy(y) - distance(self.space, y, gold, mask, c.cost)
+
+        start = descent.starts(c.starts, self.space, gold, mask, c.random, net_output(c.starts, proposal))
+        violating = descent.minimise(augmented, self.space, start, mask, c.descent).lowest().y
+        return F.relu(energy(gold) - augmented(violating))[:, 0] * batch.labelled
+
+
+def net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
+    """The inference net's output, where a descent starts from it."""
+    return proposal.y.detach() if "net" in starts else None
+
+
+def distance(space: OutputSpace, y: Tensor, gold: Tensor, mask: Any, cost: Cost) -> Tensor:
+    """Δ, `(batch, sample)`: summed L1, the same over the number of variables that exist, or 1 − soft score."""
+    if cost == "score":
+        return 1 - space.score(y, gold, mask)
+    summed = space.cost(y, gold, mask)
+    return summed / space.size(y, mask) if cost == "mean_l1" else summed

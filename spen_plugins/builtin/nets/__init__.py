@@ -1,0 +1,1 @@
+"""Inference nets of the core."""

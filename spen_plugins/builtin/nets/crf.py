@@ -1,0 +1,223 @@
+"""Inference net `crf`: a linear-chain conditional random field on a feature network (Lafferty et al. 2001)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.batch import Proposal, X
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces.k_best import chain_k_best
+from spen_plugins.task import Task
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Scores of a chain's neighbours: `transitions` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+
+    transitions: Tensor
+    start: Tensor
+    end: Tensor
+
+    def detach(self) -> Chain:
+        """The same scores without gradient."""
+        return Chain(self.transitions.detach(), self.start.detach(), self.end.detach())
+
+
+class Crf(InferenceNet):
+    """ln q(y | x) = emissions + transitions − ln Z over all tag sequences."""
+
+    uses_features = True
+
+    class Config(Config):
+        constrained: bool = True
+        """Whether decoding keeps to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        if not isinstance(task.space, TagSequence):
+            raise ConfigError(
+                "inference_net 'crf' is for tag sequences (tasks 'srl', 'tagging'); take 'independent' for labels"
+            )
+        assert features is not None
+        k = len(task.space.tags)
+        self.output = nn.Linear(features.output_dim, k)
+        self.transitions = nn.Parameter(torch.empty(k, k).uniform_(-0.1, 0.1))
+        self.start = nn.Parameter(torch.empty(k).uniform_(-0.1, 0.1))
+        self.end = nn.Parameter(torch.empty(k).uniform_(-0.1, 0.1))
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> CrfProposal:
+        features = self.features(x)
+        logits = self.output(features).unsqueeze(1)
+        chain = Chain(self.transitions, self.start, self.end)
+        return CrfProposal(self.space, logits, x.mask, features, chain=chain, constrained=self.config.constrained)
+
+
+@dataclass(frozen=True)
+class CrfProposal(Proposal):
+    """q(y | x) of a linear chain; `logits` are its emissions `(batch, 1, token, tag)`.
+
+    `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t less ln Z; exact on one-hot y.
+    """
+
+    chain: Chain | None = None
+    constrained: bool = True
+
+    @property
+    def _emissions(self) -> Tensor:
+        return self.logits[:, 0]
+
+    @cached_property
+    def _mask(self) -> Tensor:
+        """`(batch, token)`, present also where the batch has no padding."""
+        if self.mask is not None:
+            return self.mask
+        return self.logits.new_ones(self.logits.shape[0], self.logits.shape[2], dtype=torch.bool)
+
+    @cached_property
+    def _forward(self) -> Tensor:
+        """ln of the forward scores α `(batch, token, tag)`, standing still past a sentence's end."""
+        with self.as_made():
+            return forward_scores(self._emissions, self._mask, self.chain)
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """ln Z, `(batch,)`."""
+        with self.as_made():
+            return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
+
+    @cached_property
+    def y(self) -> Tensor:
+        """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
+        with self.as_made():
+            back = backward_scores(self._emissions, self._mask, self.chain)
+            # ln Z less rounding is the same at every token; a softmax divides by the token's own.
+            marginals = torch.softmax(self._forward + back, -1)
+            return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        # In full precision: ln q is a small difference of large sums.
+        with torch.autocast(self.logits.device.type, enabled=False):
+            mask = self._mask.to(y.dtype)
+            y = y * mask[:, None, :, None]
+            score = torch.bmm(y.flatten(2), self._emissions.flatten(1).unsqueeze(2)).squeeze(2)
+            before, after = y[:, :, :-1], y[:, :, 1:]
+            score = score + ((before @ self.chain.transitions) * after).flatten(2).sum(-1)
+            last = mask - torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
+            final = torch.einsum("bstk,bt->bsk", y, last)
+            return score + y[:, :, 0] @ self.chain.start + final @ self.chain.end - self.log_z.unsqueeze(1)
+
+    def sample(self, n: int) -> Tensor:
+        """Exact draws: forward filtering, then sampling each tag given its successor, from the last to the first."""
+        alpha, mask = self._forward.detach(), self._mask
+        with torch.no_grad():
+            backwards = self.chain.transitions.t().contiguous()
+            factor = torch.exp(backwards - backwards.amax(-1, keepdim=True))
+            scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
+            b, length, k = alpha.shape
+            tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
+            tags = [tag]
+            for t in range(length - 1, 0, -1):
+                # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; past the end the tag stands still.
+                weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
+                if not weights.sum(-1).all():  # everything underflowed somewhere: normalise before leaving logarithms
+                    weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
+                earlier = _draw(weights)
+                tag = torch.where(mask[:, t].unsqueeze(1), earlier, tag)
+                tags.append(tag)
+            drawn = torch.stack(tags[::-1], 2)
+            return self.space.one_hot(drawn, self.mask).to(self.logits.dtype)
+
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token.
+
+        Each token's marginal is exact; neighbours are drawn apart, so these are samples of the closest independent
+        distribution, not of the chain.
+        """
+        return self.space.rsample(self._log_marginals, n, self.mask, temperature)
+
+    def perturb(self, n: int, std: float) -> Tensor:
+        """Noise on the log-marginals, token by token."""
+        return self.space.perturb(self._log_marginals, n, std, self.mask)
+
+    def likeliest(self) -> Tensor:
+        """Viterbi over emissions and transitions, under the space's scheme if `constrained`."""
+        tags = viterbi(self._emissions.detach(), self.mask, *self._decoding)
+        return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
+
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        """List Viterbi over the same."""
+        tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding, k)
+        return self.space.one_hot(tags, self.mask).to(self.logits.dtype), scores - self.log_z.detach().unsqueeze(1)
+
+    def detach(self) -> CrfProposal:
+        return replace(super().detach(), chain=self.chain.detach())
+
+    @property
+    def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Transitions, start and end to decode with: −∞ where they break the scheme, if `constrained`."""
+        chain = self.chain.detach()
+        scores = chain.transitions, chain.start, chain.end
+        if not self.constrained or self.space.scheme == "none":
+            return scores
+        allowed = allowed_transitions(self.space.tags, self.space.scheme)
+        return tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
+
+    @property
+    def _log_marginals(self) -> Tensor:
+        return torch.log(self.y.clamp(min=1e-12))
+
+
+def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
+    """ln α_t(tag): the sum over all beginnings that end in a tag.
+
+    Shapes: emissions `(batch, token, tag)`, mask `(batch, token)`; returns `(batch, token, tag)`, each row of padding
+    a copy of the last token's.
+    """
+    factor, shift = _exponentials(chain.transitions)
+    alpha = chain.start + emissions[:, 0]
+    rows = [alpha]
+    for t in range(1, emissions.shape[1]):
+        alpha = torch.where(mask[:, t, None], _step(alpha, factor, shift) + emissions[:, t], alpha)
+        rows.append(alpha)
+    return torch.stack(rows, 1)
+
+
+def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
+    """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
+    factor, shift = _exponentials(chain.transitions.t())
+    beta = chain.end.expand(emissions.shape[0], -1)
+    rows = [beta]
+    for t in range(emissions.shape[1] - 1, 0, -1):
+        beta = torch.where(mask[:, t, None], _step(beta + emissions[:, t], factor, shift), beta)
+        rows.append(beta)
+    return torch.stack(rows[::-1], 1)
+
+
+def _exponentials(transitions: Tensor) -> tuple[Tensor, Tensor]:
+    """exp(A − shift) and shift `(1, tag)`, each column's greatest score."""
+    shift = transitions.amax(0, keepdim=True).detach()
+    return torch.exp(transitions - shift), shift
+
+
+def _step(scores: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
+    """ln Σ_i exp(scores_i + A_ij) `(batch, tag)`, as one matrix product of exponentials scaled to stay in range."""
+    top = scores.amax(-1, keepdim=True).detach()
+    product = torch.exp(scores - top) @ factor
+    return torch.log(product.clamp(min=torch.finfo(product.dtype).tiny)) + top + shift
+
+
+def _draw(weights: Tensor) -> Tensor:
+    """One tag number from each row of unnormalised probabilities `(batch, sample, tag)`: `(batch, sample)`."""
+    cumulative = weights.cumsum(-1)
+    u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0, so no tag of weight 0
+    return torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)

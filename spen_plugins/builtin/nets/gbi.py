@@ -1,0 +1,80 @@
+"""Inference net `gbi`: the energy itself predicts, by gradient-based inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference import descent
+from spen_plugins.inference.descent import Descent, Start
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+
+
+class Gbi(InferenceNet):
+    """y of low E(x, y) by gradient steps inside the relaxed set (Belanger & McCallum 2016; Gygli et al. 2017).
+
+    It may stand on another inference net (`net`): that one's output is then a start, and while something trains, losses
+    see that net's proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
+    """
+
+    uses_energy = True
+    parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
+
+    class Config(Descent):
+        starts: list[Start] | None = Field(None, min_length=1)
+        """Where from; of several starts the one that ends at the lowest energy counts. null: the net's output where
+        there is a net, zeros otherwise."""
+        random: int = Field(3, ge=1)
+        """How many starts "random" stands for; the same ones for every example."""
+
+    def __init__(
+        self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
+    ) -> None:
+        super().__init__(config, task, features)
+        self.net = net
+        self.starts = config.starts or (["zeros"] if net is None else ["net"])
+        if "net" in self.starts and net is None:
+            raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
+        self.keep_path = False
+        """Whether proposals keep every iterate."""
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_path`."""
+        assert energy is not None
+        net = None
+        if "net" in self.starts:
+            net = self.net(x, energy if self.net.uses_energy else None).y
+        seed = None if self.training else 0
+        start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
+        found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_path).lowest()
+        return Proposal(self.space, self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
+
+    def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        if self.net is not None:
+            return self.net.training_proposal(x, energy)
+        assert energy is not None
+        return Proposal(self.space, torch.zeros_like(self._like(x, energy)), x.mask)
+
+    def _like(self, x: X, energy: BoundEnergy) -> Tensor:
+        """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
+        of = next(energy.energy.parameters(), None)
+        device = next(iter(x.inputs.values())).device if of is None else of.device
+        sizes = [size if size is not None else x.mask.shape[1] for size in self.space.shape]
+        return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if of is None else of.dtype)
+
+
+def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Config) -> float:
+    """The task's selection score when the model's energy predicts by `gbi`, standing on its inference net."""
+    net = Gbi(config, task, net=model.inference_net).eval()
+    with torch.no_grad():
+        return task.selection_score((net(batch.x, model.energy.at(batch.x)), batch) for batch in batches)

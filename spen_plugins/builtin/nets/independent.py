@@ -1,0 +1,35 @@
+"""Inference net `independent`: one linear layer on the features, the variables independent given x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from spen_plugins.batch import Proposal, X
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import Task
+
+
+class Independent(InferenceNet):
+    """Logits `(batch, 1, *variables)`: label embeddings times features (SEAL, Sec. 4.1)."""
+
+    uses_features = True
+
+    class Config(Config):
+        bias: bool | None = None
+        """Whether the output layer has a bias; null: none for labels (as SEAL released it), one for tags."""
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        assert features is not None
+        bias = config.bias if config.bias is not None else not isinstance(task.space, LabelSet)
+        self.output = nn.Linear(features.output_dim, task.space.shape[-1], bias=bias)
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        features = self.features(x)
+        return Proposal(self.space, self.output(features).unsqueeze(1), x.mask, features)

@@ -1,0 +1,57 @@
+"""Inference net `rerank`: the energy chooses among the k best outputs of another net."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Proposal, X
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.task import Task
+
+
+class Rerank(InferenceNet):
+    """argmin of E(x, y) over the k likeliest y of another inference net (re-ranking: Collins & Koo 2005).
+
+    The proposal is that net's, marginals and samples included; only the output decided on is the energy's choice.
+    """
+
+    uses_energy = True
+    parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
+
+    class Config(Config):
+        k: int = Field(8, ge=1)
+        """How many outputs the energy chooses from; 1 leaves the net's own."""
+
+    def __init__(
+        self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
+    ) -> None:
+        super().__init__(config, task, features)
+        if net is None:
+            raise ConfigError(
+                "inference_net 'rerank' chooses among the outputs of another inference net; give it one as "
+                'inference_net.net, such as {"type": "independent"}'
+            )
+        self.net = net
+        self.task = task
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        """The net's proposal, with `chosen`."""
+        assert energy is not None
+        proposal = self.net(x, energy if self.net.uses_energy else None)
+        with torch.no_grad():
+            y = self.task.candidates(proposal, self.config.k)
+            y[:, :1] = self.task.decide(proposal)  # where several are equally likely, it may be another of them
+            lowest = energy(y).argmin(1)
+        return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
+
+    def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        return self.net.training_proposal(x, energy)

@@ -1,0 +1,85 @@
+"""The metric of label sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.errors import DataError
+from spen_plugins.scores.labels import GRID, example_f1, scores
+from spen_plugins.task import Metric
+
+
+class LabelMetric(Metric):
+    """Collects probabilities and gold on the CPU, decides by a threshold at the end.
+
+    Args:
+        threshold: a label is predicted where its probability is above it.
+        average_precision: also `map`, which sorts all probabilities (27 ms for 1472 x 159).
+    """
+
+    def __init__(self, threshold: float = 0.5, average_precision: bool = False) -> None:
+        self.threshold, self.average_precision = threshold, average_precision
+        self._probabilities: list[Tensor] = []
+        self._gold: list[Tensor] = []
+        self._labelled: list[Tensor] = []
+        self._chosen: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        labelled = torch.zeros_like(batch.labelled) if batch.gold is None else batch.labelled
+        self._labelled.append(labelled.cpu())
+        if batch.gold is None:
+            return
+        p, gold = proposal.y[:, 0].detach().float(), batch.gold[:, 0] > 0.5
+        if not bool(batch.labelled.all()):
+            p, gold = p[batch.labelled], gold[batch.labelled]
+        self._probabilities.append(p.cpu())
+        self._gold.append(gold.cpu())
+        if proposal.chosen is not None:
+            self._chosen.append((proposal.chosen[:, 0][batch.labelled] > 0.5).cpu())
+
+    def collected(self) -> tuple[Tensor, Tensor]:
+        """Probabilities and gold so far, `(example, label)` float and boolean.
+
+        Raises:
+            DataError: there was no example with gold.
+        """
+        if not any(map(len, self._gold)):
+            raise DataError("scores", None, "no example with gold labels", "at least one to score")
+        return torch.cat(self._probabilities), torch.cat(self._gold)
+
+    def compute(self) -> dict[str, Any]:
+        p, gold = self.collected()
+        result = scores(self._decided(p), gold)
+        if self.average_precision:
+            from torchmetrics.functional.classification import binary_average_precision as precision
+
+            result["map"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
+        return result
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """F1 and 1 of each example: example F1 is their mean."""
+        p, gold = self.collected()
+        labelled = torch.cat(self._labelled)
+        numerator = torch.zeros(len(labelled), dtype=torch.double)
+        numerator[labelled] = example_f1(self._decided(p), gold)
+        return numerator, labelled.double()
+
+    def _decided(self, p: Tensor) -> Tensor:
+        """What was chosen, else what is above the threshold, boolean `(example, label)`."""
+        return torch.cat(self._chosen) if self._chosen else p > self.threshold
+
+    def fit_threshold(self) -> float:
+        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals.
+
+        It stays as it is where sets were chosen by something else.
+        """
+        p, gold = self.collected()
+        if self._chosen:
+            return self.threshold
+        score = {t: round(example_f1(p > t, gold).mean().item(), 9) for t in GRID}
+        self.threshold = max(GRID, key=lambda t: (score[t], -abs(t - 0.5)))
+        return self.threshold

@@ -1,0 +1,146 @@
+"""What tasks with sets of labels share, whatever their inputs: gold, scores, threshold, predictions, protocol."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.tasks.label_metric import LabelMetric
+from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.scores.calibration import Decisions, LabelConfidences
+from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import Metric, Task
+
+SHOWN = 10  # labels with their probabilities in a prediction, at least
+
+
+class Labelled(Protocol):
+    """An example of such a task."""
+
+    @property
+    def gold(self) -> np.ndarray | None:
+        """Numbers of its labels, None without gold."""
+
+
+class LabelTask(Task):
+    """Sets of labels as outputs. A subclass reads examples and says what a batch's inputs are."""
+
+    selection = "example_f1"
+    space: LabelSet
+
+    class Config(Config):
+        threshold: float | Literal["validation"] = 0.5
+        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 there."""
+        average_precision: bool = False
+        """Also score `map`, micro-averaged average precision."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
+        if not 0 <= self.threshold <= 1:
+            raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
+        self._parts: dict[str, Sequence[Any]] = {}
+        self._files: dict[str, str] = {}
+        self._split = ""
+
+    @abstractmethod
+    def collate_inputs(self, examples: Sequence[Any]) -> dict[str, Tensor]:
+        """`X.inputs` of a batch."""
+
+    def part(self, name: str) -> Sequence[Any]:
+        return self._parts.get(name, [])
+
+    def collate(self, examples: Sequence[Labelled], rows: Sequence[int] | None = None) -> Batch:
+        size = len(examples)
+        labelled = np.array([example.gold is not None for example in examples])
+        gold = None
+        if labelled.any():
+            sets = [np.empty(0, np.int32) if example.gold is None else example.gold for example in examples]
+            dense = np.zeros((size, 1, len(self.space.labels)), dtype=np.float32)
+            dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
+            gold = torch.from_numpy(dense)
+        numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
+
+    def metric(self) -> LabelMetric:
+        return LabelMetric(self.threshold, self.config.average_precision)
+
+    def choose_decision(self, metric: Metric) -> None:
+        if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
+            self.threshold = metric.fit_threshold()
+
+    def decide(self, proposal: Proposal) -> Tensor:
+        """The labels whose probability is above the threshold, unless a set was chosen."""
+        if proposal.chosen is not None:
+            return proposal.chosen
+        return (proposal.y.detach().float() > self.threshold).float()
+
+    def candidates(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` likeliest sets when every label at the threshold is as likely as not."""
+        even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
+        return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each pair of an example and a label, right where the example has the label."""
+        if batch.gold is None:
+            return None
+        p, gold = (y[batch.labelled, 0].detach().float().cpu().numpy().ravel() for y in (proposal.y, batch.gold))
+        return Decisions("labels", LabelConfidences(p), gold > 0.5)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable.
+
+        Probabilities are calibrated; the threshold is one on what they were before.
+        """
+        p = proposal.y[:, 0].detach().float().cpu()
+        said = self.decide(proposal)[:, 0].cpu()
+        decided = said.sum(1).long()
+        count = min(max(SHOWN, int(decided.max())), p.shape[1])
+        label = (p + said).topk(count, dim=1).indices  # those predicted come first, whatever their probability
+        value = p.gather(1, label)
+        calibrated = LabelConfidences(value.numpy()).at(self.temperature)
+        names = self.space.labels
+        return [
+            {
+                "labels": [names[i] for i in order[:n]],
+                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
+            }
+            for order, values, n in zip(label.tolist(), calibrated.tolist(), decided.tolist(), strict=True)
+        ]
+
+    def protocol(self) -> dict[str, Any]:
+        fitted = self.config.threshold == "validation"
+        policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
+        more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
+        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+
+    def checksums(self) -> dict[str, str]:
+        return dict(self._files)
+
+    def _check_parts(self, sources: Mapping[str, tuple[object, str]]) -> None:
+        """Something to learn from, and gold wherever scores are computed.
+
+        Args:
+            sources: of each part, its file and the setting that names it.
+
+        Raises:
+            DataError: a part to learn from has no example with gold, or one to score has an example without.
+        """
+        for name, examples in self._parts.items():
+            where, source = sources[name]
+            labelled = sum(example.gold is not None for example in examples)
+            if name != "test" and not labelled:
+                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
+            if name != "train" and labelled < len(examples):
+                raise DataError(
+                    where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
+                )

@@ -1,0 +1,221 @@
+"""Task `srl`: span semantic role labelling, one example per predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.tasks.sentences import (
+    PADDING,
+    UNKNOWN,
+    Entry,
+    Vocabulary,
+    collate_words,
+    files_of,
+    one_hot_gold,
+)
+from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch, SrlMetric
+from spen_plugins.config.config import Config
+from spen_plugins.datasets import locate
+from spen_plugins.errors import DataError
+from spen_plugins.readers.srl import Sentence, read_srl
+from spen_plugins.readers.text import sha256
+from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
+from spen_plugins.scores.spans import Argument, SpanTable, join
+from spen_plugins.spaces import TagSequence
+from spen_plugins.task import PARTS, Shown, Task, WordInputs
+
+
+class SemanticRoles(Task):
+    """Words and a marked predicate -> BIO tags of its arguments."""
+
+    selection = "span_f1"
+
+    class Config(Config):
+        corpus: Literal["sample"] | None = None
+        """"sample": the synthetic corpus that comes with the package; null: the files below."""
+        train: str | None = None
+        """Training file: columns as CoNLL-2005's; `data:` paths lie below $SPEN_DATA."""
+        validation: str | None = None
+        """Validation file."""
+        test: str | None = None
+        """Test file."""
+        layout: Literal["auto", "propbank", "word-predicate"] = "auto"
+        """Which column is what; auto: brackets last, the predicate's column before them, the word's first."""
+        min_count: int = Field(1, ge=1)
+        """Words seen less often in training are unknown words."""
+        lowercase: bool = True
+        """Whether words are looked up in lower case."""
+        digits: bool = True
+        """Whether every digit is looked up as 0."""
+
+    def load(self) -> None:
+        sentences = self._sentences()
+        tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
+        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
+        self._parts = {part: self._examples(sentences[part]) for part in PARTS}
+        for part in PARTS:
+            if not self._parts[part] and (path := getattr(self.config, part)) is not None:
+                raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set(Vocabulary(facts["words"], self.config), list(facts["tags"]))
+        self._parts = {part: [] for part in PARTS}
+        self._checksums: dict[str, str] = {}
+
+    def facts(self) -> dict[str, Any]:
+        return {"words": self._vocabulary.words, "tags": self.space.tags}
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts[name]
+
+    def read(self, path: str) -> list[Example]:
+        return self._examples(read_srl(locate(path), self.config.layout, gold=False))
+
+    def parse(self, item: Any) -> Example:
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; `"tags"` if gold is known."""
+        if (
+            not isinstance(item, Mapping)
+            or not isinstance(item.get("words"), Sequence)
+            or isinstance(item["words"], str)
+        ):
+            raise DataError("input", None, repr(item)[:80], '{"words": ["Forces", "killed", "him"], "predicate": 1}')
+        words, predicate, tags = item["words"], item.get("predicate"), item.get("tags")
+        if not words or not all(isinstance(word, str) and word for word in words):
+            raise DataError("input", None, f"words {words!r:.80}", "a list of words, at least one, none empty")
+        if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < len(words):
+            raise DataError("input", None, f"predicate {predicate!r}", f"a word's number, 0 to {len(words) - 1}")
+        if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
+            raise DataError("input", None, f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
+        if tags is not None and len(tags) != len(words):
+            raise DataError("input", None, f"{len(tags)} tags for {len(words)} words", "one tag a word")
+        return self._example(self._vocabulary.entry(tuple(words)), predicate, None if tags is None else tuple(tags))
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
+        inputs, inside = collate_words([example.entry for example in examples], self.indexers)
+        b = len(examples)
+        inputs["predicate"] = torch.zeros_like(inputs["words"])
+        inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
+        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
+        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return SrlBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
+
+    def metric(self) -> SrlMetric:
+        return SrlMetric(self.space.tags)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Arguments as `role`, `start`, `end` (the token after the last one), `text` and `score`; V is left out.
+
+        The score is the calibrated probability that the argument is right; a C-X has that of the X it belongs to.
+        """
+        best, lengths = self._decided(proposal, examples)
+        predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
+        spans = self._table.spans(best, lengths)
+        _, owner, confidences = self._confidences(proposal, best, lengths, spans)
+        scores = rounded(confidences.at(self.temperature))
+        for (row, kind, first, last), number in zip(spans.tolist(), owner.tolist(), strict=True):
+            if number >= 0:
+                text = " ".join(examples[row].entry.words[first : last + 1])
+                place = {"role": self._table.roles[kind], "start": first, "end": last + 1}
+                predictions[row]["arguments"].append({**place, "text": text, "score": scores[number]})
+        return predictions
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each argument, right as `span_f1` counts it."""
+        assert isinstance(batch, SrlBatch)
+        if batch.gold is None:
+            return None
+        best, lengths = self._decided(proposal, batch.examples)
+        spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
+        arguments, _, confidences = self._confidences(proposal, best, lengths, spans)
+        right = [argument in batch.examples[row].arguments for row, argument in arguments]
+        return Decisions("arguments", confidences, np.array(right, dtype=bool))
+
+    def protocol(self) -> dict[str, Any]:
+        return {
+            **DEFINITIONS,
+            "split": {part: getattr(self.config, part) for part in PARTS}
+            if self.config.corpus is None
+            else "sample (synthetic)",
+            "threshold": None,
+        }
+
+    def show(self, example: Example) -> Shown:
+        return Shown(example.entry.words, example.names)
+
+    def checksums(self) -> dict[str, str]:
+        return self._checksums
+
+    def length(self, example: Example) -> int:
+        return len(example.entry.ids)
+
+    def _sentences(self) -> dict[str, list[Sentence]]:
+        self._checksums = {}
+        files = files_of(self.config, ["sample"])
+        if not files:
+            from spen_plugins.samples.srl import sample_corpus
+
+            return sample_corpus()
+        sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
+        for part, name in files.items():
+            path = locate(name)
+            sentences[part] = read_srl(path, self.config.layout)
+            self._checksums[name] = sha256(path)
+        return sentences
+
+    def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
+        self._vocabulary = vocabulary
+        self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
+        self.space = TagSequence(tags, scheme="bio")
+        self._table = SpanTable(tags)
+        self._tag = {tag: i for i, tag in enumerate(tags)}
+        self._outside = self._tag["O"]
+
+    def _example(self, entry: Entry, predicate: int, names: tuple[str, ...] | None) -> Example:
+        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        return Example(entry, predicate, names, tags)
+
+    def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
+        examples = []
+        for sentence in sentences:
+            if sentence.propositions:
+                entry = self._vocabulary.entry(sentence.words)
+                examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
+        return examples
+
+    def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
+        """What is known without the arguments."""
+        words = example.entry.words
+        tags = [self.space.tags[i] for i in row[: len(words)]]
+        predicate = {"index": example.predicate, "word": words[example.predicate]}
+        return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
+
+    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag numbers `(predicate, token)`, and how many tokens each predicate's sentence has."""
+        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
+    def _confidences(
+        self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
+    ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanConfidences]:
+        """Of the spans that `self._table` found: their arguments with the row each is of, the number of the argument
+        each span is a piece of (`(span,)`, -1 for V), and the confidences in the arguments."""
+        pieces: dict[int, list[tuple[str, int, int]]] = {}
+        for row, kind, first, last in spans.tolist():
+            pieces.setdefault(row, []).append((self._table.roles[kind], first, last))
+        arguments = [(row, argument) for row, some in pieces.items() for argument in join(some)]
+        number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
+        owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
+        ours = owner >= 0
+        confidences = span_confidences(proposal.y[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours])
+        return arguments, owner, confidences
+
+
+def order_tags(tags: Iterable[str]) -> list[str]:
+    """O first, then B-X and I-X of each role in alphabetical order."""
+    return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]

@@ -1,0 +1,117 @@
+"""Examples of task `srl` and their scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch, Proposal
+from spen_plugins.builtin.tasks.sentences import Entry
+from spen_plugins.errors import DataError
+from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
+from spen_plugins.task import Metric
+
+DEFINITIONS = {
+    "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
+    "C-X joined to the X before it, R-X a role of its own; decoded by Viterbi under BIO",
+    "ucr": "share of predicates whose decoded tags begin a core role (A0-A5, ARG0-ARG5; no C-, R-) more than once",
+    "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
+    "unseen_roles": "gold arguments whose role is not in the training part count as missed",
+}
+"""What the scores mean, for a run's protocol."""
+
+
+@dataclass(eq=False)
+class Example:
+    """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their numbers, -1 where unseen."""
+
+    entry: Entry
+    predicate: int
+    names: tuple[str, ...] | None
+    tags: np.ndarray | None
+
+    @cached_property
+    def arguments(self) -> list[Argument]:
+        """Gold arguments, roles never seen in training included."""
+        return arguments_of(self.names or ())
+
+
+@dataclass(frozen=True)
+class SrlBatch(Batch):
+    """A batch that remembers its examples: gold spans of roles unseen in training have no place in `gold`."""
+
+    examples: tuple[Example, ...] = ()
+
+    def to(self, device: torch.device | str) -> SrlBatch:
+        moved = super().to(device)
+        return SrlBatch(moved.x, moved.rows, moved.gold, moved.labelled, self.examples)
+
+
+class SrlMetric(Metric):
+    """`span_precision`, `span_recall`, `span_f1`, `ucr`, `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`."""
+
+    def __init__(self, tags: Sequence[str]) -> None:
+        self._tags = list(tags)
+        self._table = SpanTable(tags)
+        self._spans = SpanCounts()
+        self._sums: Counter[str] = Counter()
+        self._ratios: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
+        ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
+        self._ratios.append(ratios)
+        if batch.gold is None or not len(rows):
+            return
+        assert batch.x.mask is not None
+        best = proposal.best()[:, 0].argmax(-1).cpu().numpy()[rows]
+        likely = proposal.y[:, 0].argmax(-1).cpu().numpy()[rows]
+        gold = batch.gold[:, 0].argmax(-1).cpu().numpy()[rows]
+        inside = batch.x.mask.cpu().numpy()[rows]
+        lengths = inside.sum(1)
+        answers = self._table.arguments(gold, lengths)
+        if isinstance(batch, SrlBatch) and batch.examples:
+            examples = [batch.examples[i] for i in rows]
+            answers = [example.arguments for example in examples]
+            gold[inside] = np.concatenate([example.tags for example in examples])
+        pairs = []
+        for predicted, answer in zip(self._table.arguments(best, lengths), answers, strict=True):
+            right = self._spans.add(predicted, answer)
+            pairs.append((2 * right, len(predicted) + len(answer)))
+        ratios[rows] = torch.tensor(pairs, dtype=torch.double)
+        counts = {
+            "predicates": len(rows),
+            "tokens": int(lengths.sum()),
+            "right": int(((best == gold) & inside).sum()),
+            "repeats": int(self._table.repeats_core(best, lengths).sum()),
+            "repeats_gold": int(self._table.repeats_core(np.maximum(gold, 0), lengths).sum()),
+            "broken": int(self._table.breaks_bio(likely, lengths).sum()),
+        }
+        self._sums.update(counts)
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """Twice the right arguments, and predicted plus gold ones, of each predicate: span F1 is their ratio."""
+        numerator, denominator = torch.cat(self._ratios).unbind(1)
+        return numerator, denominator
+
+    def compute(self) -> dict[str, Any]:
+        if not self._sums["predicates"]:
+            raise DataError("scores", None, "no predicate with gold tags", "at least one to score")
+        n, tokens = self._sums["predicates"], self._sums["tokens"]
+        scores = self._spans.scores()
+        roles = scores.pop("roles")
+        return {
+            **scores,
+            "ucr": self._sums["repeats"] / n,
+            "ucr_gold": self._sums["repeats_gold"] / n,
+            "invalid_bio": self._sums["broken"] / n,
+            "accuracy": self._sums["right"] / tokens,
+            "roles": roles,
+        }

@@ -1,0 +1,288 @@
+"""Task `tagging`: a tag for every word: parts of speech, or spans (names, chunks) written as BIO or BIOES."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.builtin.tasks.sentences import (
+    PADDING,
+    UNKNOWN,
+    Vocabulary,
+    collate_words,
+    one_hot_gold,
+    padded,
+)
+from spen_plugins.builtin.tasks.tagging_files import read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_metric import (
+    SPAN_DEFINITIONS,
+    TAG_DEFINITIONS,
+    Example,
+    SpanMetric,
+    TagBatch,
+    TagMetric,
+)
+from spen_plugins.config.config import Config
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
+from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
+from spen_plugins.scores.spans import SpanTable
+from spen_plugins.spaces import TagSequence
+from spen_plugins.task import PARTS, Shown, Task, WordInputs
+
+
+class Tagging(Task):
+    """Words, with further columns if the data has them -> a tag each."""
+
+    class Config(Config):
+        corpus: Literal["pos", "ner", "predicates"] | None = None
+        """A synthetic corpus that comes with the package: parts of speech, names in BIO (with the columns pos and
+        chunk), or the predicates of task `srl`'s; null: the files below."""
+        train: str | None = None
+        """Training file, columns, CoNLL-U or semantic roles; `data:` paths lie below $SPEN_DATA."""
+        validation: str | None = None
+        """Validation file."""
+        test: str | None = None
+        """Test file."""
+        format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
+        """Format of the files; auto: CoNLL-U where the name ends in .conllu, else columns. predicates: files of task
+        `srl`, of which the tags are B-V at each predicate and O elsewhere (scheme: bio)."""
+        words: int | str | None = None
+        """The words' column, from 0, or field of CoNLL-U; null: the first column, the field form."""
+        tags: int | str | None = None
+        """The tags' column, negative from the end, or field of CoNLL-U, or several of its fields as in upos+xpos; null:
+        the last column, the field upos."""
+        columns: dict[str, int | str] = Field(default_factory=dict)
+        """Further columns to give the feature network, by a name of yours: {pos: 1, chunk: 2}."""
+        scheme: Literal["none", "bio", "iob1", "bioes"] = "none"
+        """How the tags write spans; none: each word's tag stands for itself, as parts of speech do."""
+        encoding: Literal["bio", "bioes"] | None = None
+        """What spans are learned and decoded in; null: the scheme the data has, bio for iob1."""
+        constrained: bool = True
+        """Whether decoded tags keep to the encoding."""
+        min_count: int = Field(1, ge=1)
+        """Words seen less often in training are unknown words."""
+        lowercase: bool = True
+        """Whether words are looked up in lower case."""
+        digits: bool = True
+        """Whether every digit is looked up as 0."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        spans = config.scheme != "none"
+        if config.encoding is not None and not spans:
+            raise ConfigError(
+                f"task.encoding is {config.encoding!r}, and task.scheme 'none', under which tags write no spans; "
+                "say how the files write them: scheme: bio, iob1 or bioes"
+            )
+        if (config.format == "predicates" or config.corpus == "predicates") and config.scheme != "bio":
+            raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
+        if "words" in config.columns:
+            raise ConfigError("task.columns: found the name 'words', which the words have; take another")
+        self.selection = "f1" if spans else "accuracy"
+        self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
+
+    def load(self) -> None:
+        sentences, self._checksums = read_parts(self.config)
+        encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
+        train = sentences["train"][1]
+        values = {name: sorted({v for s in train for v in s.columns[name]}) for name in self.config.columns}
+        tags = {tag for names, _ in encoded["train"] for tag in names or ()}
+        self._set(Vocabulary.of((s.words for s in train), self.config), values, self._order(tags))
+        self._parts = {
+            part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
+            for part, (_, some) in sentences.items()
+        }
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set(Vocabulary(facts["words"], self.config), facts["columns"], list(facts["tags"]))
+        self._parts = {part: [] for part in PARTS}
+        self._checksums: dict[str, str] = {}
+
+    def facts(self) -> dict[str, Any]:
+        return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts[name]
+
+    def read(self, path: str) -> list[Example]:
+        """Sentences of a file as the config's are, with or without tags."""
+        where = locate(path)
+        sentences = read_tagged(self.config, where, gold=False)
+        try:
+            return [self._example(s.words, s.columns, *self._encode(s, where)) for s in sentences]
+        except DataError as error:
+            wanted = f"{error.expected}; a file to predict may have no column of tags"
+            raise DataError(error.path, error.line, error.found, wanted) from None
+
+    def parse(self, item: Any) -> Example:
+        """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
+
+        Besides, where known: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (a column that isn't given is unknown
+        values), and gold `"tags"`, written as the config's scheme has them.
+        """
+        item = {"words": item.split()} if isinstance(item, str) else item
+        if not isinstance(item, Mapping):
+            raise DataError("input", None, repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
+        words = _strings(item.get("words"), "words")
+        if not words:
+            raise DataError("input", None, "no word", "at least one")
+        columns, tags = item.get("columns") or {}, item.get("tags")
+        if not isinstance(columns, Mapping) or not columns.keys() <= self.config.columns.keys():
+            known = ", ".join(self.config.columns) or "none"
+            raise DataError("input", None, f"columns {columns!r:.80}", f"lists of values by name; known: {known}")
+        given = {name: _strings(values, f"columns.{name}", len(words)) for name, values in columns.items()}
+        tags = None if tags is None else _strings(tags, "tags", len(words))
+        sentence = TaggedSentence(words, tags, given)
+        return self._example(words, given, *self._encode(sentence, "input"))
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:
+        inputs, inside = collate_words([example.entry for example in examples], self.indexers)
+        for name in self.config.columns:
+            if name in inputs:
+                raise ConfigError(f"task.columns: the name {name!r} is that of the feature network's; take another")
+            inputs[name] = padded([example.columns[name] for example in examples], inside)
+        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
+        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        x = X(inputs, torch.from_numpy(inside), len(examples))
+        return TagBatch(x, numbers, gold, known, tuple(examples))
+
+    def metric(self) -> TagMetric:
+        return TagMetric(self.space.tags) if self._encoding is None else SpanMetric(self.space.tags, self._encoding)
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Each token's tag; or each span that the tags write, right if type, start and end are."""
+        assert isinstance(batch, TagBatch)
+        if batch.gold is None:
+            return None
+        known = batch.labelled.cpu().numpy()
+        best, lengths = self._decided(proposal, batch.examples)
+        lengths = np.where(known, lengths, 0)
+        if self._encoding is None:
+            inside = np.arange(best.shape[1]) < lengths[:, None]
+            gold = np.concatenate([example.tags for example in batch.examples if example.tags is not None])
+            return Decisions("tags", self._tag_confidences(proposal, best, inside), best[inside] == gold)
+        found = self._table.spans(best, lengths)
+        right = [
+            Span(self._table.roles[kind], first, last + 1) in batch.examples[sentence].spans
+            for sentence, kind, first, last in found.tolist()
+        ]
+        return Decisions("spans", self._span_confidences(proposal, best, found, lengths), np.array(right, dtype=bool))
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Tags; and `scores`, the calibrated probability of each; or for spans `entities`: `type`, `start`, `end` (the
+        word after the last one), `text`, and `score`, the calibrated probability that all of it is right."""
+        best, lengths = self._decided(proposal, examples)
+        predictions = [
+            {"words": list(example.entry.words), "tags": [self.space.tags[i] for i in row[:length]]}
+            for example, row, length in zip(examples, best.tolist(), lengths.tolist(), strict=True)
+        ]
+        if self._encoding is None:
+            inside = np.arange(best.shape[1]) < lengths[:, None]
+            scores = rounded(self._tag_confidences(proposal, best, inside).at(self.temperature))
+            for found, end in zip(predictions, np.cumsum(lengths).tolist(), strict=True):
+                found["scores"] = scores[end - len(found["words"]) : end]
+            return predictions
+        for found in predictions:
+            found["entities"] = []
+        spans = self._table.spans(best, lengths)
+        scores = rounded(self._span_confidences(proposal, best, spans, lengths).at(self.temperature))
+        for (sentence, kind, first, last), score in zip(spans.tolist(), scores, strict=True):
+            found = predictions[sentence]
+            text = " ".join(found["words"][first : last + 1])
+            place = {"type": self._table.roles[kind], "start": first, "end": last + 1}
+            found["entities"].append({**place, "text": text, "score": score})
+        return predictions
+
+    def protocol(self) -> dict[str, Any]:
+        config = self.config
+        kept = config.constrained and self._encoding is not None
+        return {
+            **(TAG_DEFINITIONS if self._encoding is None else SPAN_DEFINITIONS),
+            "scheme": config.scheme if self._encoding is None else f"{config.scheme}, learned as {self._encoding}",
+            "decoding": f"the best sequence under {self._encoding}" if kept else "the net's best, of all sequences",
+            "split": {part: getattr(config, part) for part in PARTS}
+            if config.corpus is None
+            else f"{config.corpus} sample (synthetic)",
+            "threshold": None,
+        }
+
+    def show(self, example: Example) -> Shown:
+        return Shown(example.entry.words, example.names)
+
+    def checksums(self) -> dict[str, str]:
+        return self._checksums
+
+    def length(self, example: Example) -> int:
+        return len(example.entry.ids)
+
+    def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
+        """Gold tags in the task's encoding, and the spans they write."""
+        if sentence.tags is None or self._encoding is None:
+            return sentence.tags, frozenset()
+        try:
+            found = spans(sentence.tags, self.config.scheme)
+        except BrokenTags as broken:
+            raise DataError(where, sentence.line_of(broken.index), broken.found, broken.expected) from None
+        return tuple(write_tags(found, len(sentence.words), self._encoding)), frozenset(found)
+
+    def _order(self, tags: Iterable[str]) -> list[str]:
+        """In alphabetical order; tags of spans by type, after O."""
+        if self._encoding is None:
+            return sorted(tags)
+        return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]
+
+    def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
+        self._vocabulary = vocabulary
+        self._values = {name: list(some) for name, some in values.items()}
+        self._number = {name: {value: i for i, value in enumerate(some, 2)} for name, some in values.items()}
+        sizes = {name: len(some) + 2 for name, some in values.items()}
+        self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {}, sizes)
+        self.space = TagSequence(tags, self._encoding if self._encoding and self.config.constrained else "none")
+        self._table = SpanTable(tags)
+        self._tag = {tag: i for i, tag in enumerate(tags)}
+
+    def _example(
+        self,
+        words: tuple[str, ...],
+        columns: Mapping[str, Sequence[str]],
+        names: tuple[str, ...] | None,
+        found: frozenset,
+    ) -> Example:
+        given = {
+            name: [known.get(v, 1) for v in columns[name]] for name, known in self._number.items() if name in columns
+        }
+        numbers = {name: np.array(given.get(name, [1] * len(words)), dtype=np.int64) for name in self._number}
+        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        return Example(self._vocabulary.entry(words), numbers, names, tags, found)
+
+    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag numbers `(sentence, token)`, and how many tokens each sentence has."""
+        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
+    def _tag_confidences(self, proposal: Proposal, best: np.ndarray, inside: np.ndarray) -> TagConfidences:
+        """Confidences in the tags of the tokens `inside`, `(sentence, token)`, sentence by sentence."""
+        return TagConfidences(proposal.y[:, 0].detach().float().cpu().numpy()[inside], best[inside])
+
+    def _span_confidences(
+        self, proposal: Proposal, best: np.ndarray, found: np.ndarray, lengths: np.ndarray
+    ) -> SpanConfidences:
+        """Confidences in the spans that `self._table` found."""
+        return span_confidences(proposal.y[:, 0], best, found, lengths, self._table.goes_on, np.arange(len(found)))
+
+
+def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
+    """A list of strings that a user gave."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+        raise DataError("input", None, f"{what} {values!r:.80}", "a list of strings")
+    if size is not None and len(values) != size:
+        raise DataError("input", None, f"{len(values)} {what} for {size} words", "one a word")
+    return tuple(values)

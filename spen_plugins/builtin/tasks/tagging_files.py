@@ -1,0 +1,76 @@
+"""Where sentences of task `tagging` come from: files as its config describes them, or an embedded corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.builtin.tasks.sentences import files_of
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError
+from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
+from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.srl import read_srl
+from spen_plugins.readers.text import sha256
+from spen_plugins.task import PARTS
+
+CORPORA = ("pos", "ner", "predicates")
+
+Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
+"""Each part's sentences, after where they are from."""
+
+
+def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
+    """All parts of a task's config, and the sha256 of each file read.
+
+    Raises:
+        ConfigError: the config names no data, or columns that its data can't have.
+        DataError: a file is missing or broken.
+    """
+    files = files_of(config, CORPORA)
+    if not files:
+        return _sample(config), {}
+    found: Parts = {part: (None, []) for part in PARTS}
+    for part, name in files.items():
+        path = locate(name)
+        found[part] = path, read_tagged(config, path, gold=True)
+    return found, {name: sha256(locate(name)) for name in files.values()}
+
+
+def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
+    """Sentences of a file, whose tags must be there if `gold`.
+
+    Raises:
+        ConfigError: columns are named as the file's format doesn't have them.
+        DataError: the file is missing or broken.
+    """
+    if config.format == "predicates":
+        for key in ("words", "tags", "columns"):
+            if getattr(config, key):
+                raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+        return predicate_sentences(read_srl(path, gold=gold))
+    conllu = config.format == "conllu" or (config.format == "auto" and path.suffix == ".conllu")
+    wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
+    for key, column in wanted.items():
+        if column is not None and isinstance(column, str) != conllu:
+            has = "fields of CoNLL-U go by name (form, upos, xpos, …)" if conllu else "columns go by number, from 0"
+            raise ConfigError(
+                f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}. "
+                "Files that end in .conllu are CoNLL-U, or what task.format says"
+            )
+    given = {name: column for name in ("words", "tags") if (column := wanted[name]) is not None}
+    read = read_conllu if conllu else read_columns
+    return read(path, **given, columns=config.columns, gold=gold)
+
+
+def _sample(config: Any) -> Parts:
+    from spen_plugins.samples.tagged import sample_corpus
+
+    sentences = sample_corpus(config.corpus)
+    known = sentences["train"][0].columns
+    for name in config.columns:
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise ConfigError(f"task.columns: no column {name!r} in the corpus {config.corpus!r}; {has}")
+    return {part: ("the sample", some) for part, some in sentences.items()}

@@ -1,0 +1,263 @@
+"""Task `text`: raw texts in, sets of labels out; TSV files, Reuters-21578, or the embedded sample."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.builtin.tasks.label_task import LabelTask
+from spen_plugins.datasets import locate, stratify
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
+from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.readers.tsv import Layout, Row, read_names, read_tsv
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import PARTS, Shown, TextInputs
+
+_WORDS = re.compile(r"\w+(?:'\w+)*")
+_WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
+_DIGITS = str.maketrans("123456789", "000000000")
+FORMS = (
+    ({"corpus"}, set()),
+    ({"reuters"}, set()),
+    ({"train", "validation"}, {"test", "labels"}),
+)
+"""How a config may name its data: the settings a form needs, and those that go with it."""
+DATA_KEYS = ("corpus", "reuters", *PARTS, "labels")
+FOLDS, SEED = 10, 0  # of the validation part of Reuters
+MOD_APTE = (
+    "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
+    f"both have. Validation: the first of {FOLDS} folds of the training documents by iterative stratification "
+    f"(Sechidis et al. 2011), seed {SEED}: {{validation}} documents"
+)
+
+
+@dataclass(eq=False)
+class Example:
+    """A text, and its label numbers, None without gold."""
+
+    text: str
+    gold: np.ndarray | None
+    items: dict[str, Any] = field(default_factory=dict)
+    """What each indexer made of the text, by the indexer's name."""
+
+
+class TextLabels(LabelTask):
+    """Multi-label classification of texts.
+
+    Words are runs of letters and digits, apostrophes inside included; `punctuation`, `lowercase` and `digits` say the
+    rest. The vocabulary is that of the training part.
+    """
+
+    inputs: TextInputs
+
+    class Config(LabelTask.Config):
+        corpus: Literal["sample"] | None = None
+        """The embedded synthetic corpus; files otherwise."""
+        train: str | None = None
+        """TSV file of the training part: a text a line with its labels, columns divided by tabs, no quoting."""
+        validation: str | None = None
+        """TSV file of the validation part."""
+        test: str | None = None
+        """TSV file of the test part."""
+        labels: str | None = None
+        """File of label names, one a line; a label in a TSV file is one of them or its number, from 0."""
+        text_column: int | str = 1
+        """Number of the text's column in a TSV file, counted from 1, or its name in the header."""
+        label_column: int | str = 2
+        """Number or name of the labels' column."""
+        separator: str = Field(",", min_length=1)
+        """What stands between two labels of a text in a TSV file."""
+        header: bool = False
+        """Whether a TSV file's first line names the columns."""
+        reuters: str | None = None
+        """Folder of Reuters-21578's .sgm files: the ModApte split, topics that its training and test part share."""
+        keep_empty: bool = True
+        """Whether texts without any label stay in the training, validation and test parts."""
+        min_count: int = Field(1, ge=1)
+        """Words seen less often in training are unknown words."""
+        lowercase: bool = True
+        """Whether words are looked up in lower case."""
+        digits: bool = True
+        """Whether every digit is looked up as 0."""
+        punctuation: bool = True
+        """Whether each character that is neither letter, digit nor space (a mark, an emoji) is a word of its own."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        for name in ("text_column", "label_column"):
+            column = getattr(config, name)
+            if isinstance(column, str) and not config.header:
+                raise ConfigError(f"task.{name}: found the name {column!r}; names need task.header=true")
+            if isinstance(column, int) and column < 1:
+                raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
+
+    def load(self) -> None:
+        self._check_settings()
+        if self.config.corpus:
+            self._load_sample()
+        elif self.config.reuters:
+            self._load_reuters()
+        else:
+            self._load_files()
+        if not self.config.keep_empty:
+            self._parts = {n: [e for e in some if e.gold is None or len(e.gold)] for n, some in self._parts.items()}
+            self._split += "; texts without any label are left out"
+        elif self.config.reuters:
+            self._split += "; documents with none of these topics stay, with no gold label"
+        where = self.config.reuters or "the sample"
+        self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
+        counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
+
+    def words(self, text: str) -> list[str]:
+        """A text's words, as they are looked up."""
+        c = self.config
+        text = text.replace("’", "'")
+        text = text.lower() if c.lowercase else text
+        text = text.translate(_DIGITS) if c.digits else text
+        return (_WORDS_AND_MARKS if c.punctuation else _WORDS).findall(text)
+
+    def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
+        for example in examples:
+            if not self.indexers.keys() <= example.items.keys():
+                words = self.words(example.text)
+                example.items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
+        inputs: dict[str, Tensor] = {}
+        for name, indexer in self.indexers.items():
+            inputs.update(indexer.collate([example.items[name] for example in examples]))
+        return inputs
+
+    def show(self, example: Example) -> Shown:
+        return Shown([example.text])
+
+    def read(self, path: str) -> list[Example]:
+        """A TSV file as the config's are, with or without labels; a .txt file, a text a line; Reuters' .sgm or folder.
+
+        All of a file's documents, whatever part of a split they are in; topics that the run doesn't know are left out.
+        """
+        where = locate(path)
+        if where.is_dir() or where.suffix == ".sgm":
+            return self._documents(read_reuters(where))
+        if where.suffix == ".txt":
+            return [Example(line, None) for line in read_lines(where)]
+        return self._rows(where, read_tsv(where, self._layout(), gold=False))
+
+    def parse(self, item: Any) -> Example:
+        """`{"text": "What a day!"}`; `"labels": ["joy"]` beside it is gold."""
+        if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
+            raise DataError("item", None, f"{item!r:.80}", '{"text": "..."}, perhaps with "labels"')
+        names = item.get("labels")
+        if names is None:
+            return Example(item["text"], None)
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise DataError("item", None, f"labels {names!r:.80}", 'a list of label names, as in ["a", "b"]')
+        return Example(item["text"], self._numbers(names, "item", None))
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "words": list(self.inputs.words),
+            "labels": self.space.labels,
+            "numbered": self._numbered,
+            "threshold": self.threshold,
+            "split": self._split,
+        }
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set_labels(facts["labels"], facts["numbered"])
+        self.inputs = TextInputs(list(facts["words"]))
+        self.threshold, self._split = facts["threshold"], facts["split"]
+
+    def _check_settings(self) -> None:
+        """Refuse settings that name no data, or some of which would go unused."""
+        given = {name for name in DATA_KEYS if getattr(self.config, name) is not None}
+        if any(needed <= given <= needed | allowed for needed, allowed in FORMS):
+            return
+        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
+        hint = " To put files in the place of a config's own data set, say data=files." if "train" in given else ""
+        raise ConfigError(
+            f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, or train= and "
+            f"validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
+        )
+
+    def _load_sample(self) -> None:
+        from spen_plugins.samples import texts
+
+        self._set_labels(texts.labels())
+        self._parts = {name: [Example(*pair) for pair in pairs] for name, pairs in texts.make().items()}
+        self._split = "the sample corpus's own (synthetic)"
+
+    def _load_files(self) -> None:
+        c = self.config
+        names = {name: path for name in PARTS if (path := getattr(c, name)) is not None}
+        places = {name: locate(path) for name, path in names.items()}
+        rows = {name: read_tsv(place, self._layout()) for name, place in places.items()}
+        if c.labels is None:
+            self._set_labels(sorted({label for some in rows.values() for row in some for label in row.labels or ()}))
+        else:
+            self._set_labels(read_names(locate(c.labels)), numbered=True)
+            self._files[c.labels] = sha256(locate(c.labels))
+        if not self.space.labels:
+            raise DataError(c.train, None, "no label in any line", f"labels in column {c.label_column}")
+        self._parts = {name: self._rows(places[name], some) for name, some in rows.items()}
+        self._files.update({names[name]: sha256(place) for name, place in places.items()})
+        self._split = "files " + ", ".join(names.values())
+
+    def _load_reuters(self) -> None:
+        folder = locate(self.config.reuters)
+        documents = read_reuters(folder)
+        labels = shared_topics(documents)
+        if not labels:
+            raise DataError(folder, None, "no topic that a training and a test document share", "the whole collection")
+        self._set_labels(labels)
+        train, test = (self._documents(d for d in documents if d.part == part) for part in ("train", "test"))
+        gold = np.zeros((len(train), len(labels)), dtype=bool)
+        for row, example in enumerate(train):
+            gold[row, example.gold] = True
+        held_out = stratify(gold, FOLDS, SEED) == 0
+        self._parts = {
+            "train": [train[i] for i in np.flatnonzero(~held_out)],
+            "validation": [train[i] for i in np.flatnonzero(held_out)],
+            "test": test,
+        }
+        sizes = {"train": len(train), "test": len(test), "validation": int(held_out.sum()), "labels": len(labels)}
+        self._split = MOD_APTE.format(**sizes)
+        self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}
+
+    def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:
+        self.space, self._numbered = LabelSet(list(names)), numbered
+        self._place = {str(i): i for i in range(len(names))} if numbered else {}
+        self._place.update({name: i for i, name in enumerate(names)})
+
+    def _layout(self) -> Layout:
+        c = self.config
+        return Layout(c.text_column, c.label_column, c.separator, c.header)
+
+    def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
+        return [
+            Example(row.text, None if row.labels is None else self._numbers(row.labels, path, row.line)) for row in rows
+        ]
+
+    def _documents(self, documents: Iterable[Document]) -> list[Example]:
+        known = self._place.keys()
+        return [
+            Example(d.text, self._numbers([t for t in d.topics if t in known], "", d.line) if d.indexed else None)
+            for d in documents
+        ]
+
+    def _numbers(self, names: Sequence[str], path: object, line: int | None) -> np.ndarray:
+        for name in names:
+            if name not in self._place:
+                near = did_you_mean(name, self.space.labels)
+                wanted = f"one of the {len(self.space.labels)} labels known"
+                raise DataError(path, line, f"label {name!r}", f"{wanted}{', or its number' * self._numbered}.{near}")
+        return np.array(sorted({self._place[name] for name in names}), dtype=np.int32)

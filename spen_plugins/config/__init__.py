@@ -1,0 +1,1 @@
+"""Configs: files, dotted overrides, typed tables, and the experiment they stand for."""

@@ -1,0 +1,75 @@
+"""Files written whole or not at all: under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.errors import RunError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A temporary name to write to, renamed to `path` if all goes well and removed if not.
+
+    Raises:
+        RunError: the disk is full, read-only, or the like.
+    """
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise RunError(
+            f"{path} can't be written: {error.strerror or error}; what stood there before is whole"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write safetensors under a temporary name, then rename.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    from safetensors.torch import save
+
+    # Not `save_file`, which makes a file that only its owner can read.
+    data = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata)
+    with writing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
+    """Write JSON under a temporary name, then rename.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    with writing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a text under a temporary name, then rename; its folder is made.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    with writing(path) as temporary:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+
+
+def remove_partial(folder: Path) -> None:
+    """Delete what a killed process had begun to write."""
+    for path in folder.rglob("*.partial"):
+        path.unlink()

@@ -1,0 +1,204 @@
+"""Gradient-based inference: outputs of low energy, found by gradient steps inside the relaxed set.
+
+Examples and starts never meet: every step works on each `(example, start)` alone, so a batch gives what its examples
+give one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from spen_plugins.config.config import Config
+from spen_plugins.errors import RunError
+from spen_plugins.inference.steppers import STEPPERS, Objective
+from spen_plugins.spaces import OutputSpace
+
+Start = Literal["zeros", "uniform", "random", "net"]
+
+
+class Descent(Config):
+    """How outputs of low energy are looked for (Belanger & McCallum 2016; Belanger et al. 2017; Gygli et al. 2017)."""
+
+    steps: int = Field(30, ge=1)
+    """Gradient steps."""
+    method: Literal["projected", "mirror", "logits"] = "projected"
+    """projected: steps in y, back to the nearest point of the box or simplex. mirror: entropic mirror descent, y's
+    gradient subtracted from its logits. logits: the ordinary gradient in y's logits."""
+    optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
+    """What turns gradients into steps; lbfgs (with a backtracking line search) works in logits only."""
+    lr: float = Field(0.1, gt=0)
+    """Step size; the first one tried where optimizer is lbfgs."""
+    momentum: float = Field(0.0, ge=0, lt=1)
+    """Share of the last step in the next; optimizer gradient only."""
+    pick: Literal["best", "last"] = "best"
+    """The iterate of lowest energy, or the last one."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Descent:
+        if self.optimizer == "lbfgs" and self.method != "logits":
+            raise ValueError("optimizer 'lbfgs' knows no bounds; take method 'logits'")
+        if self.momentum and self.optimizer != "gradient":
+            raise ValueError("momentum goes with optimizer 'gradient'")
+        return self
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a descent ended at.
+
+    Attributes:
+        y: `(batch, sample, *variables)`, without gradient.
+        energy: the objective there, `(batch, sample)`.
+        path: every iterate, the start first; empty unless asked for.
+        energies: the objective along the path, `(1 + steps, batch, sample)`; None unless asked for.
+    """
+
+    y: Tensor
+    energy: Tensor
+    path: tuple[Tensor, ...] = ()
+    energies: Tensor | None = None
+
+    def lowest(self) -> Found:
+        """Of each example the start that ended lowest, one that went nowhere left out: `sample` is 1."""
+        best = torch.where(self.energy.isfinite(), self.energy, torch.inf).argmin(1)
+        rows = torch.arange(len(best), device=best.device)
+
+        def choose(values: Tensor) -> Tensor:
+            return values[rows, best].unsqueeze(1)
+
+        energies = None if self.energies is None else torch.stack([choose(e) for e in self.energies])
+        return Found(choose(self.y), choose(self.energy), tuple(choose(y) for y in self.path), energies)
+
+
+def minimise(
+    objective: Objective,
+    space: OutputSpace,
+    start: Tensor,
+    mask: Tensor | None,
+    config: Descent,
+    keep: bool = False,
+) -> Found:
+    """Outputs of low `objective`, from each of `start` `(batch, sample, *variables)`, vectorised over both axes.
+
+    Parameters get no gradient: only y's is ever asked for.
+
+    Args:
+        objective: what to minimise over y.
+        space: where y lives.
+        start: relaxed outputs.
+        mask: as `X.mask`.
+        config: method, optimiser, steps.
+        keep: whether to return the whole path.
+
+    Raises:
+        RunError: of some example no start came to a finite objective.
+    """
+    projected = config.method == "projected"
+    to_y = space.project if projected else space.relax
+    place = space.project(start, mask).detach() if projected else space.logits(start, mask).detach()
+    step = STEPPERS[config.optimizer](config.lr, config.momentum, space.simplex)
+
+    def value(logits: Tensor) -> Tensor:
+        with torch.no_grad():
+            return objective(to_y(logits, mask))
+
+    best_y = best = None
+    path, energies = [], []
+    for number in range(config.steps + 1):
+        y, energy, gradient = _look(objective, to_y, place, mask, config.method, number < config.steps)
+        if best is None or config.pick == "last":
+            best_y, best = y, energy
+        else:
+            better = energy < best
+            better |= best.isnan()
+            best = torch.where(better, energy, best)
+            best_y = torch.where(better.view(*better.shape, *[1] * (y.dim() - 2)), y, best_y)
+        if keep:
+            path.append(y)
+            energies.append(energy)
+        if gradient is not None:
+            place = step(place, gradient, energy, value)
+            if projected:
+                place = space.project(place, mask)
+    if not torch.isfinite(best).any(1).all():
+        raise RunError(
+            f"gradient-based inference ended at no finite energy for some example; a lower lr (now {config.lr:g}), "
+            "pick 'best' or an energy that is bounded below may help"
+        )
+    return Found(best_y, best, tuple(path), torch.stack(energies) if keep else None)
+
+
+def starts(
+    kinds: Sequence[Start],
+    space: OutputSpace,
+    like: Tensor,
+    mask: Tensor | None,
+    random: int = 1,
+    net: Tensor | None = None,
+    seed: int | None = None,
+) -> Tensor:
+    """Where to start from, `(batch, start, *variables)`.
+
+    Args:
+        kinds: zeros (the nearest point to them, for a simplex), uniform, random, net.
+        space: where y lives.
+        like: `(batch, 1, *variables)`, whose shape, type and device count.
+        mask: as `X.mask`.
+        random: how many starts "random" stands for.
+        net: another net's output, `(batch, 1, *variables)`, for "net".
+        seed: of random starts that are the same for every example and don't change with padding; None draws anew.
+    """
+    found = []
+    for kind in kinds:
+        if kind == "zeros":
+            found.append(space.project(torch.zeros_like(like), mask))
+        elif kind == "uniform":
+            found.append(space.relax(torch.zeros_like(like), mask))
+        elif kind == "random":
+            found.append(space.relax(torch.logit(_noise(like, random, seed), eps=1e-6), mask))
+        else:
+            assert net is not None
+            found.append(net.detach())
+    return torch.cat(found, 1)
+
+
+def _noise(like: Tensor, n: int, seed: int | None) -> Tensor:
+    """Uniform numbers `(batch, n, *variables)`."""
+    batch, _, *variables = like.shape
+    if seed is None:
+        return torch.rand(batch, n, *variables, device=like.device, dtype=like.dtype)
+    # The first variable axis leads, so that a shorter sequence sees a prefix of the same numbers.
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.rand(*variables, n, generator=generator).movedim(-1, 0)
+    return drawn.to(like).unsqueeze(0).expand(batch, n, *variables)
+
+
+def _look(
+    objective: Objective,
+    to_y: Callable[[Tensor, Tensor | None], Tensor],
+    place: Tensor,
+    mask: Tensor | None,
+    method: str,
+    slope: bool,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """y, its energy and the gradient to step along: y's own, or its logits'."""
+    if not slope:
+        with torch.no_grad():
+            y = to_y(place, mask)
+            return y, objective(y), None
+    with torch.enable_grad():
+        if method == "logits":
+            variable = place.detach().requires_grad_()
+            y = to_y(variable, mask)
+        else:
+            # The place of a projected step is in the set already: `minimise` put it there.
+            variable = y = (place if method == "projected" else to_y(place, mask)).detach().requires_grad_()
+        energy = objective(y)
+        [gradient] = torch.autograd.grad(energy.sum(), variable)
+    return y.detach(), energy.detach(), gradient

@@ -1,0 +1,90 @@
+"""Nested training state <-> safetensors and JSON. Nothing here is ever pickled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from spen_plugins.errors import RunError
+from spen_plugins.files import save_json, save_tensors
+
+
+def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
+    """JSON for `value`, its tensors put into `tensors` under dotted names; one that is shared, once."""
+    if isinstance(value, Tensor):
+        same = (other for other, tensor in tensors.items() if _same_storage(tensor, value))
+        name = next(same, name) if value.numel() else name
+        tensors[name] = value
+        return {"$tensor": name}
+    if isinstance(value, dict):
+        return {"$table": [[key, flatten(item, tensors, f"{name}.{key}")] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [flatten(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"training state {name!r} holds a {type(value).__name__}, which can't be saved")
+
+
+def _same_storage(a: Tensor, b: Tensor) -> bool:
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.dtype == b.dtype and a.stride() == b.stride()
+
+
+def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The inverse of `flatten` (tuples come back as lists)."""
+    if isinstance(value, dict):
+        if "$tensor" in value:
+            return tensors[value["$tensor"]]
+        return {key: unflatten(item, tensors) for key, item in value["$table"]}
+    if isinstance(value, list):
+        return [unflatten(item, tensors) for item in value]
+    return value
+
+
+class Checkpoint:
+    """The last training state, in a folder: `state.json` names the safetensors file that belongs to it.
+
+    The tensors are written first and the small JSON renamed over the old one last, so whenever the process dies
+    a whole checkpoint is there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._index = folder / "state.json"
+
+    def exists(self) -> bool:
+        return self._index.exists()
+
+    def save(self, state: dict[str, Any]) -> None:
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{self.folder} can't be made: {error.strerror}") from error
+        tensors: dict[str, Tensor] = {}
+        table = flatten(state, tensors, "state")
+        number = self._number() + 1
+        save_tensors(tensors, self.folder / f"state-{number}.safetensors")
+        save_json({"tensors": f"state-{number}.safetensors", "number": number, "state": table}, self._index, None)
+        for old in self.folder.glob("state-*.safetensors*"):
+            if old.name != f"state-{number}.safetensors":
+                old.unlink()
+
+    def load(self) -> dict[str, Any]:
+        """The saved state, tensors on the CPU.
+
+        Raises:
+            RunError: there is none, or it can't be read.
+        """
+        try:
+            index = json.loads(self._index.read_text(encoding="utf-8"))
+            return unflatten(index["state"], load_file(self.folder / index["tensors"]))
+        except FileNotFoundError as error:
+            raise RunError(f"{self.folder} has no checkpoint to resume from ({error.filename} is missing)") from error
+        except Exception as error:
+            raise RunError(f"the checkpoint in {self.folder} can't be read: {error}") from error
+
+    def _number(self) -> int:
+        return int(json.loads(self._index.read_text(encoding="utf-8"))["number"]) if self.exists() else 0

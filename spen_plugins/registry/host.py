@@ -1,0 +1,231 @@
+"""Finding and importing plugins: entry-point metadata first, a plugin's module when somebody names it.
+
+Entry points stand in the group `spen_plugins` and are named after their plugin. What ships in the core is registered
+through the same hooks under the name `core`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata
+from typing import Any, NoReturn
+
+import pluggy
+
+from spen_plugins import __version__, builtin, hookspecs
+from spen_plugins.errors import PluginError, did_you_mean
+
+GROUP = "spen_plugins"
+CORE = "core"
+
+Tables = dict[str, dict[str, type | str]]
+"""Kind -> name -> class or `"module:Class"`."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of component.
+
+    Attributes:
+        hook: that registers it.
+        base: its base class, as `(module, class)`, so that listing plugins imports nothing.
+        config: the base class of its `Config`, likewise.
+        features: whether its table in a config may carry a feature network of its own.
+    """
+
+    hook: str
+    base: tuple[str, str]
+    config: tuple[str, str] = ("config.config", "Config")
+    features: bool = False
+
+    def load(self, which: tuple[str, str]) -> type:
+        """`base` or `config` themselves; imports torch."""
+        return getattr(importlib.import_module(f"spen_plugins.{which[0]}"), which[1])
+
+
+KINDS = {
+    "task": Kind("spen_task", ("task", "Task")),
+    "features": Kind("spen_feature_network", ("features", "FeatureNetwork")),
+    "inference_net": Kind("spen_inference_net", ("inference_net", "InferenceNet"), features=True),
+    "energy": Kind("spen_energy", ("energy", "Energy"), features=True),
+    "energy_loss": Kind("spen_energy_loss", ("energy_loss", "EnergyLoss"), features=True),
+    "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
+    "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
+}
+"""Config key -> kind; a cost net's table stands below the energy loss that uses it."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What is known of a plugin.
+
+    Attributes:
+        name: as in types.
+        status: `found` (not imported yet), `loaded`, `broken` (its import, hooks or classes failed) or `refused`
+            (its name is taken or none).
+        distribution: who provides it; all of them where several claim the name.
+        version: of the distribution.
+        error: why it is broken or refused.
+        entry: the entry point's value, `module` or `module:object`.
+    """
+
+    name: str
+    status: str
+    distribution: str
+    version: str
+    error: str | None = None
+    entry: str = ""
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} ({self.distribution} {self.version})".replace(" )", ")")
+
+
+class PluginHost:
+    """The plugins of an environment and the tables they register.
+
+    Args:
+        paths: folders to look for distributions in; None for `sys.path`.
+    """
+
+    def __init__(self, paths: Sequence[str] | None = None) -> None:
+        self._manager = pluggy.PluginManager(GROUP)
+        self._manager.add_hookspecs(hookspecs)
+        self._entries: dict[str, metadata.EntryPoint] = {}
+        self._tables: dict[str, Tables] = {}
+        self.known = {CORE: Plugin(CORE, "found", "spen-plugins", __version__, entry=builtin.__name__)}
+        self._discover(None if paths is None else [str(path) for path in paths])
+        self._register(CORE, builtin)
+
+    def _discover(self, paths: list[str] | None) -> None:
+        claims: dict[str, dict[tuple[str, str], metadata.EntryPoint]] = {}
+        seen: set[str] = set()
+        for distribution in metadata.distributions() if paths is None else metadata.distributions(path=paths):
+            entries = _entries(distribution)
+            if not entries:
+                continue
+            owner = (distribution.metadata["Name"] or "a distribution without a name", distribution.version or "")
+            canonical = owner[0].lower().replace("_", "-")
+            if canonical in seen:  # an earlier folder of the path wins, as it does for imports
+                continue
+            seen.add(canonical)
+            for entry in entries:
+                claims.setdefault(entry.name, {})[owner] = entry
+        for name, owners in sorted(claims.items()):
+            self._claim(name, owners)
+
+    def _claim(self, name: str, owners: dict[tuple[str, str], metadata.EntryPoint]) -> None:
+        who = " and ".join(f"{distribution} {version}".strip() for distribution, version in sorted(owners))
+        [(distribution, version), *others] = owners
+        reason = None
+        if name == CORE:
+            reason = (
+                f"{who} claims the plugin name 'core', which is spen-plugins' own; uninstall it or rename its plugin"
+            )
+            name = f"{CORE} of {who}"  # listed beside the real one
+        elif others:
+            reason = f"two distributions provide the plugin {name!r}: {who}; uninstall all but one"
+            distribution, version = who, ""
+        elif not name.isidentifier():
+            reason = f"{who} names its plugin {name!r}; a plugin's name has letters, digits and '_' only"
+        entry = next(iter(owners.values()))
+        self.known[name] = Plugin(name, "refused" if reason else "found", distribution, version, reason, entry.value)
+        self._entries[name] = entry
+
+    def load(self, name: str) -> Tables:
+        """What a plugin registers, by kind; imports it at the first call.
+
+        Raises:
+            PluginError: it is broken or refused, now or at an earlier call.
+        """
+        plugin = self.known[name]
+        if name in self._tables:
+            return self._tables[name]
+        if plugin.error is not None:
+            raise PluginError(plugin.error)
+        try:
+            module = self._entries[name].load()
+        # SystemExit: a plugin that exits while it is imported must not take the program with it.
+        except (Exception, SystemExit) as error:
+            self._break(name, f"{plugin} could not be imported from {plugin.entry!r}: {said(error)}", error)
+        return self._register(name, module)
+
+    def fail(self, name: str, reason: str) -> None:
+        """Note that a plugin that could be loaded has something wrong."""
+        self.known[name] = replace(self.known[name], status="broken", error=reason)
+
+    def _register(self, name: str, module: Any) -> Tables:
+        plugin = self.known[name]
+        self._refuse_bare_hooks(name, module)
+        try:
+            self._manager.register(module, name)
+            self._manager.check_pending()
+            tables = {kind: self._table(name, known.hook) for kind, known in KINDS.items()}
+        except Exception as error:
+            if self._manager.has_plugin(name):
+                self._manager.unregister(name=name)
+            text = str(error) if isinstance(error, PluginError) else f"{plugin}: {self._pending(module) or said(error)}"
+            self._break(name, text, error)
+        if not any(tables.values()):
+            self._break(name, f"{plugin}: {plugin.entry!r} registers nothing; its hooks may be {_hooks()}", None)
+        self._tables[name] = {kind: table for kind, table in tables.items() if table}
+        self.known[name] = replace(plugin, status="loaded")
+        return self._tables[name]
+
+    def _break(self, name: str, reason: str, cause: BaseException | None) -> NoReturn:
+        self.fail(name, reason)
+        raise PluginError(reason) from cause
+
+    def _refuse_bare_hooks(self, name: str, module: Any) -> None:
+        """A hook without its marker would be passed over in silence."""
+        for hook in (kind.hook for kind in KINDS.values()):
+            function = getattr(module, hook, None)
+            if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
+                self._break(name, f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`", None)
+
+    def _pending(self, module: Any) -> str:
+        """Which hook of a plugin is misspelt, '' if none is."""
+        known = [kind.hook for kind in KINDS.values()]
+        for attribute in dir(module):
+            options = self._manager.parse_hookimpl_opts(module, attribute)
+            hook = attribute if options is None else options.get("specname") or attribute
+            if options is not None and hook not in known:
+                return f"there is no hook {hook!r}.{did_you_mean(hook, known)} Hooks: {_hooks()}"
+        return ""
+
+    def _table(self, name: str, hook: str) -> dict[str, type | str]:
+        """What one plugin's hook returns, checked."""
+        table: dict[str, type | str] = {}
+        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+            if implementation.plugin_name != name:
+                continue
+            entries = implementation.function()
+            where = f"{self.known[name]}: {hook}"
+            if not isinstance(entries, Mapping):
+                raise PluginError(f"{where} returned {entries!r}; expected a table of names and classes")
+            for short, value in entries.items():
+                if not (isinstance(short, str) and short.isidentifier()):
+                    raise PluginError(f"{where}: {short!r} is not a name (letters, digits and '_')")
+                if not (isinstance(value, type) or (isinstance(value, str) and value.count(":") == 1)):
+                    raise PluginError(f"{where}: {short!r} is {value!r}; expected a class or 'module:Class'")
+            table.update(entries)
+        return table
+
+
+def _entries(distribution: metadata.Distribution) -> list[metadata.EntryPoint]:
+    """Our entry points of a distribution; none where its metadata can't be read (no plugin of ours could either)."""
+    try:
+        return list(distribution.entry_points.select(group=GROUP))
+    except Exception:
+        return []
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line, with its type."""
+    return f"{type(error).__name__}: {error}"
+
+
+def _hooks() -> str:
+    return ", ".join(kind.hook for kind in KINDS.values())

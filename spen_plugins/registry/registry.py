@@ -1,0 +1,179 @@
+"""The registry: hands out classes by type, and typed configs from tables.
+
+A type is `<plugin>.<name>`; `core.` may be left out. There is no global registry: make a `Registry()`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spen_plugins.config.config import Config
+from spen_plugins.config.fields import Field, validate
+from spen_plugins.errors import ConfigError, PluginError, did_you_mean
+from spen_plugins.registry.host import CORE, KINDS, Kind, Plugin, PluginHost, said
+
+
+class Registry:
+    """All components of all plugins of an environment.
+
+    Args:
+        paths: folders to look for distributions in; None for `sys.path`.
+    """
+
+    def __init__(self, paths: Sequence[str] | None = None) -> None:
+        self._host = PluginHost(paths)
+        self._classes: dict[tuple[str, str, str], type] = {}
+
+    def plugins(self) -> list[Plugin]:
+        """Every plugin found, the core first; imports nothing."""
+        return list(self._host.known.values())
+
+    def check(self) -> list[Plugin]:
+        """Import every plugin and every class it names; `plugins()` with what was found wrong."""
+        for name in list(self._host.known):
+            try:
+                tables = self._host.load(name)
+            except PluginError:
+                continue  # noted by the host
+            errors = []
+            for kind, short in [(kind, short) for kind, table in tables.items() for short in table]:
+                try:
+                    self._class(kind, name, short)
+                except PluginError as error:
+                    errors.append(str(error))
+            if errors:
+                self._host.fail(name, "\n".join(errors))
+        return self.plugins()
+
+    def names(self, kind: str) -> list[str]:
+        """Types of one kind, of every plugin that can be imported; the core's without `core.`."""
+        _kind(kind)
+        found = []
+        for name in list(self._host.known):
+            try:
+                found += [_type(name, short) for short in self._host.load(name).get(kind, ())]
+            except PluginError:
+                continue  # noted by the host
+        return found
+
+    def resolve(self, kind: str, type_name: str) -> type:
+        """The class of a type.
+
+        Raises:
+            ConfigError: no such type; says what there is.
+            PluginError: its plugin is missing, broken or refused.
+        """
+        _kind(kind)
+        plugin, short = _split(type_name)
+        if plugin not in self._host.known:
+            raise PluginError(self._missing(kind, plugin, short))
+        if short not in self._host.load(plugin).get(kind, ()):
+            raise ConfigError(self._unknown(kind, type_name))
+        return self._class(kind, plugin, short)
+
+    def parse(self, kind: str, spec: Any, where: str, source: object) -> tuple[type, Config]:
+        """A table of a config -> the class it names and its typed config.
+
+        Args:
+            kind: a key of `KINDS`.
+            spec: `{"type": ..., ...}`; a component's own `"features"` and other parts are left to the caller.
+            where: the table's path, `energy`.
+            source: the config's file, for messages.
+        """
+        if not isinstance(spec, Mapping):
+            raise ConfigError(f"{source}: {where}: expected a table with a 'type', found {spec!r}.")
+        values = dict(spec)
+        type_name = values.pop("type", None)
+        if not isinstance(type_name, str):
+            found = "none" if type_name is None else repr(type_name)
+            raise ConfigError(
+                f"{source}: {where}.type: expected the name of a type, found {found}. "
+                f"`spen describe {kind}` lists what is installed."
+            )
+        if _kind(kind).features:
+            values.pop("features", None)
+        try:
+            cls = self.resolve(kind, type_name)
+        except (ConfigError, PluginError) as error:
+            raise type(error)(f"{source}: {where}.type: {error}") from error
+        tables = component_tables(cls)
+        for table in tables:
+            values.pop(table.name, None)
+        return cls, validate(cls.Config, values, where, source, tables)
+
+    def plugin(self, type_name: str) -> Plugin:
+        """The plugin a type belongs to."""
+        return self._host.known[_split(type_name)[0]]
+
+    def _class(self, kind: str, plugin: str, short: str) -> type:
+        key = (kind, plugin, short)
+        if key not in self._classes:
+            value = named = self._host.load(plugin)[kind][short]
+            what = f"{self._host.known[plugin]}: {kind} {short!r}"
+            if isinstance(named, str):
+                module, _, attribute = named.partition(":")
+                try:
+                    value = getattr(importlib.import_module(module), attribute)
+                except (Exception, SystemExit) as error:
+                    raise PluginError(f"{what} could not be imported from {named!r}: {said(error)}") from error
+            _check_class(value, KINDS[kind], what)
+            self._classes[key] = value
+        return self._classes[key]
+
+    def _missing(self, kind: str, plugin: str, short: str) -> str:
+        known = [p.name for p in self.plugins() if p.status != "refused"]
+        near = did_you_mean(plugin, known)
+        return (
+            f"{kind} '{plugin}.{short}' wants the plugin {plugin!r}, which is not installed.{near} Install the package "
+            f"that provides {plugin!r} (by convention `pip install spen-{plugin}`). Installed: {', '.join(known)}."
+        )
+
+    def _unknown(self, kind: str, type_name: str) -> str:
+        plugin, short = _split(type_name)
+        for other, table in self._host.load(plugin).items():
+            if short in table:
+                return f"{_type(plugin, short)!r} is of kind {other}, not {kind}; it belongs below the key '{other}'."
+        names = self.names(kind)
+        # A user may have left the plugin out: 'nce' is near to 'seal.nce'.
+        whole = [name for name in names if name.partition(".")[2] == short]
+        near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(_type(plugin, short), names)
+        return f"unknown {kind} {type_name!r}.{near} Installed: {', '.join(names) or 'none'}."
+
+
+def component_tables(cls: type) -> list[Field]:
+    """The keys of a component's table that hold tables of other components."""
+    parts = {"features": "features"} if getattr(cls, "uses_features", False) else {}
+    parts |= getattr(cls, "parts", {})
+    return [
+        Field(key, f"table of kind {kind}" if kind[-1] != "*" else f"tables of kind {kind[:-1]} by name", "null", "")
+        for key, kind in parts.items()
+    ]
+
+
+def _kind(kind: str) -> Kind:
+    if kind not in KINDS:
+        raise ConfigError(f"unknown kind {kind!r}.{did_you_mean(kind, KINDS)} Kinds: {', '.join(KINDS)}.")
+    return KINDS[kind]
+
+
+def _split(type_name: str) -> tuple[str, str]:
+    plugin, dot, short = type_name.partition(".")
+    return (plugin, short) if dot else (CORE, plugin)
+
+
+def _type(plugin: str, short: str) -> str:
+    return short if plugin == CORE else f"{plugin}.{short}"
+
+
+def _check_class(value: Any, kind: Kind, what: str) -> None:
+    base = kind.load(kind.base)
+    if not (isinstance(value, type) and issubclass(value, base)):
+        raise PluginError(f"{what} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
+    lacking = sorted(getattr(value, "__abstractmethods__", ()))
+    if lacking:
+        raise PluginError(f"{what}: {value.__name__} does not implement {', '.join(lacking)}")
+    config = kind.load(kind.config)
+    if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
+        raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")

@@ -1,0 +1,295 @@
+"""What a run leaves behind, and all that prediction needs.
+
+config.json          the evaluated config, complete
+environment.json     format, versions, plugins, seed, git commit, checksums of the files read
+vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
+weights.safetensors  the nets of the best epoch
+examples.safetensors numerator and denominator of the selection score, of each example of the part that its metadata
+                     names: test, or validation where there is no test part
+metrics.json         scores with their protocol, once the run is done
+calibration.json     the temperature of the probabilities that predictions report, and how well it fits
+history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
+assets/              what feature networks need besides weights (a tokeniser), if anything
+checkpoint/          the last training state
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.files import remove_partial, save_json, save_tensors, writing
+from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.model import Model
+from spen_plugins.runs.environment import FORMAT
+
+
+class RunFolder:
+    """A run's folder on disk.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoint = Checkpoint(path / "checkpoint")
+        self.assets = path / "assets"
+        self._history, self._times = path / "history.jsonl", path / "times.jsonl"
+
+    @classmethod
+    def create(cls, path: Path, config: Mapping[str, Any], instead: str | None = None) -> RunFolder:
+        """A new folder with its config.
+
+        Args:
+            path: the folder, new or empty.
+            config: the evaluated config.
+            instead: what to use if there is something in it; to resume, or another --out, by default.
+
+        Raises:
+            ConfigError: there is something in the folder already, or it can't be made.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
+            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            save_json(config, path / "config.json")
+        except (OSError, RunError) as error:
+            raise ConfigError(f"the run folder {path} can't be written: {error}") from error
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run folder.
+
+        Raises:
+            ConfigError: it is none, or was written by a newer version.
+        """
+        folder = cls(path)
+        if not (path / "config.json").exists():
+            raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
+        written = folder.environment().get("format", FORMAT)
+        if not isinstance(written, int) or written > FORMAT:
+            raise ConfigError(f"{path} has format {written!r}; this version reads up to {FORMAT}: upgrade spen-plugins")
+        return folder
+
+    def config(self) -> dict[str, Any]:
+        return self._read("config.json")
+
+    def facts(self) -> dict[str, Any]:
+        return self._read("vocabulary.json")
+
+    def environment(self) -> dict[str, Any]:
+        return self._read("environment.json") if (self.path / "environment.json").exists() else {}
+
+    def metrics(self) -> dict[str, Any] | None:
+        """The scores, or None while the run isn't done."""
+        return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
+
+    def calibration(self) -> dict[str, Any] | None:
+        """The temperature with the figures of its fit, or None where nothing was calibrated.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        path = self.path / "calibration.json"
+        if not path.exists():
+            return None
+        found = self._read("calibration.json")
+        temperature = found.get("temperature")
+        if not isinstance(temperature, (int, float)) or isinstance(temperature, bool) or not 0 < temperature < inf:
+            raise RunError(f"{path} is damaged: temperature {temperature!r}; expected a number above 0")
+        return found
+
+    def write(self, name: str, value: Any) -> None:
+        """A JSON file of the folder, whole or not at all."""
+        save_json(value, self.path / name)
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """What else a folder made of this one should hold, by file name, as far as it is there."""
+        names = ("environment.json", "calibration.json", "metrics.json")
+        return {name: self._read(name) for name in names if (self.path / name).exists()}
+
+    def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
+        """All nets' weights, a cost net's too; shared tensors are written once, floats as `dtype` if one is given.
+
+        A tensor with a number too large for that stays as it is.
+        """
+        tensors = _weights(nets)
+        if dtype is not None:
+            tensors = {name: _narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
+        save_tensors(tensors, self.path / "weights.safetensors", {"format": str(FORMAT)})
+
+    def load_weights(self, model: Model) -> None:
+        """Put the saved weights into `model`.
+
+        Raises:
+            RunError: they are missing, damaged, or don't fit.
+        """
+        _put(self.weights(), _weights(model), self.path)
+
+    def weights(self) -> dict[str, Tensor]:
+        """All saved tensors by name.
+
+        Raises:
+            RunError: the file is missing or damaged.
+        """
+        path = self.path / "weights.safetensors"
+        try:
+            return load_file(path)
+        except FileNotFoundError as error:
+            raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
+        except SafetensorError as error:
+            raise RunError(f"{path} is damaged and can't be read: {error}") from error
+
+    def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
+        """`numerator` and `denominator` of the selection score of each example of a part, in file order."""
+        save_tensors(ratios, self.path / "examples.safetensors", {"part": part})
+
+    def ratios(self, part: str) -> dict[str, Tensor] | None:
+        """What `save_ratios` wrote of this part; None where it wrote none.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        path = self.path / "examples.safetensors"
+        if not path.exists():
+            return None
+        try:
+            with safe_open(path, "pt") as file:
+                kept = {name: file.get_tensor(name) for name in ("numerator", "denominator")}
+                return kept if (file.metadata() or {}).get("part") == part else None
+        except SafetensorError as error:
+            raise RunError(f"{path} is damaged and can't be read: {error}") from error
+
+    def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
+        """One epoch's line; `RunError` where the disk says no."""
+        time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
+        try:
+            for path, value in ((self._history, record), (self._times, time)):
+                with path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(value) + "\n")
+        except OSError as error:
+            raise RunError(f"{self.path} can't be written: {error.strerror}") from error
+
+    def truncate_history(self, lines: int) -> None:
+        """Forget epochs after the checkpoint; they are run again."""
+        remove_partial(self.path)
+        for path in (self._history, self._times):
+            if path.exists():
+                kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+                with writing(path) as temporary:
+                    temporary.write_text("".join(kept), encoding="utf-8")
+
+    def history(self) -> list[dict[str, Any]]:
+        """One record per finished epoch."""
+        return _records(self._history)
+
+    def times(self) -> list[dict[str, Any]]:
+        """`stage`, `epoch` and `seconds` of each finished epoch."""
+        return _records(self._times)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise RunError(f"{self.path} is not a complete run folder: {name} is missing") from error
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise RunError(f"{path} is damaged: {error}") from error
+        if not isinstance(value, dict):
+            raise RunError(f"{path} is damaged: found a {type(value).__name__}; expected a table")
+        return value
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a .jsonl file; none where there is no file.
+
+    Raises:
+        RunError: one of them is damaged.
+    """
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    except ValueError as error:
+        raise RunError(f"{path} is damaged: {error}") from error
+
+
+def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
+    """Copy the weights of one net, `energy` or `inference_net`, from another run.
+
+    Args:
+        model: what gets the weights.
+        net: which net.
+        run: the other run's folder.
+        facts: the task's; weights mean something only for the vocabulary and labels they were trained with.
+
+    Raises:
+        ConfigError: the run has no such net, its vocabulary is another, or shapes differ.
+    """
+    target = getattr(model, net)
+    if target is None:
+        raise ConfigError(f"init.{net}: this experiment has no {net}")
+    try:
+        other = RunFolder.open(run)
+        theirs = other.facts()
+        found = _below(net, other.weights())
+        if not found:
+            raise ConfigError(f"init.{net}: the run {run} has no {net}")
+        wanted = _below(net, _weights(model))
+        # An optimiser over y has no weights but those of the net it stands on, which may have been trained as such.
+        if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
+            wanted = _below("net", wanted)
+        _put(found, wanted, run)
+    except RunError as error:
+        raise ConfigError(f"init.{net}: {error}") from error
+    for name in sorted((facts.keys() & theirs.keys()) - {"threshold", "split"}):
+        if facts[name] != theirs[name]:
+            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Tensors to save: shared ones under their first name only."""
+    seen: set[int] = set()
+    kept = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            kept[name] = tensor
+    return kept
+
+
+def _narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    narrow = tensor.to(dtype)
+    return narrow if torch.equal(narrow.isfinite(), tensor.isfinite()) else tensor
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those named `prefix.…`, by the rest of their names."""
+    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
+
+
+def _put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    shapes = [
+        f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
+        for name in wanted.keys() & found.keys()
+        if found[name].shape != wanted[name].shape
+    ]
+    for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
+    for name, tensor in wanted.items():
+        tensor.data.copy_(found[name])

@@ -1,0 +1,332 @@
+"""One run from config to scores: build, train, evaluate once, write the folder."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from spen_plugins.config.experiment import Built, Experiment, build, check
+from spen_plugins.errors import ConfigError, DataError, Interrupted
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.loop import Loop, evaluate
+from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.loop.ownership import assign
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import check_device
+from spen_plugins.runs.environment import environment, packages, parameter_counts
+from spen_plugins.runs.folder import RunFolder, warm_start
+from spen_plugins.scores.calibration import Decisions, calibrate
+from spen_plugins.trainer import Stage
+
+
+def run(
+    config: Mapping[str, Any],
+    source: str,
+    out: Path | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    registry: Registry | None = None,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+) -> Path:
+    """Train, evaluate and write a run folder.
+
+    Everything that can be wrong with config, data and plugins is said before the folder is made.
+
+    Args:
+        config: the evaluated config.
+        source: the file it came from, for messages.
+        out: the run folder, which must be new or empty; a dated one below `runs/` by default.
+        device: "cpu", "cuda", "cuda:1", "mps"; the best there is by default.
+        quiet: no progress, no table.
+        checkpoint_seconds: at least so much time between two checkpoints.
+        registry: where types are looked up.
+        test: whether the test part is scored; not where scores choose hyperparameters.
+        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+
+    Returns:
+        The run folder's path.
+
+    Raises:
+        ConfigError, DataError, PluginError: before training starts.
+        RunError: training could not go on.
+    """
+    registry = registry or Registry()
+    experiment = check(dict(config), source, registry)
+    accelerator = make_accelerator(experiment, device)
+    seed_everything(experiment.seed)
+    built = build(experiment, registry)
+    _warm_start(experiment, built)
+    stages = _stages(built, accelerator)
+    folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
+    if accelerator.is_main_process:
+        folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
+        _describe(folder, experiment, built, accelerator, registry, source)
+    accelerator.wait_for_everyone()
+    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
+
+
+def resume(
+    path: Path,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    registry: Registry | None = None,
+) -> Path:
+    """Go on with a run that was stopped, to the same weights and history it would have had.
+
+    Raises:
+        ConfigError: no run folder, or the data files have changed since.
+    """
+    folder = RunFolder.open(path)
+    console = Console(quiet=quiet, stderr=True)
+    if folder.metrics() is not None:
+        console.print(f"{path} is already done; its scores are in metrics.json", markup=False)
+        return path
+    registry = registry or Registry()
+    experiment = check(folder.config(), str(path / "config.json"), registry)
+    before = folder.environment()
+    accelerator = make_accelerator(experiment, device or before.get("device"))
+    seed_everything(experiment.seed)
+    try:
+        built = build(experiment, registry)
+        try:
+            _warm_start(experiment, built)  # a later stage may begin anew from these weights
+        except ConfigError as error:
+            if not folder.checkpoint.exists():
+                raise
+            console.print(f"[yellow]note:[/yellow] {error}; a stage that begins anew begins from other weights")
+    except (ConfigError, DataError) as error:
+        began = before.get("working_folder", str(Path.cwd()))
+        if began == str(Path.cwd()):
+            raise
+        raise ConfigError(
+            f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
+        ) from error
+    if not before and accelerator.is_main_process:  # killed before it was described
+        _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
+    now = built.task.checksums() | _other_checksums(built)
+    then = before.get("data_sha256", {}) | before.get("files_sha256", {})
+    changed = [name for name, digest in then.items() if now.get(name) != digest]
+    if changed:
+        raise ConfigError(f"{path} can't be resumed: files it reads changed since it began: {', '.join(changed)}")
+    installed = packages()
+    for name, version in before.get("packages", {}).items():
+        if (current := installed.get(name)) != version:
+            console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
+    stages = _stages(built, accelerator)
+    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+
+
+def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
+    """Device, precision and processes, as accelerate (and `accelerate launch`) sees them.
+
+    Raises:
+        ConfigError: the device isn't there, or can't do the precision.
+    """
+    import torch
+    from accelerate.state import AcceleratorState
+
+    if device is not None:
+        check_device(device)
+    AcceleratorState._reset_state(reset_partial_state=True)
+    wanted = None if device is None else torch.device(device)
+    if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
+        torch.cuda.set_device(wanted)
+    try:
+        cpu = wanted is not None and wanted.type == "cpu"
+        accelerator = Accelerator(cpu=cpu, mixed_precision=experiment.precision)
+    except ValueError as error:
+        raise ConfigError(f"precision {experiment.precision!r}: {error}") from error
+    if experiment.precision == "fp16" and accelerator.device.type == "cpu":
+        raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
+    if accelerator.device.type == "cuda":
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    return accelerator
+
+
+def _warm_start(experiment: Experiment, built: Built) -> None:
+    facts = built.task.facts()
+    for net, warm in experiment.init.items():
+        warm_start(built.model, net, Path(warm), facts)
+
+
+def _describe(
+    folder: RunFolder,
+    experiment: Experiment,
+    built: Built,
+    accelerator: Accelerator,
+    registry: Registry,
+    source: str,
+) -> None:
+    """Write what is known before training starts."""
+    folder.write("vocabulary.json", built.task.facts())
+    for network in _feature_networks(built):
+        network.save_assets(folder.assets)
+    plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
+    data, files = built.task.checksums(), _other_checksums(built)
+    found = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
+    sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
+    folder.write("environment.json", found | sizes)
+
+
+def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
+    return (module for module in built.model.modules() if isinstance(module, FeatureNetwork))
+
+
+def _other_checksums(built: Built) -> dict[str, str]:
+    """sha256 of files that the trainer and feature networks read, by path."""
+    found = built.trainer.checksums()
+    for network in _feature_networks(built):
+        found = found | network.checksums()
+    return found
+
+
+def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:
+    """The main process's path, in every process."""
+    if accelerator.num_processes == 1:
+        return path
+    from accelerate.utils import broadcast_object_list
+
+    return Path(broadcast_object_list([str(path)])[0])
+
+
+def default_folder(source: str) -> Path:
+    """`runs/<config>-<date>-<time>`, numbered if that is taken."""
+    stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))
+    return next(path for path in candidates if not path.exists())
+
+
+def _stages(built: Built, accelerator: Accelerator) -> list[Stage]:
+    """The trainer's stages for a model on its device; what is wrong with them is said before a folder is made."""
+    built.model.to(accelerator.device)
+    stages = built.trainer.stages(built.model, built.task)
+    for stage in stages:
+        assign(built.model, stage)
+    return stages
+
+
+def _train(
+    experiment: Experiment,
+    built: Built,
+    stages: list[Stage],
+    folder: RunFolder,
+    accelerator: Accelerator,
+    quiet: bool,
+    checkpoint_seconds: float,
+    resume: bool,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+) -> Path:
+    model, task = built.model, built.task
+    if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
+        seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
+    console = Console(quiet=quiet)
+    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
+        counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
+        processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
+        reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
+        reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        loop = Loop(
+            model,
+            task,
+            stages,
+            built.trainer.config,
+            folder,
+            experiment.seed,
+            accelerator,
+            reporter,
+            checkpoint_seconds,
+            stop.is_set,
+            after_epoch,
+        )
+        try:
+            loop.run(resume)
+        except Interrupted as error:
+            raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+    batch_size = 4 * built.trainer.config.batch_size
+    decisions: dict[str, list[Decisions]] = {"validation": []}
+    validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device, decisions["validation"])
+    task.choose_decision(validation)
+    scores: dict[str, Any] = {"validation": validation.compute()}
+    ratios = example_ratios(validation, task, task.part("validation"))
+    if test and len(task.part("test")):
+        decisions["test"] = []
+        metric = evaluate(model, task, task.part("test"), batch_size, accelerator.device, decisions["test"])
+        scores["test"] = metric.compute()
+        ratios = example_ratios(metric, task, task.part("test"))
+    if accelerator.is_main_process:
+        folder.write("vocabulary.json", task.facts())
+        if ratios:
+            folder.save_ratios(ratios, next(reversed(scores)))
+        if calibration := calibrate(decisions):
+            folder.write("calibration.json", calibration)
+        folder.write("metrics.json", {**scores, "protocol": {**task.protocol(), **built.trainer.protocol()}})
+        print_scores(console, folder)
+    return folder.path
+
+
+def print_scores(console: Console, folder: RunFolder) -> None:
+    """The table at the end of a run: scores, how sure one may be of the outputs, and how it all came about."""
+    metrics = folder.metrics() or {}
+    protocol = metrics.pop("protocol", {})
+    table = Table(title=escape(str(folder.path)), title_justify="left")
+    table.add_column("score")
+    for part in metrics:
+        table.add_column(part, justify="right")
+    for name in next(iter(metrics.values()), {}):
+        values = [scores.get(name) for scores in metrics.values()]
+        if all(isinstance(value, (int, float)) for value in values):
+            table.add_row(name, *(f"{value:.4f}" for value in values))
+    console.print(table)
+    if calibration := folder.calibration():
+        console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
+    for name, text in protocol.items():
+        if text is not None:
+            console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+
+
+def _calibration_line(calibration: Mapping[str, Any]) -> str:
+    errors = [
+        f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
+        for part in ("validation", "test")
+        if part in calibration
+    ]
+    temperature = f"temperature {calibration['temperature']:g} for the probabilities of {calibration['decisions']}"
+    return f"{temperature}; expected calibration error: {', '.join(errors)}"
+
+
+@contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """The first Ctrl-C (or SIGTERM) asks the loop to save and stop; a second one stops at once."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, _: Any) -> None:
+        stop.set()
+        signal.signal(number, before[number] or signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,105 @@
+"""Label sets written as lists of their labels, for label spaces so large that a row of zeros is the costly part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spen_plugins.spaces.sparse import Lists, ascending, list_of_each, starts_of_each
+
+
+@dataclass(frozen=True, eq=False)
+class SparseLabels:
+    """Discrete outputs `(batch, sample, label)` as the numbers of the labels that are on.
+
+    Args:
+        indices: `(total,)` labels, one bag after the other, no label twice in a bag.
+        offsets: `(batch * sample,)` where each bag starts, as `torch.nn.functional.embedding_bag` takes it.
+        shape: (batch, sample, label), the shape of the dense tensor they stand for.
+    """
+
+    indices: Tensor
+    offsets: Tensor
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def of_dense(cls, y: Tensor) -> SparseLabels:
+        """The bags of `y` `(batch, sample, label)` of zeros and ones."""
+        return cls.of_keys(positive(y.flatten()), y.shape)
+
+    @classmethod
+    def of_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> SparseLabels:
+        """From places `(total,)` in the flat dense tensor, ascending."""
+        rows = keys // shape[2]
+        bags = cls(keys - rows * shape[2], starts_of_each(rows, shape[0] * shape[1]), tuple(shape))
+        bags.__dict__["rows"] = rows
+        return bags
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """`(total,)`, the bag of each label: example · sample count + sample."""
+        return list_of_each(self.offsets, self.indices.shape[0])
+
+    @cached_property
+    def places(self) -> Tensor:
+        """`(total,)`, where each label's number stands in a flat `(batch, label)` table."""
+        if self.shape[1] == 1:
+            return self.rows * self.shape[2] + self.indices
+        return self.rows // self.shape[1] * self.shape[2] + self.indices
+
+    @cached_property
+    def _lists(self) -> Lists:
+        return Lists(self.indices, self.offsets, self.shape[2])
+
+    def dim(self) -> int:
+        return 3
+
+    def dense(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The outputs as a tensor `(batch, sample, label)` of zeros and ones."""
+        y = torch.zeros(self.shape, dtype=dtype, device=self.indices.device)
+        y.view(-1)[self.rows * self.shape[2] + self.indices] = 1
+        return y
+
+    def sums(self, scores: Tensor) -> Tensor:
+        """Σ over each bag of `scores` `(batch, label)`: `(batch, sample)`, what `inner` gives for the dense outputs."""
+        values = scores.reshape(-1)[self.places]
+        total = values.new_zeros(self.offsets.shape[0]).index_add(0, self.rows, values)
+        return total.view(self.shape[:2])
+
+    def vectors(self, weight: Tensor) -> Tensor:
+        """Σ over each bag of the rows of `weight` `(label, size)`, `(batch * sample, size)`; twice differentiable."""
+        return self._lists.sums(weight)
+
+
+def join(first: SparseLabels, second: SparseLabels) -> SparseLabels:
+    """The samples of `first`, then those of `second`, for each example."""
+    batch, a, labels = first.shape
+    b = second.shape[1]
+
+    def moved(bags: SparseLabels, shift: int) -> Tensor:
+        example = bags.rows if bags.shape[1] == 1 else bags.rows // bags.shape[1]
+        return (bags.rows + example * (a + b - bags.shape[1]) + shift) * labels + bags.indices
+
+    keys = ascending(torch.cat([moved(first, 0), moved(second, a)]))
+    return SparseLabels.of_keys(keys, (batch, a + b, labels))
+
+
+def where(mask: Tensor) -> Tensor:
+    """Numbers of the true elements of `mask` `(n,)`, ascending; numpy again is several times as fast where few are."""
+    if mask.device.type == "cpu":
+        return torch.from_numpy(np.flatnonzero(mask.numpy()))
+    return mask.nonzero().squeeze(1)
+
+
+def positive(values: Tensor) -> Tensor:
+    """Numbers of the elements of `values` `(n,)` above zero, ascending; looks closer only at blocks that have one."""
+    size = 64
+    blocks = (F.pad(values, (0, -len(values) % size)) if len(values) % size else values).view(-1, size)
+    some = where(blocks.amax(1) > 0)
+    inside = where((blocks[some] > 0).flatten())
+    return some[inside // size] * size + inside % size
