@@ -63,7 +63,7 @@ class Proposal:
     """q(y | x), what an inference net says of a batch. Immutable, so what it has computed once stays true.
 
     Here the variables are independent given x; a net whose variables are not (a CRF) returns a subclass that
-    overrides `y`, `sample`, `rsample`, `log_prob`, `likeliest` and `k_best`.
+    overrides `mean`, `sample`, `rsample`, `log_prob`, `likeliest` and `k_best`.
 
     Args:
         space: the output space.
@@ -88,7 +88,7 @@ class Proposal:
             object.__setattr__(self, "logits", self.logits.float())
 
     @cached_property
-    def y(self) -> Tensor:
+    def mean(self) -> Tensor:
         """The relaxed output, `(batch, 1, *variables)`, differentiable in the net's parameters."""
         with self.as_made():
             return self.space.relax(self.logits, self.mask)

@@ -19,4 +19,4 @@ class EnergyLoss(Component):
 
     def net_term(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """What the nets minimise, before λ, `(batch,)`: E(x, A(x)) unless a loss says otherwise."""
-        return energy(proposal.y)[:, 0]
+        return energy(proposal.mean)[:, 0]

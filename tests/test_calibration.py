@@ -130,7 +130,7 @@ def test_a_spans_probability_against_brute_force(encoding: str, temperature: flo
     for i, found in enumerate(task.predictions(proposal, batch, examples)):
         for entity in found["entities"]:
             start, end = entity["start"], entity["end"]
-            marginals = proposal.y[i, 0].double().tolist()
+            marginals = proposal.mean[i, 0].double().tolist()
             sure = [tempered(marginals[t], tags.index(found["tags"][t]), temperature) for t in range(start, end)]
             if encoding == "bio" and end < len(found["words"]):
                 sure.append(1 - tempered(marginals[end], tags.index(f"I-{entity['type']}"), temperature))
@@ -152,7 +152,7 @@ def test_an_argument_in_pieces_is_as_sure_as_all_of_it() -> None:
     for t, (tag, height) in enumerate(zip(said, (9.0, 8.0, 1.0, 2.0), strict=True)):
         logits[:, 0, t, tags.index(tag)] = height
     proposal = Proposal(task.space, logits, batch.x.mask)
-    least = float(proposal.y[0, 0, 3, tags.index("B-C-A1")])
+    least = float(proposal.mean[0, 0, 3, tags.index("B-C-A1")])
     for found in task.predictions(proposal, batch, examples):
         assert [(a["role"], a["score"]) for a in found["arguments"]] == [
             ("A1", pytest.approx(least, abs=1e-4)),
@@ -182,7 +182,7 @@ def test_what_counts_as_right() -> None:
     proposal = Proposal(task.space, logits, batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "tags" and decisions.right.tolist() == [True, False]
-    assert decisions.confidences.at(1.0) == pytest.approx(proposal.y[0, 0, :2, 1].numpy())
+    assert decisions.confidences.at(1.0) == pytest.approx(proposal.mean[0, 0, :2, 1].numpy())
 
 
 def without_scores(found: Any) -> Any:
@@ -224,7 +224,7 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
     proposal = CrfProposal(task.space, 3 * torch.randn(2, 1, 5, 3), batch.x.mask, chain=chain)
     found = task.predictions(proposal, batch, examples)
     assert scores_in(found)
-    marginals = Proposal(task.space, torch.log(proposal.y), batch.x.mask)
+    marginals = Proposal(task.space, torch.log(proposal.mean), batch.x.mask)
     spans = task._table.spans(proposal.best()[:, 0].argmax(-1).numpy(), np.array([5, 2]))
     same = [
         task._span_confidences(q, proposal.best()[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))

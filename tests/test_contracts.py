@@ -285,20 +285,20 @@ def test_the_checks_find_a_broken_energy(broken, toy, says):
 
 class BatchMean(sp.EnergyLoss):
     def forward(self, energy, batch, proposal):
-        return energy(proposal.y).mean().expand(len(batch))
+        return energy(proposal.mean).mean().expand(len(batch))
 
 
 class IgnoresLabelled(sp.EnergyLoss):
     def forward(self, energy, batch, proposal):
-        return energy(proposal.y)[:, 0]
+        return energy(proposal.mean)[:, 0]
 
 
 class StopsAtTheNet(sp.EnergyLoss):
     def forward(self, energy, batch, proposal):
-        return energy(proposal.y)[:, 0] * batch.labelled * (batch.gold is not None)
+        return energy(proposal.mean)[:, 0] * batch.labelled * (batch.gold is not None)
 
     def net_term(self, energy, batch, proposal):
-        return energy(proposal.y.detach())[:, 0]
+        return energy(proposal.mean.detach())[:, 0]
 
 
 @pytest.mark.parametrize(

@@ -76,15 +76,15 @@ def test_marginals():
     for row in range(4):
         q = energies(p, row).softmax(0)
         expected = sum(q[i] * one_hot(p, row, path)[row] for i, path in enumerate(paths(LENGTHS[row])))
-        assert torch.allclose(p.y[row], expected)
-    assert p.y[~MASK.unsqueeze(1)].abs().sum() == 0
+        assert torch.allclose(p.mean[row], expected)
+    assert p.mean[~MASK.unsqueeze(1)].abs().sum() == 0
 
 
 def test_marginals_are_the_gradient_of_log_z():
     p = proposal()
     p.logits.requires_grad_()
     (gradient,) = torch.autograd.grad(p.log_z.sum(), p.logits)
-    assert torch.allclose(p.y, gradient)
+    assert torch.allclose(p.mean, gradient)
 
 
 @pytest.mark.parametrize("constrained", [False, True])
@@ -141,7 +141,7 @@ def test_sample_frequencies():
 def test_padding_does_not_matter():
     short, long = proposal(), proposal(pad=3)
     assert torch.allclose(short.log_z, long.log_z)
-    assert torch.allclose(short.y, long.y[:, :, :4]) and long.y[:, :, 4:].abs().sum() == 0
+    assert torch.allclose(short.mean, long.mean[:, :, :4]) and long.mean[:, :, 4:].abs().sum() == 0
     assert torch.equal(short.best(), long.best()[:, :, :4])
     y = short.sample(5)
     padded = torch.cat([y, torch.ones(4, 5, 3, K, dtype=torch.double)], 2)
@@ -151,7 +151,7 @@ def test_padding_does_not_matter():
 def test_without_a_mask_every_token_counts():
     p = proposal()
     whole = CrfProposal(p.space, p.logits[:1], None, chain=p.chain)
-    assert torch.allclose(whole.log_z, p.log_z[:1]) and torch.allclose(whole.y, p.y[:1])
+    assert torch.allclose(whole.log_z, p.log_z[:1]) and torch.allclose(whole.mean, p.mean[:1])
 
 
 def test_gradients():
@@ -162,7 +162,7 @@ def test_gradients():
         return proposal(logits=logits, chain=Chain(*chain))
 
     assert torch.autograd.gradcheck(lambda *a: made(*a).log_prob(y), leaves)
-    assert torch.autograd.gradcheck(lambda *a: made(*a).y, leaves)
+    assert torch.autograd.gradcheck(lambda *a: made(*a).mean, leaves)
     assert torch.autograd.gradgradcheck(lambda *a: made(*a).log_prob(y[:, :1]).sum(), leaves)
 
 
@@ -180,7 +180,7 @@ def test_relaxed_samples_carry_gradient_and_follow_the_marginals():
     p.logits.requires_grad_()
     torch.manual_seed(0)
     y = p.rsample(4000, temperature=0.1)
-    assert torch.allclose(y.detach().mean(1, keepdim=True), p.y.detach(), atol=0.05)
+    assert torch.allclose(y.detach().mean(1, keepdim=True), p.mean.detach(), atol=0.05)
     assert torch.autograd.grad(y[..., 1].sum(), p.logits)[0].abs().sum() > 0
 
 
@@ -198,8 +198,8 @@ def test_long_peaked_sequences_stay_finite():
     chain = Chain(torch.randn(K, K) * 20, torch.zeros(K), torch.zeros(K))
     p = CrfProposal(TagSequence(TAGS), logits.requires_grad_(), None, chain=chain)
     p.log_prob(p.best()).sum().backward()
-    assert logits.grad.isfinite().all() and p.y.isfinite().all()
-    assert torch.allclose(p.y.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
+    assert logits.grad.isfinite().all() and p.mean.isfinite().all()
+    assert torch.allclose(p.mean.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
     # A draw that is by far worse than the best path would be no draw from this distribution.
     assert (p.log_prob(p.sample(50)) > p.log_prob(replace(p, constrained=False).best()) - 60).all()
 

@@ -321,7 +321,7 @@ def test_dvn_adversary_steps_along_the_gradient_of_the_loss(toy):
     for seed in range(4):
         torch.manual_seed(seed)
         found = loss.outputs(bound, batch, proposal)
-        for origin, start in (("gold", batch.gold), ("start", proposal.y)):
+        for origin, start in (("gold", batch.gold), ("start", proposal.mean)):
             y = start.clone().requires_grad_()
             [up] = torch.autograd.grad(loss.value_loss(bound, batch, y).sum(), y)
             here = (task.space.project(start + 0.3 * up, batch.x.mask) - found).abs().flatten(1).amax(1) < 1e-6
@@ -436,8 +436,8 @@ def test_refining_lowers_the_energy(seal, tmp_path):
     batch = task.collate(task.part("test")[:16])
     with torch.no_grad():
         bound = plain.model.energy.at(batch.x)
-        before = bound(plain.model.propose(batch.x).y)
-        after = bound(refined.model.propose(batch.x).y)
+        before = bound(plain.model.propose(batch.x).mean)
+        after = bound(refined.model.propose(batch.x).mean)
     assert (after <= before + 1e-3).all() and (after < before - 1e-2).any()
 
 

@@ -129,14 +129,14 @@ ADAM = sp.OptimizerConfig(lr=0.05)
 
 def energy_phase(**more: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
-        return {"contrast": (context.energy(context.batch.gold) - context.energy(context.proposal.y))[:, 0]}
+        return {"contrast": (context.energy(context.batch.gold) - context.energy(context.proposal.mean))[:, 0]}
 
     return sp.Phase("energy", ("energy",), loss, ADAM, **more)
 
 
 def net_phase(**more: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
-        return {"energy": context.energy(context.proposal.y)[:, 0], "cross_entropy": cross_entropy(context)}
+        return {"energy": context.energy(context.proposal.mean)[:, 0], "cross_entropy": cross_entropy(context)}
 
     return sp.Phase("net", ("inference_net",), loss, ADAM, **more)
 
@@ -217,7 +217,7 @@ def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask
     model.eval()
     batch = task.collate(task.part("train")[:4])
     context = LiveContext(Players(model), batch)
-    got = torch.autograd.grad(context.energy(context.proposal.y).sum() / 4, model.inference_net.linear.weight)[0]
+    got = torch.autograd.grad(context.energy(context.proposal.mean).sum() / 4, model.inference_net.linear.weight)[0]
     x = batch.x.inputs["vector"]
     y = torch.sigmoid(model.inference_net.linear(x))
     want = (model.energy.linear(x) * y * (1 - y)).T @ x / 4
@@ -404,8 +404,8 @@ def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, t
 def test_what_is_kept_has_gradients_whoever_asks_first(model: sp.Model, task: ToyTask) -> None:
     context = LiveContext(Players(model), task.collate(task.part("train")))
     with torch.no_grad():
-        context.energy(context.proposal.y)
-    assert context.proposal.y.requires_grad and context.energy(context.batch.gold).requires_grad
+        context.energy(context.proposal.mean)
+    assert context.proposal.mean.requires_grad and context.energy(context.batch.gold).requires_grad
 
 
 def test_an_infinite_loss_names_phase_epoch_and_batch(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:

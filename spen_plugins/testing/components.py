@@ -118,8 +118,12 @@ def check_inference_net(
     batch = collate(task, by_length(task, EXAMPLES))
     proposal, shape = propose(batch.x), batch.gold.shape[2:]
     shaped(proposal.logits, (EXAMPLES, 1, *shape), f"{name}'s logits")
-    shaped(proposal.y, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
-    same(space.project(proposal.y, batch.x.mask), proposal.y, f"{name}'s relaxed output is outside the output space")
+    shaped(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
+    same(
+        space.project(proposal.mean, batch.x.mask),
+        proposal.mean,
+        f"{name}'s relaxed output is outside the output space",
+    )
     best = proposal.best()
     shaped(best, (EXAMPLES, 1, *shape), f"{name}'s best output")
     same(space.round(best, batch.x.mask), best, f"{name}'s best output is not discrete")
@@ -134,10 +138,10 @@ def check_inference_net(
     surprise = proposal.log_prob(drawn)
     shaped(surprise, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
     assert (surprise <= 1e-9).all(), f"{name} gives an output a probability above 1"
-    _check_rows(task, lambda b: propose(b.x).y, name)
+    _check_rows(task, lambda b: propose(b.x).mean, name)
 
     _check_none_idle(net, -proposal.log_prob(batch.gold).sum(), allow_idle, f"{name}'s log-probability")
-    check_state(net, lambda: propose(batch.x).y)
+    check_state(net, lambda: propose(batch.x).mean)
 
 
 def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
@@ -153,12 +157,16 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
 
     batch = collate(task, by_length(task, EXAMPLES))
     proposal, shape = propose(batch), batch.gold.shape[2:]
-    shaped(proposal.y, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
-    same(space.project(proposal.y, batch.x.mask), proposal.y, f"{name}'s relaxed output is outside the output space")
-    _check_rows(task, lambda b: propose(b).y, name)
-    weighted = proposal.y * torch.arange(1, proposal.y.numel() + 1).view_as(proposal.y)
+    shaped(proposal.mean, (EXAMPLES, 1, *shape), f"{name}'s relaxed output")
+    same(
+        space.project(proposal.mean, batch.x.mask),
+        proposal.mean,
+        f"{name}'s relaxed output is outside the output space",
+    )
+    _check_rows(task, lambda b: propose(b).mean, name)
+    weighted = proposal.mean * torch.arange(1, proposal.mean.numel() + 1).view_as(proposal.mean)
     _check_none_idle(cost_net, weighted.sum(), (), f"{name}'s output")
-    check_state(cost_net, lambda: propose(batch).y)
+    check_state(cost_net, lambda: propose(batch).mean)
 
 
 def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:

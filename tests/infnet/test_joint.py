@@ -138,7 +138,7 @@ def mean_energy(model, task, part) -> float:
     batch = task.collate(task.part(part))
     model.eval()
     with torch.no_grad():
-        return float(model.energy.at(batch.x)(model.propose(batch.x).y).mean())
+        return float(model.energy.at(batch.x)(model.propose(batch.x).mean).mean())
 
 
 @pytest.mark.parametrize("on", ["train", "validation", "test"])

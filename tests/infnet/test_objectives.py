@@ -82,11 +82,11 @@ def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
     loss = make(Compound, task, perceptron_weight=0.3, cost_net_cross_entropy=2.0).double()
     bound, gold, mask = energy.at(batch.x), batch.gold, batch.x.mask
     augmenting = loss.cost_net(batch, proposal)
-    e_f, e_a, e_y = (bound(y)[:, 0] for y in (augmenting.y, proposal.y, gold))
-    delta = ((augmenting.y - gold).abs() * mask[:, None, :, None]).flatten(1).sum(-1)
+    e_f, e_a, e_y = (bound(y)[:, 0] for y in (augmenting.mean, proposal.mean, gold))
+    delta = ((augmenting.mean - gold).abs() * mask[:, None, :, None]).flatten(1).sum(-1)
     theta = (delta - e_f + e_y).clamp(min=0) + 0.3 * (e_y - e_a).clamp(min=0)
     torch.testing.assert_close(loss(bound, batch, proposal), theta)
-    nll = -(gold * torch.log(augmenting.y.clamp(min=1e-30))).flatten(1).sum(-1)
+    nll = -(gold * torch.log(augmenting.mean.clamp(min=1e-30))).flatten(1).sum(-1)
     asked = loss.net_terms(bound, batch, proposal)
     torch.testing.assert_close(asked["cost_augmented"], -(delta - e_f))
     torch.testing.assert_close(asked["test_time"], 0.3 * e_a)  # E(x, y) is a constant to the nets
@@ -175,7 +175,7 @@ def test_the_stacked_nets_block_the_gradient_into_a(cost_net, blocked):
     f = make(cost_net, task)
     f.bind(net)
     proposal = net(batch.x)
-    y = f.double()(batch, proposal).y
+    y = f.double()(batch, proposal).mean
     weights = torch.arange(y.numel(), dtype=y.dtype).view_as(y)
     found = torch.autograd.grad((y * weights).sum(), list(net.parameters()), allow_unused=True)
     assert all(gradient is None for gradient in found) is blocked
@@ -185,10 +185,10 @@ def test_the_stacked_net_is_the_papers_equation():
     task, batch = toy()
     net, f = make(Independent, task).double(), make(Stacked, task).double()
     proposal = net(batch.x)
-    found = f(batch, proposal).y
+    found = f(batch, proposal).mean
     w, b = f.output.weight, f.output.bias
     for i, t in batch.x.mask.nonzero().tolist():
-        both = torch.cat([proposal.y[i, 0, t], batch.gold[i, 0, t]])
+        both = torch.cat([proposal.mean[i, 0, t], batch.gold[i, 0, t]])
         torch.testing.assert_close(found[i, 0, t], torch.softmax(w @ both + b, -1))
     assert not found[~batch.x.mask.unsqueeze(1)].any()
 
@@ -234,8 +234,8 @@ def test_the_stacked_bilstm_reads_each_sentence_apart():
         getattr(both, name).data = getattr(f.forwards, name).data
         getattr(both, f"{name}_reverse").data = getattr(f.backwards, name).data
     proposal = net(batch.x)
-    found = f(batch, proposal).y
+    found = f(batch, proposal).mean
     for i, n in enumerate(batch.x.mask.sum(1).tolist()):
-        inputs = torch.cat([proposal.y[i, 0, :n], batch.gold[i, 0, :n]], -1)
+        inputs = torch.cat([proposal.mean[i, 0, :n], batch.gold[i, 0, :n]], -1)
         states, _ = both(inputs.unsqueeze(1))
         torch.testing.assert_close(found[i, 0, :n], torch.softmax(f.output(states[:, 0]), -1))

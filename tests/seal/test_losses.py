@@ -151,8 +151,8 @@ def test_margin_is_eq_6_and_zero_only_without_violation():
     energy, loss = energy_for(task), make(Margin, task)
     for _ in range(20):
         proposal = proposal_for(task, batch, scale=3.0)
-        e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.y, batch.gold))
-        cost = (proposal.y - batch.gold).abs().mean((1, 2))
+        e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.mean, batch.gold))
+        cost = (proposal.mean - batch.gold).abs().mean((1, 2))
         found = loss(energy.at(batch.x), batch, proposal)
         torch.testing.assert_close(found, torch.clamp(cost - e_hat + e_gold, min=0))
         assert ((found > 0) == (e_hat < e_gold + cost)).all()
@@ -163,8 +163,8 @@ def test_margin_cost_is_a_mean_or_a_sum_over_what_exists():
     task, batch = toy("tags")
     energy, proposal = energy_for(task), proposal_for(task, batch)
     lengths = batch.x.mask.sum(1)
-    e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.y, batch.gold))
-    cost = torch.stack([(proposal.y - batch.gold)[b, 0, :n].abs().sum() for b, n in enumerate(lengths)])
+    e_hat, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (proposal.mean, batch.gold))
+    cost = torch.stack([(proposal.mean - batch.gold)[b, 0, :n].abs().sum() for b, n in enumerate(lengths)])
     for which, wanted in (("l1", cost), ("mean_l1", cost / lengths)):
         found = make(Margin, task, cost=which)(energy.at(batch.x), batch, proposal)
         torch.testing.assert_close(found, torch.relu(wanted - e_hat + e_gold))
@@ -175,8 +175,8 @@ def test_compound_margin_truncates_for_the_energy_only(space):
     task, batch = toy(space)
     energy, proposal = energy_for(task), proposal_for(task, batch)
     loss = make(CompoundMargin, task, perceptron_weight=0.3, cost="l1")
-    f = loss.cost_net(batch, proposal).y
-    e_f, e_a, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (f, proposal.y, batch.gold))
+    f = loss.cost_net(batch, proposal).mean
+    e_f, e_a, e_gold = (energy.at(batch.x)(y)[:, 0] for y in (f, proposal.mean, batch.gold))
     cost = task.space.cost(f, batch.gold, batch.x.mask)[:, 0]
     wanted = torch.relu(cost - e_f + e_gold) + 0.3 * torch.relu(e_gold - e_a)
     torch.testing.assert_close(loss(energy.at(batch.x), batch, proposal), wanted)
@@ -200,8 +200,8 @@ def test_cost_net_stops_the_gradient_before_the_net():
 def test_regression_is_cross_entropy_with_the_soft_score():
     task, batch = toy("labels")
     energy, proposal, loss = energy_for(task), proposal_for(task, batch), make(Regression, task)
-    value = torch.sigmoid(-energy.at(batch.x)(proposal.y)[:, 0])
-    s = task.space.score(proposal.y, batch.gold)[:, 0]
+    value = torch.sigmoid(-energy.at(batch.x)(proposal.mean)[:, 0])
+    s = task.space.score(proposal.mean, batch.gold)[:, 0]
     wanted = -s * value.log() - (1 - s) * (1 - value).log()
     torch.testing.assert_close(loss(energy.at(batch.x), batch, proposal), wanted)
     torch.testing.assert_close(loss.net_term(energy.at(batch.x), batch, proposal), -value)

@@ -98,4 +98,4 @@ class StackedBiLstm(sp.CostNet):
 
 def seen(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
     """[A(x) ; gold] along the last axis, `(batch, 1, *variables[:-1], 2 L)`, without gradient to A."""
-    return torch.cat([proposal.y.detach(), batch.gold.to(proposal.y)], -1)
+    return torch.cat([proposal.mean.detach(), batch.gold.to(proposal.mean)], -1)

@@ -249,7 +249,7 @@ def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, contex
 
 def entropy(proposal: sp.Proposal) -> torch.Tensor:
     """Entropy of a net's relaxed output, summed over its variables, `(batch,)`."""
-    y = proposal.y
+    y = proposal.mean
     parts = _entropy_part(y)
     if not proposal.space.simplex:
         parts = parts + _entropy_part(1 - y)
@@ -272,7 +272,7 @@ def _measures(context: Context) -> Terms:
 
 
 def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
-    terms = {"energy": context.energy(context.proposal.y)[:, 0]}
+    terms = {"energy": context.energy(context.proposal.mean)[:, 0]}
     if config.finetune.cross_entropy_weight:
         weight = config.finetune.cross_entropy_weight
         terms["cross_entropy"] = weight * cross_entropy(context, config.per_variable)

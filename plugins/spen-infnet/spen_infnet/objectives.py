@@ -43,16 +43,16 @@ class Hinge(sp.EnergyLoss):
     def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
         """The energy's loss by parts, `(batch,)` each; zero in rows without gold."""
         if batch.gold is None:
-            return {"hinge": 0 * energy(proposal.y)[:, 0]}
-        wrong, right = energy(torch.cat([proposal.y, batch.gold], 1)).unbind(1)
-        return {"hinge": F.relu(self._violation(self._cost(proposal.y, batch), wrong, right)) * batch.labelled}
+            return {"hinge": 0 * energy(proposal.mean)[:, 0]}
+        wrong, right = energy(torch.cat([proposal.mean, batch.gold], 1)).unbind(1)
+        return {"hinge": F.relu(self._violation(self._cost(proposal.mean, batch), wrong, right)) * batch.labelled}
 
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
         """The nets' loss by parts, `(batch,)` each; in rows without gold E(x, ŷ)."""
         if batch.gold is None:
-            return {"energy": energy(proposal.y)[:, 0]}
-        wrong, right = energy(torch.cat([proposal.y, batch.gold], 1)).unbind(1)
-        asked = self._asked(self._violation(self._cost(proposal.y, batch), wrong, right))
+            return {"energy": energy(proposal.mean)[:, 0]}
+        wrong, right = energy(torch.cat([proposal.mean, batch.gold], 1)).unbind(1)
+        asked = self._asked(self._violation(self._cost(proposal.mean, batch), wrong, right))
         return {"energy": torch.where(batch.labelled, asked, wrong)}
 
     def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
@@ -67,7 +67,7 @@ class Hinge(sp.EnergyLoss):
 
     def augmented(self, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """F(x), the cost-augmented output, `(batch, 1, *variables)`: here the one net's."""
-        return proposal.y
+        return proposal.mean
 
     def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
         raise NotImplementedError
@@ -145,9 +145,9 @@ class Compound(Hinge):
 
     def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
         if batch.gold is None:
-            return {"margin": 0 * energy(proposal.y)[:, 0]}
+            return {"margin": 0 * energy(proposal.mean)[:, 0]}
         augmented = self.augmented(batch, proposal)
-        wrong, right, predicted = energy(torch.cat([augmented, batch.gold, proposal.y], 1)).unbind(1)
+        wrong, right, predicted = energy(torch.cat([augmented, batch.gold, proposal.mean], 1)).unbind(1)
         return {
             "margin": F.relu(self._cost(augmented, batch) - wrong + right) * batch.labelled,
             "perceptron": self.config.perceptron_weight * F.relu(right - predicted) * batch.labelled,
@@ -156,10 +156,10 @@ class Compound(Hinge):
     def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
         weight, labelled = self.config.perceptron_weight, batch.labelled
         if batch.gold is None:
-            return {"test_time": weight * energy(proposal.y)[:, 0]}
+            return {"test_time": weight * energy(proposal.mean)[:, 0]}
         augmenting = self.cost_net(batch, proposal)
-        y = augmenting.y
-        outputs = [y, proposal.y, *([batch.gold] if self.config.truncate_nets else [])]
+        y = augmenting.mean
+        outputs = [y, proposal.mean, *([batch.gold] if self.config.truncate_nets else [])]
         wrong, predicted, *golds = energy(torch.cat(outputs, 1)).unbind(1)
         # Without truncation E(x, y) is a constant to the nets.
         right = golds[0] if golds else 0.0
@@ -175,4 +175,4 @@ class Compound(Hinge):
         return terms
 
     def augmented(self, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        return self.cost_net(batch, proposal).y
+        return self.cost_net(batch, proposal).mean

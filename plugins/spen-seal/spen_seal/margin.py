@@ -28,7 +28,7 @@ class Margin(sp.EnergyLoss):
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return nothing(energy, proposal)
-        y, gold = proposal.y, batch.gold
+        y, gold = proposal.mean, batch.gold
         wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
         cost = distance(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
         return F.relu(cost - wrong + right) * batch.labelled
@@ -46,7 +46,7 @@ class StackedCostNet(sp.CostNet):
         self.layers = nn.Sequential(nn.Linear(2 * size, size), nn.Softplus(), nn.Linear(size, size))
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        logits = self.layers(torch.cat([proposal.y.detach(), batch.gold], -1))
+        logits = self.layers(torch.cat([proposal.mean.detach(), batch.gold], -1))
         return sp.Proposal(self.space, logits, batch.x.mask)
 
 
@@ -77,17 +77,17 @@ class CompoundMargin(sp.EnergyLoss):
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         if batch.gold is None:
             return nothing(energy, proposal)
-        augmented, gold = self.cost_net(batch, proposal).y, batch.gold
+        augmented, gold = self.cost_net(batch, proposal).mean, batch.gold
         cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)[:, 0]
-        violating, right, predicted = energy(torch.cat([augmented, gold, proposal.y], 1)).unbind(1)
+        violating, right, predicted = energy(torch.cat([augmented, gold, proposal.mean], 1)).unbind(1)
         hinge = F.relu(cost - violating + right)
         return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
 
     def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         weight = self.config.perceptron_weight
         if batch.gold is None:
-            return weight * energy(proposal.y)[:, 0]
-        augmented = self.cost_net(batch, proposal).y
+            return weight * energy(proposal.mean)[:, 0]
+        augmented = self.cost_net(batch, proposal).mean
         cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
-        violating, predicted = energy(torch.cat([augmented, proposal.y], 1)).unbind(1)
+        violating, predicted = energy(torch.cat([augmented, proposal.mean], 1)).unbind(1)
         return (violating - cost) * batch.labelled + weight * predicted

@@ -30,7 +30,7 @@ class Regression(Dvn):
 
     def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """Whose scores are to be guessed, `(batch, sample, *variables)`."""
-        return proposal.y
+        return proposal.mean
 
 
 class SampledRegression(Regression):
@@ -49,5 +49,5 @@ class SampledRegression(Regression):
     def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         c = self.config
         if c.samples == 1:
-            return proposal.y
-        return torch.cat([proposal.y, draw(proposal, c.samples - 1, c.sample, c.std)], 1)
+            return proposal.mean
+        return torch.cat([proposal.mean, draw(proposal, c.samples - 1, c.sample, c.std)], 1)

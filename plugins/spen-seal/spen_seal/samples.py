@@ -70,4 +70,4 @@ def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
 
 def nothing(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
     """The loss of a batch without any gold, `(batch,)`: 0, with a gradient (of zeros) for the phase to walk."""
-    return 0 * energy(proposal.y)[:, 0]
+    return 0 * energy(proposal.mean)[:, 0]

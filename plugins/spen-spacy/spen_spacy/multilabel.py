@@ -45,7 +45,7 @@ class SpenMultilabel(Component):
         examples = [run.task.parse({"text": doc.text}) for doc in docs]
         found: list[Any] = [None] * len(docs)
         for proposal, batch, rows in run.proposals(examples):
-            p = LabelConfidences(proposal.y[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
+            p = LabelConfidences(proposal.mean[:, 0].float().cpu().numpy()).at(run.task.temperature).tolist()
             energies = run.energies(proposal, batch) if self.settings["energy"] else [None] * len(rows)
             for row, values, energy in zip(rows, p, energies, strict=True):
                 found[row] = values, energy

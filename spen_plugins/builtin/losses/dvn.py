@@ -41,12 +41,12 @@ class Dvn(EnergyLoss):
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         if batch.gold is None:
-            return 0 * energy(proposal.y)[:, 0]
+            return 0 * energy(proposal.mean)[:, 0]
         return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).mean(1) * batch.labelled
 
     def net_term(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """−σ(−E), the score the energy expects, turned round."""
-        return -torch.sigmoid(-energy(proposal.y)[:, 0])
+        return -torch.sigmoid(-energy(proposal.mean)[:, 0])
 
     def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""

@@ -39,7 +39,7 @@ class Ssvm(EnergyLoss):
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         if batch.gold is None:
-            return 0 * energy(proposal.y)[:, 0]
+            return 0 * energy(proposal.mean)[:, 0]
         mask, gold, c = batch.x.mask, batch.gold, self.config
 
         def augmented(y: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ class Ssvm(EnergyLoss):
 
 def net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
     """The inference net's output, where a descent starts from it."""
-    return proposal.y.detach() if "net" in starts else None
+    return proposal.mean.detach() if "net" in starts else None
 
 
 def distance(space: OutputSpace, y: Tensor, gold: Tensor, mask: Any, cost: Cost) -> Tensor:

@@ -96,7 +96,7 @@ class CrfProposal(Proposal):
             return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
 
     @cached_property
-    def y(self) -> Tensor:
+    def mean(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
         with self.as_made():
             back = backward_scores(self._emissions, self._mask, self.chain)
@@ -174,7 +174,7 @@ class CrfProposal(Proposal):
 
     @property
     def _log_marginals(self) -> Tensor:
-        return torch.log(self.y.clamp(min=1e-12))
+        return torch.log(self.mean.clamp(min=1e-12))
 
 
 def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:

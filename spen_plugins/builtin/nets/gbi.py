@@ -53,7 +53,7 @@ class Gbi(InferenceNet):
         assert energy is not None
         net = None
         if "net" in self.starts:
-            net = self.net(x, energy if self.net.uses_energy else None).y
+            net = self.net(x, energy if self.net.uses_energy else None).mean
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
         found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_path).lowest()

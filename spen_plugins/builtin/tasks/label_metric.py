@@ -33,7 +33,7 @@ class LabelMetric(Metric):
         self._labelled.append(labelled.cpu())
         if batch.gold is None:
             return
-        p, gold = proposal.y[:, 0].detach().float(), batch.gold[:, 0] > 0.5
+        p, gold = proposal.mean[:, 0].detach().float(), batch.gold[:, 0] > 0.5
         if not bool(batch.labelled.all()):
             p, gold = p[batch.labelled], gold[batch.labelled]
         self._probabilities.append(p.cpu())

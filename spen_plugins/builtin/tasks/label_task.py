@@ -82,7 +82,7 @@ class LabelTask(Task):
         """The labels whose probability is above the threshold, unless a set was chosen."""
         if proposal.chosen is not None:
             return proposal.chosen
-        return (proposal.y.detach().float() > self.threshold).float()
+        return (proposal.mean.detach().float() > self.threshold).float()
 
     def candidates(self, proposal: Proposal, k: int) -> Tensor:
         """The `k` likeliest sets when every label at the threshold is as likely as not."""
@@ -93,7 +93,7 @@ class LabelTask(Task):
         """Each pair of an example and a label, right where the example has the label."""
         if batch.gold is None:
             return None
-        p, gold = (y[batch.labelled, 0].detach().float().cpu().numpy().ravel() for y in (proposal.y, batch.gold))
+        p, gold = (y[batch.labelled, 0].detach().float().cpu().numpy().ravel() for y in (proposal.mean, batch.gold))
         return Decisions("labels", LabelConfidences(p), gold > 0.5)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
@@ -101,7 +101,7 @@ class LabelTask(Task):
 
         Probabilities are calibrated; the threshold is one on what they were before.
         """
-        p = proposal.y[:, 0].detach().float().cpu()
+        p = proposal.mean[:, 0].detach().float().cpu()
         said = self.decide(proposal)[:, 0].cpu()
         decided = said.sum(1).long()
         count = min(max(SHOWN, int(decided.max())), p.shape[1])

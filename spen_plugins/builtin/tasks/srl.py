@@ -212,7 +212,9 @@ class SemanticRoles(Task):
         number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
         owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
         ours = owner >= 0
-        confidences = span_confidences(proposal.y[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours])
+        confidences = span_confidences(
+            proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
+        )
         return arguments, owner, confidences
 
 

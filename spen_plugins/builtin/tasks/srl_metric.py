@@ -72,7 +72,7 @@ class SrlMetric(Metric):
             return
         assert batch.x.mask is not None
         best = proposal.best()[:, 0].argmax(-1).cpu().numpy()[rows]
-        likely = proposal.y[:, 0].argmax(-1).cpu().numpy()[rows]
+        likely = proposal.mean[:, 0].argmax(-1).cpu().numpy()[rows]
         gold = batch.gold[:, 0].argmax(-1).cpu().numpy()[rows]
         inside = batch.x.mask.cpu().numpy()[rows]
         lengths = inside.sum(1)

@@ -270,13 +270,13 @@ class Tagging(Task):
 
     def _tag_confidences(self, proposal: Proposal, best: np.ndarray, inside: np.ndarray) -> TagConfidences:
         """Confidences in the tags of the tokens `inside`, `(sentence, token)`, sentence by sentence."""
-        return TagConfidences(proposal.y[:, 0].detach().float().cpu().numpy()[inside], best[inside])
+        return TagConfidences(proposal.mean[:, 0].detach().float().cpu().numpy()[inside], best[inside])
 
     def _span_confidences(
         self, proposal: Proposal, best: np.ndarray, found: np.ndarray, lengths: np.ndarray
     ) -> SpanConfidences:
         """Confidences in the spans that `self._table` found."""
-        return span_confidences(proposal.y[:, 0], best, found, lengths, self._table.goes_on, np.arange(len(found)))
+        return span_confidences(proposal.mean[:, 0], best, found, lengths, self._table.goes_on, np.arange(len(found)))
 
 
 def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:

@@ -133,7 +133,7 @@ class SpanMetric(TagMetric):
         right: np.ndarray,
         lengths: np.ndarray,
     ) -> np.ndarray:
-        likely = proposal.y[:, 0].argmax(-1).cpu().numpy()[rows]
+        likely = proposal.mean[:, 0].argmax(-1).cpu().numpy()[rows]
         self._sentences += len(rows)
         self._invalid += int(self._breaks(likely, lengths).sum())
         said = [tags[:n] for tags, n in zip(self._tags[best].tolist(), lengths, strict=True)]
