@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli import data, plot, plugins, runs
+from spen_plugins.cli import configs, data, plot, plugins, runs
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import show_version
 from spen_plugins.cli.compare import compare
@@ -36,6 +36,7 @@ app.command()(report)
 app.command()(package)
 app.add_typer(plot.app, name="plot")
 app.add_typer(data.app, name="data")
+app.add_typer(configs.app, name="configs")
 
 
 def main() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from spen_plugins.config import jsonnet, shipped
+from spen_plugins.config.jsonnet import Parameter
 from spen_plugins.errors import ConfigError, did_you_mean
 
 TABLES = ("seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision")
@@ -18,21 +18,6 @@ FILES = ("task.train", "task.file")
 """Overrides that name the data a task learns from."""
 
 SUFFIXES = (".jsonnet", ".json", ".yaml", ".yml")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a jsonnet config.
-
-    Attributes:
-        name: of the argument.
-        default: its source text, None where it must be given.
-        doc: the comment behind it.
-    """
-
-    name: str
-    default: str | None
-    doc: str = ""
 
 
 def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -52,16 +37,18 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
     Raises:
         ConfigError: no such file, a syntax error (with file and line), an unknown name.
     """
-    path = Path(path)
+    path = find(path)
     arguments = dict(arguments or {})
-    _find(path)
     known: list[str] | None = []
     if path.suffix == ".jsonnet":
-        known = _signature(path)
-        passed = {name: arguments.pop(name) for name in list(arguments) if known is None or name in known}
-        config = _evaluate_jsonnet(path, passed)
+        taken = jsonnet.parameters(path)
+        known = None if taken is None else [parameter.name for parameter in taken]
+        # Where the names aren't known, what is no key of an experiment must be one of them.
+        passes = (lambda name: name.partition(".")[0] not in TABLES) if known is None else known.__contains__
+        passed = {name: arguments.pop(name) for name in list(arguments) if passes(name)}
+        config = jsonnet.evaluate(path, passed, parse_value)
         if "data" in (known or []) and "data" not in passed and _has_corpus(config) and _names_files(arguments):
-            config = _evaluate_jsonnet(path, {**passed, "data": "files"})
+            config = jsonnet.evaluate(path, {**passed, "data": "files"}, parse_value)
     else:
         config = _read_json(path) if path.suffix == ".json" else _read_yaml(path)
     if not isinstance(config, dict):
@@ -97,107 +84,29 @@ def parse_value(text: str) -> Any:
 
 
 def parameters(path: str | Path) -> list[Parameter]:
-    """What a jsonnet config takes, with defaults and comments; empty where the config is no function."""
-    path = Path(path)
-    _find(path)
-    names = _signature(path) if path.suffix == ".jsonnet" else []
-    written = _written_parameters(path, names) if names else {}
-    return [written.get(name, Parameter(name, "?")) for name in names or []]
+    """The arguments a jsonnet config takes, with defaults and comments; empty where it is no function.
+
+    Raises:
+        ConfigError: as `evaluate`.
+    """
+    path = find(path)
+    return (jsonnet.parameters(path) or []) if path.suffix == ".jsonnet" else []
 
 
-# Jsonnet
+def find(path: str | Path) -> Path:
+    """The config file that a user means: one of their own, or by its name one that ships with the package.
 
-
-def _evaluate_jsonnet(path: Path, passed: Mapping[str, str]) -> Any:
-    import rjsonnet
-
-    codes, texts = {}, {}
-    for name, text in passed.items():
-        value = parse_value(text)
-        if isinstance(value, str):
-            texts[name] = value
-        else:
-            codes[name] = json.dumps(value)
-    try:
-        return json.loads(rjsonnet.evaluate_file(str(path), tla_vars=texts, tla_codes=codes))
-    except RuntimeError as error:
-        raise _jsonnet_error(error, path) from error
-
-
-def _signature(path: Path) -> list[str] | None:
-    """Names of a config's parameters; [] where it is no function, None where the evaluator doesn't say."""
-    import rjsonnet
-
-    imported = f"local config = import {json.dumps(str(path.resolve()))}; "
-    try:
-        if json.loads(rjsonnet.evaluate_snippet("signature", imported + "std.type(config)")) != "function":
-            return []
-        # The evaluator names the parameters of a function that is called with too many.
-        rjsonnet.evaluate_snippet("signature", f"{imported}config({', '.join(['null'] * 256)})")
-    except RuntimeError as error:
-        if "too many args" not in str(error):
-            raise _jsonnet_error(error, path) from error
-        found = re.search(r"signature: \((.*)\)$", str(error), re.MULTILINE)
-        return re.findall(r"(\w+)(?: = <default>)?(?:, |$)", found[1]) if found else None
-    return None
-
-
-def _jsonnet_error(error: RuntimeError, path: Path) -> ConfigError:
-    """The evaluator's message with the place in front."""
-    text = str(error)
-    lines = text.split("\n")
-    # What follows the message is a trace, indented, innermost place first.
-    cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
-    said = "\n".join(lines[:cut]).removeprefix("runtime error: ")
-    missing = re.match(r"function argument is not passed: (\w+)", said)
-    if missing:
-        return ConfigError(
-            f"{path}: the argument '{missing[1]}' has no default; give {missing[1]}=… on the command line"
-        )
-    place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    where = f"{_near(Path(place[1]))}:{place[2]}" if place else str(path)
-    return ConfigError(f"{where}: {said}")
-
-
-def _written_parameters(path: Path, names: list[str]) -> dict[str, Parameter]:
-    """Defaults and comments as they stand in the source: for people to read, so guessing is allowed."""
-    text = path.read_text(encoding="utf-8")
-    for start in re.finditer(r"\bfunction\s*\(", text):
-        found = _scan(text, start.end())
-        if list(found) == names:
-            return found
-    return {}
-
-
-def _scan(text: str, position: int) -> dict[str, Parameter]:
-    """Parameters from behind an opening bracket to its closing one."""
-    tokens = re.compile(r"""//[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.""", re.DOTALL)
-    found: dict[str, Parameter] = {}
-    depth, code = 0, ""
-
-    def finish() -> None:
-        nonlocal code
-        name, equals, default = (part.strip() for part in code.partition("="))
-        if name:
-            found[name] = Parameter(name, default if equals else None)
-        code = ""
-
-    for match in tokens.finditer(text, position):
-        token = match[0]
-        if token.startswith(("//", "#", "/*")):
-            # A comment belongs to the parameter before it on its line, be it finished by a comma or not.
-            alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
-            if not code.strip() and found and not alone:
-                last = list(found)[-1]
-                found[last] = Parameter(last, found[last].default, token.strip("/*# \n"))
-            continue
-        if depth == 0 and token in (",", ")"):
-            finish()
-            if token == ")":
-                break
-            continue
-        depth += (token in "([{") - (token in ")]}")
-        code += token
+    Raises:
+        ConfigError: there is none, or it is of no known kind.
+    """
+    found = shipped.find(Path(path))
+    if not found.is_file():
+        what = "is a folder" if found.is_dir() else "does not exist"
+        siblings = [str(p) for p in found.parent.glob("*") if p.suffix in SUFFIXES] if found.parent.is_dir() else []
+        near = did_you_mean(str(path), [*siblings, *shipped.names()])
+        raise ConfigError(f"the config file {path} {what}.{near}")
+    if found.suffix not in SUFFIXES:
+        raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {found.suffix!r}")
     return found
 
 
@@ -239,15 +148,6 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
-
-
-def _find(path: Path) -> None:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        siblings = [str(p) for p in path.parent.glob("*") if p.suffix in SUFFIXES] if path.parent.is_dir() else []
-        raise ConfigError(f"the config file {path} {what}.{did_you_mean(str(path), siblings)}")
-    if path.suffix not in SUFFIXES:
-        raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {path.suffix!r}")
 
 
 # Overrides
@@ -292,11 +192,6 @@ def _index(values: list[Any], key: str, name: str, path: Path) -> int:
 def _kind(value: Any) -> str:
     kinds = {dict: "a table", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return kinds.get(type(value), "a number")
-
-
-def _near(path: Path) -> str:
-    """A path as a user would type it: from the working folder where it is below it."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _no_constant(name: str) -> NoReturn:

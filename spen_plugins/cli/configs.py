@@ -1,0 +1,33 @@
+"""`spen configs`: the configs that ship with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli.common import app as make_app
+from spen_plugins.cli.common import columns, guarded
+from spen_plugins.config import shipped
+
+app = make_app("List the configs that ship with the package, or copy one to change it.")
+
+Name = Annotated[str, typer.Argument(show_default=False, help="A shipped config, as `spen configs` lists them.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to; made if it isn't there.")]
+
+
+@app.callback(invoke_without_command=True)
+@guarded
+def configs(context: typer.Context) -> None:
+    """List the configs that ship with the package. `spen-run NAME` trains one; with --arguments it explains it."""
+    if context.invoked_subcommand is None:
+        typer.echo("\n".join(columns([[name, shipped.summary(name)] for name in shipped.names()])))
+
+
+@app.command()
+@guarded
+def copy(name: Name, folder: Folder) -> None:
+    """Write a shipped config and the libraries it imports to a folder, to be changed there."""
+    for path in shipped.copy(name, folder):
+        typer.echo(str(path))

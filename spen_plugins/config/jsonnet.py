@@ -1,0 +1,140 @@
+"""Jsonnet configs: functions of a few arguments, or plain tables. rjsonnet evaluates them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.config.shipped import FOLDER
+from spen_plugins.errors import ConfigError
+
+_TOKENS = re.compile(r"""//[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\w+|.""", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a jsonnet config.
+
+    Attributes:
+        name: of the argument.
+        default: its source text, None where it must be given.
+        doc: the comment behind it.
+    """
+
+    name: str
+    default: str | None
+    doc: str = ""
+
+
+def evaluate(path: Path, passed: Mapping[str, str], parse: Callable[[str], Any]) -> Any:
+    """The value of a config, called with arguments if it is a function.
+
+    Imports are looked for beside the config first, then among the configs that ship with the package.
+
+    Args:
+        path: the file.
+        passed: texts by parameter name.
+        parse: a text -> JSON value.
+
+    Raises:
+        ConfigError: a syntax error or an error the config raises, with file and line.
+    """
+    import rjsonnet
+
+    values = {name: parse(text) for name, text in passed.items()}
+    texts = {name: value for name, value in values.items() if isinstance(value, str)}
+    codes = {name: json.dumps(value) for name, value in values.items() if name not in texts}
+    try:
+        return json.loads(rjsonnet.evaluate_file(str(path), jpathdir=[str(FOLDER)], tla_vars=texts, tla_codes=codes))
+    except RuntimeError as error:
+        raise _error(error, path) from error
+
+
+def parameters(path: Path) -> list[Parameter] | None:
+    """The parameters of a config's function; [] where it is a table, None where its source doesn't spell them out.
+
+    The evaluator says whether a config is a function and how many of its parameters have no default; their names,
+    defaults and comments are read from the source: a function behind nothing but `local` and `assert`.
+
+    Raises:
+        ConfigError: as `evaluate`.
+    """
+    import rjsonnet
+
+    code = f"local config = import {json.dumps(str(path.resolve()))}; if std.isFunction(config) then std.length(config)"
+    try:
+        required = json.loads(rjsonnet.evaluate_snippet("parameters", code, jpathdir=[str(FOLDER)]))
+    except RuntimeError as error:
+        raise _error(error, path) from error
+    if required is None:
+        return []
+    found = _written(path.read_text(encoding="utf-8"))
+    return found if found and sum(p.default is None for p in found) == required else None
+
+
+def _written(text: str) -> list[Parameter]:
+    """The parameters of the function that a source consists of, after its locals; none where it is no such source."""
+    tokens, locals_, depth = _TOKENS.finditer(text), 0, 0
+    for match in tokens:
+        token = match[0]
+        if token.isspace() or token.startswith(("//", "#", "/*")):
+            continue
+        if token == "function" and not locals_ and not depth:
+            return _scan(text, tokens)
+        if token in ("local", "assert") and not depth:
+            locals_ += 1
+        elif token == ";" and not depth:
+            locals_ -= 1
+        elif not locals_ and not depth:
+            return []
+        depth += (token in "([{") - (token in ")]}")
+    return []
+
+
+def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
+    """The parameters of the bracketed list that comes next, each with the comment behind it on its line."""
+    found: list[Parameter] = []
+    depth, code = 0, ""
+    for match in tokens:
+        token = match[0]
+        if token.startswith(("//", "#", "/*")):
+            alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
+            if found and not code.strip() and not alone:
+                found[-1] = replace(found[-1], doc=token.strip("/*# \n"))
+            continue
+        if depth == 1 and token in (",", ")"):
+            name, equals, default = (part.strip() for part in code.partition("="))
+            found += [Parameter(name, default if equals else None)] if name else []
+            code = ""
+            if token == ")":
+                break
+        else:
+            code += token if depth else ""
+            depth += (token in "([{") - (token in ")]}")
+    return found
+
+
+def _error(error: RuntimeError, path: Path) -> ConfigError:
+    """The evaluator's message with the place in front."""
+    text = str(error)
+    lines = text.split("\n")
+    # What follows the message is a trace, indented, innermost place first.
+    cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
+    said = "\n".join(lines[:cut]).removeprefix("runtime error: ")
+    missing = re.match(r"function argument is not passed: (\w+)", said)
+    if missing:
+        return ConfigError(
+            f"{path}: the argument '{missing[1]}' has no default; give {missing[1]}=… on the command line"
+        )
+    place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
+    where = f"{_near(Path(place[1]))}:{place[2]}" if place else str(path)
+    return ConfigError(f"{where}: {said}")
+
+
+def _near(path: Path) -> str:
+    """A path as a user would type it: from the working folder where it is below it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,93 @@
+"""Configs that ship with the package: found by name, listed, copied, imported, and part of wheel and sdist."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins.cli.main import app
+from spen_plugins.config import shipped
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.jsonnet"))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_configs_ship():
+    assert shipped.names() == NAMES
+    listed = CliRunner().invoke(app, ["configs"]).output.splitlines()
+    assert [line.split()[0] for line in listed] == NAMES
+    assert all(len(line.split()) > 4 for line in listed)  # with a word on what it trains
+
+
+@pytest.mark.parametrize("name", ["srl_seal", "srl_seal.jsonnet"])
+def test_a_config_is_found_by_its_name(name):
+    assert evaluate(name, {"method": "crf"})["inference_net"] == {"type": "crf"}
+    assert "method" in [parameter.name for parameter in parameters(name)]
+
+
+def test_a_file_of_ones_own_comes_first(elsewhere):
+    (elsewhere / "srl_seal.jsonnet").write_text("{ seed: 7 }")
+    assert evaluate("srl_seal.jsonnet") == {"seed": 7}
+    with pytest.raises(ConfigError, match="does not exist"):
+        evaluate("folder/srl_seal.jsonnet")
+    with pytest.raises(ConfigError, match=r"srl_sel does not exist\. Did you mean 'srl_seal'\?"):
+        evaluate("srl_sel")
+
+
+def test_a_config_of_ones_own_imports_a_shipped_one(elsewhere):
+    (elsewhere / "mine.jsonnet").write_text(
+        "local srl = import 'srl_seal.jsonnet';\nfunction(method='crf') srl(method=method) + { seed: 5 }"
+    )
+    assert evaluate("mine.jsonnet") == evaluate("srl_seal", {"method": "crf", "seed": "5"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_says_the_same(elsewhere, name):
+    written = CliRunner().invoke(app, ["configs", "copy", name, "mine"])
+    assert written.exit_code == 0 and written.output.splitlines()[0] == f"mine/{name}.jsonnet"
+    assert evaluate(f"mine/{name}.jsonnet") == evaluate(name)
+    again = CliRunner().invoke(app, ["configs", "copy", name, "mine"])
+    assert again.exit_code == 2 and "there already" in again.output
+
+
+def test_an_unknown_name():
+    found = CliRunner().invoke(app, ["configs", "copy", "srl_sael", "mine"])
+    assert found.exit_code == 2 and "Did you mean 'srl_seal'?" in found.output
+
+
+def test_wheel_and_sdist_hold_the_configs(elsewhere):
+    """Both are built as pip builds them, from what git knows and the link that a checkout has."""
+    source = elsewhere / "source"
+    source.mkdir()
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "spen_plugins", source / "spen_plugins", symlinks=True, ignore=ignored)
+    shutil.copytree(ROOT / "configs", source / "configs")
+    build = "from setuptools import build_meta as b; b.build_wheel('out'); b.build_sdist('out')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    [wheel], [sdist] = (source / "out").glob("*.whl"), (source / "out").glob("*.tar.gz")
+    wanted = {str(path.relative_to(ROOT / "configs")) for path in (ROOT / "configs").rglob("*") if path.is_file()}
+    with zipfile.ZipFile(wheel) as file:
+        inside = {
+            name.partition("/configs/")[2] for name in file.namelist() if name.startswith("spen_plugins/configs/")
+        }
+    assert inside == wanted
+    with tarfile.open(sdist) as file:
+        members = [m for m in file.getmembers() if "/spen_plugins/configs/" in m.name and m.isfile()]
+    assert {member.name.partition("/configs/")[2] for member in members} == wanted
