@@ -7,8 +7,9 @@ import torch
 from pydantic import ValidationError
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.basic import MANY_LABELS, LateScores, LinearChain, Local
+from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.errors import ConfigError
+from spen_plugins.nn import MANY_LABELS, LazyScores
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from spen_seal import samples
 from spen_seal.contrast import Nce, Ranking
@@ -27,7 +28,7 @@ def _same_numbers() -> None:
 def labels(request, monkeypatch) -> int:
     """Seven labels, once treated as very many: rows of b_i on demand, and M stored label by label."""
     if request.param == "many":
-        for module in ("spen_plugins.builtin.energies.basic", "spen_seal.labels"):
+        for module in ("spen_plugins.nn.local", "spen_seal.labels"):
             monkeypatch.setattr(f"{module}.MANY_LABELS", 1)
     return 7
 
@@ -236,7 +237,7 @@ def test_many_labels_train_and_load_as_few_do():
     copy.measure.weight = torch.nn.Parameter(torch.empty(3, MANY_LABELS, dtype=torch.float64))  # as an older run has it
     copy.load_state_dict(energy.state_dict())
     batch = batch_of(task, 2)
-    assert isinstance(energy.encode(batch.x), LateScores)
+    assert isinstance(energy.encode(batch.x), LazyScores)
     bags = task.space.sample_sparse(proposal_for(task, batch).logits - 4, 3)
     for y in (bags, bags.dense(torch.float64)):
         for each in (energy, copy):

@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.builtin.features.recurrent import Lstm, reversal
 from spen_plugins.errors import ConfigError
+from spen_plugins.nn import Lstm, reversal
 
 
 class Separated(sp.CostNet):

@@ -10,9 +10,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.basic import need_tags
 from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.base import full
+from spen_plugins.nn import full, need_tags
 
 SPREAD = 0.02
 """Scores are drawn from U(−0.02, 0.02), as W in Eq. 7 is."""

@@ -9,10 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.basic import need_tags
-from spen_plugins.builtin.features.recurrent import Lstm, reversal
 from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.base import full
+from spen_plugins.nn import Lstm, full, need_tags, reversal
 
 EPS = 1e-7
 """Added to a probability before its logarithm: a tag the model excludes costs 16.1, and its gradient stays finite."""

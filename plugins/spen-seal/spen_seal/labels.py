@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.basic import MANY_LABELS, LateScores, encoded_scores, local_part, local_scores
 from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.base import full
+from spen_plugins.nn import MANY_LABELS, LazyScores, full, lazy_scores, local_layer, local_part
 
 
 class Labels(sp.Energy):
@@ -38,18 +37,18 @@ class Labels(sp.Energy):
                 f"seal.labels scores label sets, but the task's outputs are {type(self.space).__name__}; "
                 "for tag sequences there are seal.self_attention, core.linear_chain and core.local"
             )
-        self.local = local_scores(self)
+        self.local = local_layer(self)
         self.measure = nn.Linear(self.space.shape[-1], config.hidden)
         if self.space.shape[-1] >= MANY_LABELS:
             # The same (hidden, label) matrix, stored label by label: a bag adds up whole rows of memory.
             self.measure.weight = nn.Parameter(self.measure.weight.detach().t().contiguous().t())
         self.v = nn.Parameter(torch.randn(config.hidden) * math.sqrt(2 / config.hidden))
 
-    def encode(self, x: sp.X) -> Tensor | LateScores:
+    def encode(self, x: sp.X) -> Tensor | LazyScores:
         """b_iᵀ T_E(x), `(batch, label)`, or what they are made of where labels are many."""
-        return encoded_scores(self, x)
+        return lazy_scores(self, x)
 
-    def forward(self, features: Tensor | LateScores, y: Tensor | sp.SparseLabels) -> Tensor:
+    def forward(self, features: Tensor | LazyScores, y: Tensor | sp.SparseLabels) -> Tensor:
         return -local_part(features, y) - self.measured(y)
 
     def global_energy(self, y: Tensor | sp.SparseLabels) -> Tensor:

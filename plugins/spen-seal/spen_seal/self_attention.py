@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.energies.basic import local_scores, masked_scores, need_tags
-from spen_plugins.spaces.base import full, inner
+from spen_plugins.nn import full, inner, local_layer, local_scores, need_tags
 
 
 class SelfAttention(sp.Energy):
@@ -46,13 +45,13 @@ class SelfAttention(sp.Energy):
         need_tags(self)
         tags = self.space.shape[-1]
         if config.local:
-            self.local = local_scores(self)
+            self.local = local_layer(self)
         self.attend = nn.Linear(tags, 3 * config.dim)
         self.back = nn.Linear(config.dim, tags)
 
     def encode(self, x: sp.X) -> tuple[Tensor | None, Tensor | None]:
         """Local scores `(batch, token, tag)` where there is a local part, and the mask."""
-        return (masked_scores(self, x) if self.config.local else None), x.mask
+        return (local_scores(self, x) if self.config.local else None), x.mask
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features

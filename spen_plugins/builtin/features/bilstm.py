@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.builtin.features.recurrent import Lstm, reversal
 from spen_plugins.builtin.features.words import WordConfig, WordNetwork
+from spen_plugins.nn import Lstm, reversal
 from spen_plugins.task import Task
 
 

@@ -1,0 +1,75 @@
+"""The local part of an energy: a score for each label, or for each tag of each token, from features of x alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.component import Component
+from spen_plugins.errors import ConfigError
+from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
+from spen_plugins.spaces.base import full, inner
+
+MANY_LABELS = 2000
+"""From so many labels on, what a step costs is the rows of all labels that it touches: only those needed are."""
+
+
+def local_layer(component: Component) -> nn.Linear:
+    """The b_i of a local energy: from the component's features to one score per label or tag, without bias."""
+    assert component.features is not None
+    return nn.Linear(component.features.output_dim, component.space.shape[-1], bias=False)
+
+
+def local_scores(component: Component, x: X) -> Tensor:
+    """Local scores of x, `(batch, *variables)`, zero on padding: the part of a local energy that y doesn't change."""
+    scores = component.local(component.features(x))
+    return scores if x.mask is None else scores * x.mask.unsqueeze(-1)
+
+
+class LazyScores:
+    """Local scores of many labels: those of the labels in bags where outputs are bags, all of them at first need.
+
+    Args:
+        vectors: T(x), `(batch, size)`.
+        local: its weight has a row b_i per label.
+    """
+
+    def __init__(self, vectors: Tensor, local: nn.Linear) -> None:
+        self.vectors, self.local = vectors, local
+        self._gradients = torch.is_grad_enabled()
+
+    @cached_property
+    def all(self) -> Tensor:
+        """`(batch, label)`."""
+        with torch.set_grad_enabled(self._gradients):
+            return self.local(self.vectors)
+
+    def sums(self, bags: SparseLabels) -> Tensor:
+        """Σ_i y_i b_iᵀ T(x), `(batch, sample)`: the b_i of a bag are added up before T(x) is multiplied."""
+        return inner(self.vectors, bags.vectors(self.local.weight).view(*bags.shape[:2], -1))
+
+
+def lazy_scores(component: Component, x: X) -> Tensor | LazyScores:
+    """As `local_scores`, but late where there are many labels; `local_part` takes either."""
+    if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
+        return LazyScores(component.features(x), component.local)
+    return local_scores(component, x)
+
+
+def local_part(scores: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
+    """Σ over variables of y · scores, `(batch, sample)`."""
+    if isinstance(y, SparseLabels):
+        return scores.sums(y) if isinstance(scores, LazyScores) else y.sums(full(scores))
+    return inner(scores.all if isinstance(scores, LazyScores) else scores, y)
+
+
+def need_tags(component: Component) -> None:
+    """`ConfigError` unless the task's outputs are tag sequences."""
+    if not isinstance(component.space, TagSequence):
+        raise ConfigError(
+            f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "
+            "choose a task with tag sequences, or another energy (core.local takes every task)"
+        )
