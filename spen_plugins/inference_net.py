@@ -14,6 +14,10 @@ class InferenceNet(Component):
 
     uses_energy: ClassVar[bool] = False
     """Whether prediction needs the energy (an optimiser over y does); the run folder then ships it with the net."""
+    iterative: ClassVar[bool] = False
+    """Whether prediction goes step by step; its proposals then have `iterates` while `keep_iterates` is set."""
+    keep_iterates: bool = False
+    """Set by who wants to see the steps."""
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """The net's q(y | x)."""

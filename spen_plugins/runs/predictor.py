@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from spen_plugins.batch import Proposal
-from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.config.experiment import Experiment, build, check, make_net, make_task
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, DataError, RunError
@@ -134,12 +133,12 @@ class Predictor:
         """
         if self.model.energy is None:
             raise ConfigError("there is no trajectory: this run was trained without an energy")
-        if not isinstance(self.model.inference_net, Gbi):
+        if not self.model.inference_net.iterative:
             raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
         labelled = self._labelled(self.task.read(str(path)))
         if not labelled:
             raise DataError(path, None, "no gold outputs", "gold outputs to score against")
-        self.model.inference_net.keep_path = True
+        self.model.inference_net.keep_iterates = True
         metrics, energies = [], []
         for proposal, batch, _ in proposals(self.model, self.task, labelled, self.batch_size, self.device):
             with torch.no_grad():
@@ -151,7 +150,7 @@ class Predictor:
                     at = Proposal(self.task.space, self.task.space.logits(y, batch.x.mask), batch.x.mask)
                     metrics[step].update(at, batch)
                     energies[step] += float(bound(y).sum())
-        self.model.inference_net.keep_path = False
+        self.model.inference_net.keep_iterates = False
         for step, (metric, energy) in enumerate(zip(metrics, energies, strict=True)):
             scores = metric.compute()
             chosen = float(scores[self.task.selection])

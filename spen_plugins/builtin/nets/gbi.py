@@ -28,6 +28,7 @@ class Gbi(InferenceNet):
     """
 
     uses_energy = True
+    iterative = True
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(Descent):
@@ -45,18 +46,16 @@ class Gbi(InferenceNet):
         self.starts = config.starts or (["zeros"] if net is None else ["net"])
         if "net" in self.starts and net is None:
             raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
-        self.keep_path = False
-        """Whether proposals keep every iterate."""
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_path`."""
+        """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_iterates`."""
         assert energy is not None
         net = None
         if "net" in self.starts:
             net = self.net(x, energy if self.net.uses_energy else None).mean
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
-        found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_path).lowest()
+        found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
         return Proposal(self.space, self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
