@@ -427,8 +427,8 @@ def test_examples_without_gold_add_nothing(config):
     from spen_plugins.config.experiment import build, check
     from spen_plugins.registry import Registry
 
-    path, registry = CONFIGS / config, Registry()
-    task = build(check(evaluate(path, {}), str(path), registry), registry).task
+    path = CONFIGS / config
+    task = build(check(evaluate(path, {}), str(path), Registry())).task
     examples = task.part("test")[:6]
     batch = task.collate(examples)
     batch.labelled[1:3] = False

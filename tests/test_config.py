@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
-from spen_plugins.config.experiment import Experiment
+from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
 
 FUNCTION = """
@@ -255,7 +255,7 @@ def test_parameters_of_what_takes_none(write):
 
 
 def test_the_tables_are_those_of_an_experiment():
-    assert set(TABLES) == set(Experiment.model_fields)
+    assert set(TABLES) == set(ExperimentConfig.model_fields)
 
 
 @pytest.mark.parametrize(

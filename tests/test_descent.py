@@ -378,15 +378,14 @@ def test_mistakes_in_a_table_inside_of_a_table(net, says):
 
 def test_a_table_inside_of_a_table_is_completed_and_built():
     from spen_plugins.config.experiment import build
-    from spen_plugins.registry import Registry
 
-    assert "net" not in checked({"net": None}).inference_net
+    assert "net" not in checked({"net": None}).inference_net.parts
     experiment = checked({"net": {"type": "independent", "features": {"type": "mlp", "hidden": [4]}}})
-    inner = experiment.inference_net["net"]
+    inner = experiment.table()["inference_net"]["net"]
     assert inner["bias"] is None and "dropout" in inner["features"]
-    net = build(experiment, Registry()).model.inference_net.net
+    net = build(experiment).model.inference_net.net
     assert net.features.output_dim == 4
-    plain = build(checked({"net": {"type": "independent"}}), Registry()).model.inference_net.net
+    plain = build(checked({"net": {"type": "independent"}})).model.inference_net.net
     assert plain.features.output_dim == 16
 
 
@@ -425,13 +424,12 @@ def test_refined_predictions(seal):
 
 
 def test_refining_lowers_the_energy(seal, tmp_path):
-    from spen_plugins.config.experiment import check
+    from spen_plugins.config.experiment import check, make_task
     from spen_plugins.registry import Registry
 
     plain, refined = sp.load(seal), sp.load(seal, refine="gbi")
     config = json.loads((seal / "config.json").read_text())
-    cls, parsed = Registry().parse("task", check(config, "x", Registry()).task, "task", "x")
-    task = cls(parsed)
+    task = make_task(check(config, "x", Registry()))
     task.load()
     batch = task.collate(task.part("test")[:16])
     with torch.no_grad():
@@ -441,7 +439,9 @@ def test_refining_lowers_the_energy(seal, tmp_path):
     assert (after <= before + 1e-3).all() and (after < before - 1e-2).any()
 
 
-def test_trajectory_begins_at_the_nets_own_scores(seal, tmp_path):
+@pytest.fixture
+def gold(seal, tmp_path):
+    """A file with gold outputs for the run."""
     text = "@relation r\n" + "".join(
         f"@attribute {name} {{0,1}}\n" for name in [*sp.load(seal).task.columns.names, *sp.load(seal).task.space.labels]
     )
@@ -452,21 +452,50 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, tmp_path):
     ]
     path = tmp_path / "some.arff"
     path.write_text(text + "@data\n" + "\n".join(",".join(str(int(v)) for v in row) for row in rows) + "\n")
+    return path
+
+
+def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
     done = CliRunner().invoke(
-        app, ["evaluate", str(seal), str(path), "--refine", '{"type": "gbi", "steps": 4}', "--trajectory"]
+        app, ["evaluate", str(seal), str(gold), "--refine", '{"type": "gbi", "steps": 4}', "--trajectory"]
     )
     assert done.exit_code == 0, done.output
     lines = [json.loads(line) for line in done.output.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
-    plain = CliRunner().invoke(app, ["evaluate", str(seal), str(path)])
+    plain = CliRunner().invoke(app, ["evaluate", str(seal), str(gold)])
     assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.output)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
-    refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(path)
+    refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(gold)
     assert refined["scores"] == lines[-1]["scores"]
     assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
     assert "refined" not in json.loads(plain.output)["protocol"]
-    bad = CliRunner().invoke(app, ["evaluate", str(seal), str(path), "--trajectory"])
+    bad = CliRunner().invoke(app, ["evaluate", str(seal), str(gold), "--trajectory"])
     assert bad.exit_code == 2 and "--refine gbi" in bad.output
+
+
+def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
+    """The start is the net's output, and every step halves its logits."""
+    from spen_plugins.batch import Proposal
+
+    class Halving(sp.InferenceNet):
+        uses_energy = iterative = True
+
+        def __init__(self, net, task):
+            super().__init__(sp.Config(), task)
+            self.net = net
+
+        def forward(self, x, energy=None):
+            logits = [self.net(x).logits / 2**step for step in range(3)]
+            iterates = tuple(self.space.relax(one, x.mask) for one in logits) if self.keep_iterates else ()
+            return Proposal(self.space, logits[-1], x.mask, iterates=iterates)
+
+    predictor = sp.load(seal)
+    plain = predictor.evaluate_file(gold)["scores"]
+    net = predictor.model.inference_net = Halving(predictor.own_net, predictor.task)
+    lines = list(predictor.trajectory_file(gold))
+    assert [line["step"] for line in lines] == [0, 1, 2] and not net.keep_iterates
+    assert lines[0]["scores"]["example_f1"] == pytest.approx(plain["example_f1"])
+    assert len({line["energy"] for line in lines}) == 3
 
 
 def test_a_run_without_energy_has_no_trajectory(tmp_path):

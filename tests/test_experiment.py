@@ -171,34 +171,52 @@ def test_several_mistakes_in_a_table_are_said_at_once(registry):
 
 def test_a_checked_config_is_complete_and_checks_again(registry):
     experiment = check(config(energy={"type": "toy.energy", "features": {"type": "toy.features"}}), "x", registry)
-    assert experiment.task == {"type": "toy.task", "labels": 3}
-    assert experiment.energy == {"type": "toy.energy", "depth": 1, "features": {"type": "toy.features", "width": 5}}
-    assert experiment.trainer["patience"] == 20
-    written = json.loads(json.dumps(experiment.model_dump(exclude_none=True)))
-    assert check(written, "x", registry) == experiment
+    table = experiment.table()
+    assert table["task"] == {"type": "toy.task", "labels": 3}
+    assert table["energy"] == {"type": "toy.energy", "depth": 1, "features": {"type": "toy.features", "width": 5}}
+    assert "features" not in table["inference_net"] and table["features"] == {"type": "toy.features", "width": 5}
+    assert experiment.trainer.config.patience == table["trainer"]["patience"] == 20
+    order = ["seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision"]
+    assert list(table) == order
+    assert check(json.loads(json.dumps(table)), "x", registry) == experiment
 
 
 def test_a_null_survives_being_written(registry):
     experiment = check(config(trainer={"type": "toy.game", "patience": None}), "x", registry)
-    again = check(json.loads(json.dumps(experiment.model_dump(exclude_none=True))), "x", registry)
-    assert again.trainer["patience"] is None
+    again = check(json.loads(json.dumps(experiment.table())), "x", registry)
+    assert again.trainer.config.patience is None
+
+
+def test_every_table_is_parsed_once(registry, monkeypatch):
+    parsed = []
+    parse = Registry.parse
+
+    def counting(self, kind, spec, where, source):
+        parsed.append(where)
+        return parse(self, kind, spec, where, source)
+
+    monkeypatch.setattr(Registry, "parse", counting)
+    own = {"type": "toy.energy", "features": {"type": "toy.features"}}
+    build(check(config(energy=own), "x", registry))
+    tables = ["task", "trainer", "features", "inference_net", "energy", "energy.features", "energy_loss"]
+    assert parsed == tables
 
 
 def test_each_net_has_features_of_its_own(registry):
     own = {"type": "toy.energy", "features": {"type": "toy.features", "width": 9}}
-    built = build(check(config(energy=own), "x", registry), registry)
+    built = build(check(config(energy=own), "x", registry))
     net, energy = built.model.inference_net, built.model.energy
     assert (net.features.output_dim, energy.features.output_dim) == (5, 9)
     assert built.task.indexers == {"width 5": 5, "width 9": 9}
     assert built.model.energy_loss.features is None
-    same = build(check(config(), "x", registry), registry).model
+    same = build(check(config(), "x", registry)).model
     assert same.energy.features is not same.inference_net.features
     assert not torch.equal(same.energy.features.layer.weight, same.inference_net.features.layer.weight)
 
 
 def test_the_net_starts_alike_whatever_the_energy(registry):
     def first(**changes):
-        net = build(check(config(**changes), "x", registry), registry).model.inference_net
+        net = build(check(config(**changes), "x", registry)).model.inference_net
         return torch.cat([p.flatten() for p in net.parameters()])
 
     start = first(seed=3)
@@ -211,14 +229,14 @@ def test_the_net_starts_alike_whatever_the_energy(registry):
 
 def test_a_restored_task_is_not_loaded(registry):
     experiment = check(config(), "x", registry)
-    task = make_task(experiment, registry)
+    task = make_task(experiment)
     task.restore({"labels": 2})
     loads = type(task).loads
-    built = build(experiment, registry, task)
+    built = build(experiment, task)
     assert built.task is task
     assert type(task).loads == loads
     assert built.model.inference_net.layer.out_features == 2
-    build(experiment, registry)
+    build(experiment)
     assert type(task).loads == loads + 1
 
 

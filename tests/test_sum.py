@@ -85,8 +85,8 @@ def test_a_config_gives_terms_and_their_features():
     }
     registry = Registry()
     experiment = check(config, "test", registry)
-    assert experiment.energy["terms"]["words"]["features"]["hidden"] == 200  # complete, defaults too
-    built = build(experiment, registry)
+    assert experiment.table()["energy"]["terms"]["words"]["features"]["hidden"] == 200  # complete, defaults too
+    built = build(experiment)
     energy = built.model.energy
     assert {name: type(term.features).__name__ for name, term in energy.terms.items()} == {
         "chain": "BiLstm",

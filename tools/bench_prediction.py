@@ -50,9 +50,9 @@ class Contestant:
 def load(word: str, batch_size: int) -> Contestant:
     """The (first) run of a RUN argument."""
     [group] = read_groups([word])
-    run, registry = group.runs[0], Registry()
-    experiment = check(run.config(), str(run.path), registry)
-    built = build(experiment, registry)
+    run = group.runs[0]
+    experiment = check(run.config(), str(run.path), Registry())
+    built = build(experiment)
     run.load_weights(built.model)
     task, part = built.task, built.task.part("test")
     metric = task.metric()

@@ -53,13 +53,13 @@ class Ours:
     """One of our configs, an epoch at a time."""
 
     def __init__(self, folder: Path, config: str = "mlc_seal", **arguments: Any) -> None:
-        registry, source = Registry(), CONFIGS / f"{config}.jsonnet"
-        experiment = check(evaluate(source, arguments), str(source), registry)
-        built = build(experiment, registry)
+        source = CONFIGS / f"{config}.jsonnet"
+        experiment = check(evaluate(source, arguments), str(source), Registry())
+        built = build(experiment)
         self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
         self.stage = built.trainer.stages(built.model, built.task)[0]
         reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
-        run = RunFolder.create(folder, experiment.model_dump())
+        run = RunFolder.create(folder, experiment.table())
         self.loop = Loop(
             built.model,
             built.task,

@@ -76,7 +76,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
         DataError: they can't be found, or are not those the run was trained on.
     """
     experiment = check(run.config(), str(run.path / "config.json"), registry)
-    task = make_task(experiment, registry)
+    task = make_task(experiment)
     task.load()
     now = task.checksums()
     for path, digest in run.environment().get("data_sha256", {}).items():

@@ -26,6 +26,7 @@ from spen_plugins.files import save_json
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.signals import interrupts
 
 PLAN = "seeds.json"
 POLL = 0.2
@@ -160,7 +161,7 @@ def _side_by_side(
     running: dict[int, tuple[subprocess.Popen[bytes], Any]] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     refused, told = "", False
-    with runner.interrupts() as stop:
+    with interrupts() as stop:
         while running or (waiting and not (stop.is_set() or refused)):
             while waiting and len(running) < jobs and not (stop.is_set() or refused):
                 seed = waiting.pop(0)

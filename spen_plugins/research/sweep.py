@@ -118,7 +118,7 @@ def check_space(what: Sweep, space: Space) -> int:
     points = [start, *({**start, name: end} for name, d in space.items() for end in d.ends()[1:])]
     for point in points:
         trainer = check(what.evaluate(point), what.config, registry).trainer
-        epochs = max(epochs, int(trainer.get("epochs", 1)))
+        epochs = max(epochs, trainer.config.epochs)
     return epochs
 
 

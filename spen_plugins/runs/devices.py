@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
 
+from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
 
 
@@ -17,3 +20,27 @@ def check_device(device: str) -> None:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ConfigError(f"--device {device}: {str(error).splitlines()[0]}") from error
+
+
+def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
+    """Device, precision and processes, as accelerate (and `accelerate launch`) sees them.
+
+    Raises:
+        ConfigError: the device isn't there, or can't do the precision.
+    """
+    if device is not None:
+        check_device(device)
+    AcceleratorState._reset_state(reset_partial_state=True)
+    wanted = None if device is None else torch.device(device)
+    if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
+        torch.cuda.set_device(wanted)
+    try:
+        cpu = wanted is not None and wanted.type == "cpu"
+        accelerator = Accelerator(cpu=cpu, mixed_precision=precision)
+    except ValueError as error:
+        raise ConfigError(f"precision {precision!r}: {error}") from error
+    if precision == "fp16" and accelerator.device.type == "cpu":
+        raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
+    if accelerator.device.type == "cuda":
+        torch.use_deterministic_algorithms(True, warn_only=True)
+    return accelerator

@@ -31,6 +31,7 @@ from spen_plugins.files import remove_partial, save_json, save_tensors, writing
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
 from spen_plugins.runs.environment import FORMAT
+from spen_plugins.runs.weights import narrowed, put, tensors_of
 
 
 class RunFolder:
@@ -125,9 +126,9 @@ class RunFolder:
 
         A tensor with a number too large for that stays as it is.
         """
-        tensors = _weights(nets)
+        tensors = tensors_of(nets)
         if dtype is not None:
-            tensors = {name: _narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
+            tensors = {name: narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
         save_tensors(tensors, self.path / "weights.safetensors", {"format": str(FORMAT)})
 
     def load_weights(self, model: Model) -> None:
@@ -136,7 +137,7 @@ class RunFolder:
         Raises:
             RunError: they are missing, damaged, or don't fit.
         """
-        _put(self.weights(), _weights(model), self.path)
+        put(self.weights(), tensors_of(model), self.path)
 
     def weights(self) -> dict[str, Tensor]:
         """All saved tensors by name.
@@ -222,74 +223,3 @@ def _records(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
     except ValueError as error:
         raise RunError(f"{path} is damaged: {error}") from error
-
-
-def warm_start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
-    """Copy the weights of one net, `energy` or `inference_net`, from another run.
-
-    Args:
-        model: what gets the weights.
-        net: which net.
-        run: the other run's folder.
-        facts: the task's; weights mean something only for the vocabulary and labels they were trained with.
-
-    Raises:
-        ConfigError: the run has no such net, its vocabulary is another, or shapes differ.
-    """
-    target = getattr(model, net)
-    if target is None:
-        raise ConfigError(f"init.{net}: this experiment has no {net}")
-    try:
-        other = RunFolder.open(run)
-        theirs = other.facts()
-        found = _below(net, other.weights())
-        if not found:
-            raise ConfigError(f"init.{net}: the run {run} has no {net}")
-        wanted = _below(net, _weights(model))
-        # An optimiser over y has no weights but those of the net it stands on, which may have been trained as such.
-        if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
-            wanted = _below("net", wanted)
-        _put(found, wanted, run)
-    except RunError as error:
-        raise ConfigError(f"init.{net}: {error}") from error
-    for name in sorted((facts.keys() & theirs.keys()) - {"threshold", "split"}):
-        if facts[name] != theirs[name]:
-            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")
-
-
-def _weights(model: nn.Module) -> dict[str, Tensor]:
-    """Tensors to save: shared ones under their first name only."""
-    seen: set[int] = set()
-    kept = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            kept[name] = tensor
-    return kept
-
-
-def _narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    if not tensor.is_floating_point():
-        return tensor
-    narrow = tensor.to(dtype)
-    return narrow if torch.equal(narrow.isfinite(), tensor.isfinite()) else tensor
-
-
-def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those named `prefix.…`, by the rest of their names."""
-    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
-
-
-def _put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
-    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
-    shapes = [
-        f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
-        for name in wanted.keys() & found.keys()
-        if found[name].shape != wanted[name].shape
-    ]
-    for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
-    for name, tensor in wanted.items():
-        tensor.data.copy_(found[name])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from torch import Tensor
 
 from spen_plugins.config.experiment import Built, Experiment, build, check
 from spen_plugins.errors import ConfigError, DataError, Interrupted
@@ -24,9 +21,12 @@ from spen_plugins.loop.ownership import assign
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.registry import Registry
-from spen_plugins.runs.devices import check_device
+from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
-from spen_plugins.runs.folder import RunFolder, warm_start
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.signals import interrupts
+from spen_plugins.runs.summary import print_scores
+from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.scores.calibration import Decisions, calibrate
 from spen_plugins.trainer import Stage
 
@@ -66,14 +66,14 @@ def run(
     """
     registry = registry or Registry()
     experiment = check(dict(config), source, registry)
-    accelerator = make_accelerator(experiment, device)
+    accelerator = make_accelerator(experiment.precision, device)
     seed_everything(experiment.seed)
-    built = build(experiment, registry)
-    _warm_start(experiment, built)
+    built = build(experiment)
+    warm_start(experiment.init, built)
     stages = _stages(built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
-        folder = RunFolder.create(folder.path, experiment.model_dump(exclude_none=True))
+        folder = RunFolder.create(folder.path, experiment.table())
         _describe(folder, experiment, built, accelerator, registry, source)
     accelerator.wait_for_everyone()
     return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
@@ -99,12 +99,12 @@ def resume(
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
     before = folder.environment()
-    accelerator = make_accelerator(experiment, device or before.get("device"))
+    accelerator = make_accelerator(experiment.precision, device or before.get("device"))
     seed_everything(experiment.seed)
     try:
-        built = build(experiment, registry)
+        built = build(experiment)
         try:
-            _warm_start(experiment, built)  # a later stage may begin anew from these weights
+            warm_start(experiment.init, built)  # a later stage may begin anew from these weights
         except ConfigError as error:
             if not folder.checkpoint.exists():
                 raise
@@ -129,39 +129,6 @@ def resume(
             console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
     stages = _stages(built, accelerator)
     return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
-
-
-def make_accelerator(experiment: Experiment, device: str | None) -> Accelerator:
-    """Device, precision and processes, as accelerate (and `accelerate launch`) sees them.
-
-    Raises:
-        ConfigError: the device isn't there, or can't do the precision.
-    """
-    import torch
-    from accelerate.state import AcceleratorState
-
-    if device is not None:
-        check_device(device)
-    AcceleratorState._reset_state(reset_partial_state=True)
-    wanted = None if device is None else torch.device(device)
-    if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
-        torch.cuda.set_device(wanted)
-    try:
-        cpu = wanted is not None and wanted.type == "cpu"
-        accelerator = Accelerator(cpu=cpu, mixed_precision=experiment.precision)
-    except ValueError as error:
-        raise ConfigError(f"precision {experiment.precision!r}: {error}") from error
-    if experiment.precision == "fp16" and accelerator.device.type == "cpu":
-        raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
-    if accelerator.device.type == "cuda":
-        torch.use_deterministic_algorithms(True, warn_only=True)
-    return accelerator
-
-
-def _warm_start(experiment: Experiment, built: Built) -> None:
-    facts = built.task.facts()
-    for net, warm in experiment.init.items():
-        warm_start(built.model, net, Path(warm), facts)
 
 
 def _describe(
@@ -258,17 +225,7 @@ def _train(
             loop.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
-    batch_size = 4 * built.trainer.config.batch_size
-    decisions: dict[str, list[Decisions]] = {"validation": []}
-    validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device, decisions["validation"])
-    task.choose_decision(validation)
-    scores: dict[str, Any] = {"validation": validation.compute()}
-    ratios = example_ratios(validation, task, task.part("validation"))
-    if test and len(task.part("test")):
-        decisions["test"] = []
-        metric = evaluate(model, task, task.part("test"), batch_size, accelerator.device, decisions["test"])
-        scores["test"] = metric.compute()
-        ratios = example_ratios(metric, task, task.part("test"))
+    scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
         if ratios:
@@ -280,53 +237,23 @@ def _train(
     return folder.path
 
 
-def print_scores(console: Console, folder: RunFolder) -> None:
-    """The table at the end of a run: scores, how sure one may be of the outputs, and how it all came about."""
-    metrics = folder.metrics() or {}
-    protocol = metrics.pop("protocol", {})
-    table = Table(title=escape(str(folder.path)), title_justify="left")
-    table.add_column("score")
-    for part in metrics:
-        table.add_column(part, justify="right")
-    for name in next(iter(metrics.values()), {}):
-        values = [scores.get(name) for scores in metrics.values()]
-        if all(isinstance(value, (int, float)) for value in values):
-            table.add_row(name, *(f"{value:.4f}" for value in values))
-    console.print(table)
-    if calibration := folder.calibration():
-        console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
-    for name, text in protocol.items():
-        if text is not None:
-            console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+def _score(
+    built: Built, accelerator: Accelerator, test: bool
+) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, list[Decisions]]]:
+    """Scores by part, the ratios of each example of the last part, and the decisions by part.
 
-
-def _calibration_line(calibration: Mapping[str, Any]) -> str:
-    errors = [
-        f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
-        for part in ("validation", "test")
-        if part in calibration
-    ]
-    temperature = f"temperature {calibration['temperature']:g} for the probabilities of {calibration['decisions']}"
-    return f"{temperature}; expected calibration error: {', '.join(errors)}"
-
-
-@contextmanager
-def interrupts() -> Iterator[threading.Event]:
-    """The first Ctrl-C (or SIGTERM) asks the loop to save and stop; a second one stops at once."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def ask(number: int, _: Any) -> None:
-        stop.set()
-        signal.signal(number, before[number] or signal.SIG_DFL)
-
-    for number in before:
-        signal.signal(number, ask)
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    The validation part chooses the task's decision, a threshold for example, before the test part is scored.
+    """
+    model, task = built.model, built.task
+    batch_size = 4 * built.trainer.config.batch_size
+    scores: dict[str, Any] = {}
+    ratios: dict[str, Tensor] = {}
+    decisions: dict[str, list[Decisions]] = {}
+    for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
+        examples, decisions[part] = task.part(part), []
+        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
+        if part == "validation":
+            task.choose_decision(metric)
+        scores[part] = metric.compute()
+        ratios = example_ratios(metric, task, examples)
+    return scores, ratios, decisions

@@ -107,7 +107,7 @@ def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone
 
 def test_the_net_may_go_on_from_where_it_is(tmp_path):
     experiment = check(config(method="static_nce", **{"trainer.fresh_net": "false"}), "x", Registry())
-    built = build(experiment, Registry())
+    built = build(experiment)
     assert built.trainer.stages(built.model, built.task)[-1].start is None
 
 

@@ -1,0 +1,147 @@
+"""Nodes: the tables of a config, each parsed once, and the components made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.registry import Registry
+from spen_plugins.registry.host import KINDS
+
+if TYPE_CHECKING:
+    from spen_plugins.component import Component
+    from spen_plugins.features import FeatureNetwork
+    from spen_plugins.task import Task
+
+
+@dataclass(frozen=True)
+class Node:
+    """A component's table, parsed.
+
+    Attributes:
+        kind: a key of `KINDS`.
+        type: the type, as the config names it.
+        cls: the class of that type.
+        config: an instance of the class's `Config`.
+        where: the table's path in the config, `energy.terms.words`.
+        features: the node of its feature network: its own, or the experiment's, of which each component gets a copy;
+            None where the class takes none.
+        parts: the nodes of the components it holds, by the keys of `Component.parts`; below a starred key by name.
+    """
+
+    kind: str
+    type: str
+    cls: Any
+    config: Any
+    where: str
+    features: Node | None = None
+    parts: Mapping[str, Node | Mapping[str, Node]] = field(default_factory=dict)
+
+    def table(self) -> dict[str, Any]:
+        """The table as JSON values, with its defaults; parsed again it gives an equal node."""
+        table = {"type": self.type, **self.config.model_dump(mode="json")}
+        if self.features is not None and self.features.where == _own_features(self.where):
+            table["features"] = self.features.table()
+        for key, part in self.parts.items():
+            table[key] = part.table() if isinstance(part, Node) else {name: n.table() for name, n in part.items()}
+        return table
+
+
+def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, shared: Node | None = None) -> Node:
+    """A table of a config, with the tables in it.
+
+    Args:
+        registry: where types are looked up.
+        kind: a key of `KINDS`.
+        spec: the table.
+        where: its path in the config.
+        source: the config's file, for messages.
+        shared: the node of the experiment's feature network, for components that want one and have no own.
+
+    Raises:
+        ConfigError: a key or a value is wrong, or a feature network is missing or not wanted.
+        PluginError: a type's plugin is missing or broken.
+    """
+    cls, config = registry.parse(kind, spec, where, source)
+    if not KINDS[kind].features:  # a task, a feature network or a trainer: it holds no other components
+        return Node(kind, spec["type"], cls, config, where)
+    features = _features(registry, kind, cls, spec, where, source, shared)
+    return Node(kind, spec["type"], cls, config, where, features, _parts(registry, cls, spec, where, source, shared))
+
+
+def _features(
+    registry: Registry, kind: str, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
+) -> Node | None:
+    """The node of a component's feature network."""
+    if not cls.uses_features:
+        if "features" in spec:
+            raise ConfigError(
+                f"{source}: {where}.features: {kind} {spec['type']!r} takes no feature network; leave it out."
+            )
+        return None
+    if spec.get("features") is not None:
+        return parse(registry, "features", spec["features"], _own_features(where), source)
+    if shared is None:
+        raise ConfigError(
+            f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
+            f"'{_own_features(where)}'. `spen describe features` lists what is installed."
+        )
+    return shared
+
+
+def _own_features(where: str) -> str:
+    """The path of a component's own feature network."""
+    return f"{where}.features"
+
+
+def _parts(
+    registry: Registry, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
+) -> dict[str, Node | Mapping[str, Node]]:
+    """The nodes of the components that a component's table holds."""
+    found: dict[str, Node | Mapping[str, Node]] = {}
+    for key, kind in cls.parts.items():
+        table, place = spec.get(key), f"{where}.{key}"
+        if table is None:
+            continue
+        if not kind.endswith("*"):
+            found[key] = parse(registry, kind, table, place, source, shared)
+            continue
+        kind = kind.removesuffix("*")
+        if not isinstance(table, Mapping) or any("." in name for name in table):
+            raise ConfigError(f"{place}: expected tables of kind {kind} by names without a dot, found {table!r}.")
+        if table:
+            found[key] = {
+                name: parse(registry, kind, inner, f"{place}.{name}", source, shared) for name, inner in table.items()
+            }
+    return found
+
+
+def make(node: Node, task: Task, assets: Path | None = None, **parts: Component | dict[str, Component]) -> Component:
+    """The component of a node and, before it, those it holds.
+
+    Args:
+        node: of a component.
+        task: after `load` or `restore`.
+        assets: where a run's feature networks saved what they need to be made again.
+        parts: components it holds that are there already, by key.
+    """
+    features = None if node.features is None else _make_features(node.features, task, assets)
+    for key, part in node.parts.items():
+        if isinstance(part, Node):
+            parts[key] = make(part, task, assets)
+        else:
+            parts[key] = {name: make(inner, task, assets) for name, inner in part.items()}
+    return node.cls(node.config, task, features, **parts)
+
+
+def _make_features(node: Node, task: Task, assets: Path | None) -> FeatureNetwork:
+    config = node.config if assets is None else node.cls.relocated(node.config, assets)
+    network = node.cls(config, task)
+    network.config = node.config  # so that assets are saved again under the names that the config knows them by
+    wanted = network.indexer()
+    if wanted is not None:
+        task.indexers.setdefault(*wanted)
+    return network

@@ -1,0 +1,159 @@
+"""A run against gold outputs: scores, trajectories, energies, and the calibration of its probabilities."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from spen_plugins.batch import Proposal
+from spen_plugins.config.experiment import make_task
+from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.loop import evaluate
+from spen_plugins.scores import calibration
+from spen_plugins.task import Metric
+
+if TYPE_CHECKING:
+    from spen_plugins.runs.predictor import Predictor
+
+
+def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
+    """Scores against the gold in a file, with their protocol.
+
+    Raises:
+        DataError: the file has no gold.
+    """
+    task = predictor.task
+    examples = task.read(str(path))
+    labelled = _labelled(predictor, examples, path, "gold outputs to score against (spen predict needs none)")
+    scores = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device).compute()
+    split = f"all {len(examples)} examples of {path}"
+    if len(labelled) < len(examples):
+        split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
+    return {"scores": scores, "protocol": {**task.protocol(), "split": split, **predictor.refined}}
+
+
+def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, Any]]:
+    """After each step of the run's iterative inference, the start first: the mean energy, the scores, and of them the
+    selection score.
+
+    Raises:
+        ConfigError: the run predicts in one pass (or has no energy at all), and no `refine` was asked for.
+        DataError: the file has no gold.
+    """
+    model, task = predictor.model, predictor.task
+    if model.energy is None:
+        raise ConfigError("there is no trajectory: this run was trained without an energy")
+    if not model.inference_net.iterative:
+        raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
+    labelled = _labelled(predictor, task.read(str(path)), path, "gold outputs to score against")
+    metrics: list[Metric] = []
+    energies: list[float] = []
+    model.inference_net.keep_iterates = True
+    try:
+        for proposal, batch, _ in predictor.proposals(labelled):
+            with torch.no_grad():
+                bound = model.energy.at(batch.x)
+                for step, y in enumerate(proposal.iterates):
+                    if step == len(metrics):
+                        metrics.append(task.metric())
+                        energies.append(0.0)
+                    at = Proposal(task.space, task.space.logits(y, batch.x.mask), batch.x.mask)
+                    metrics[step].update(at, batch)
+                    energies[step] += float(bound(y).sum())
+    finally:
+        model.inference_net.keep_iterates = False
+    for step, (metric, energy) in enumerate(zip(metrics, energies, strict=True)):
+        scores = metric.compute()
+        chosen = float(scores[task.selection])
+        yield {"step": step, "energy": energy / len(labelled), "score": chosen, "scores": scores}
+
+
+def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, float]]:
+    """The energies of the gold outputs in a file and of those that the run predicts; low is good.
+
+    Raises:
+        ConfigError: the run has no energy.
+    """
+    energy, task = predictor.energy, predictor.task
+    examples = task.read(str(path))
+    found: dict[int, dict[str, float]] = {}
+    for proposal, batch, rows in predictor.proposals(examples):
+        with torch.no_grad():
+            bound = energy.at(batch.x)
+            predicted = bound(task.decide(proposal))[:, 0].tolist()
+            gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
+        labelled = batch.labelled.tolist()
+        for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
+            found[row] = {"energy": theirs, "predicted_energy": ours} if known else {"predicted_energy": ours}
+    yield from (found[row] for row in range(len(examples)))
+
+
+def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str, Any]:
+    """Fit the temperature of the probabilities reported, and write `calibration.json` into the run's folder.
+
+    Args:
+        predictor: of the run.
+        path: a file with gold, of the domain that predictions are for; None: the run's own validation data, found
+            where its config says.
+
+    Returns:
+        `temperature`, `decisions` (what was counted), the `file`, if one was given, and in `validation`, whatever
+        the data are, the expected calibration error with the temperature (`ece`) and without (`ece_uncalibrated`)
+        and how many `decisions` it is over.
+
+    Raises:
+        ConfigError: the run's task has no decisions to calibrate, or the predictor is one with `refine`.
+        DataError: the file has no gold.
+        RunError: the run's data are not what it was trained on.
+    """
+    if predictor.refined:
+        raise ConfigError("a run is calibrated without refine; load it anew")
+    task = predictor.task
+    examples = _validation(predictor) if path is None else task.read(str(path))
+    labelled = _labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
+    decisions: list[calibration.Decisions] = []
+    evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, decisions)
+    found = calibration.calibrate({"validation": decisions})
+    if found is None:
+        kind = predictor.experiment.task.type
+        raise ConfigError(f"task {kind!r} reports no probabilities; there is nothing to calibrate")
+    found = found if path is None else {"file": str(path), **found}
+    predictor.folder.write("calibration.json", found)
+    predictor.records["calibration.json"] = found
+    task.temperature = found["temperature"]
+    return found
+
+
+def _validation(predictor: Predictor) -> Sequence[Any]:
+    """The run's validation part, read again."""
+    task = make_task(predictor.experiment)
+    task.load()
+    ours, theirs = (json.loads(json.dumps(facts)) for facts in (predictor.task.facts(), task.facts()))
+    changed = [name for name in ours if name != "threshold" and ours[name] != theirs.get(name)]
+    if changed:
+        raise RunError(
+            f"the data files of {predictor.folder.path} changed since it was trained: they have other "
+            f"{', '.join(changed)}. Give a file with gold in their place"
+        )
+    return task.part("validation")
+
+
+def _labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
+    """The examples that have gold.
+
+    Raises:
+        DataError: none has.
+    """
+    kept: list[Any] = []
+    for start in range(0, len(examples), predictor.batch_size):
+        some = examples[start : start + predictor.batch_size]
+        batch = predictor.task.collate(some)
+        if batch.gold is not None:
+            kept += [example for example, known in zip(some, batch.labelled.tolist(), strict=True) if known]
+    if not kept:
+        raise DataError(path, None, "no gold outputs", wanted)
+    return kept

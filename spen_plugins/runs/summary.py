@@ -1,0 +1,42 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from spen_plugins.runs.folder import RunFolder
+
+
+def print_scores(console: Console, folder: RunFolder) -> None:
+    """The table at the end of a run: scores, how sure one may be of the outputs, and how it all came about."""
+    metrics = folder.metrics() or {}
+    protocol = metrics.pop("protocol", {})
+    table = Table(title=escape(str(folder.path)), title_justify="left")
+    table.add_column("score")
+    for part in metrics:
+        table.add_column(part, justify="right")
+    for name in next(iter(metrics.values()), {}):
+        values = [scores.get(name) for scores in metrics.values()]
+        if all(isinstance(value, (int, float)) for value in values):
+            table.add_row(name, *(f"{value:.4f}" for value in values))
+    console.print(table)
+    if calibration := folder.calibration():
+        console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
+    for name, text in protocol.items():
+        if text is not None:
+            console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+
+
+def _calibration_line(calibration: Mapping[str, Any]) -> str:
+    errors = [
+        f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
+        for part in ("validation", "test")
+        if part in calibration
+    ]
+    temperature = f"temperature {calibration['temperature']:g} for the probabilities of {calibration['decisions']}"
+    return f"{temperature}; expected calibration error: {', '.join(errors)}"

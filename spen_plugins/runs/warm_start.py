@@ -1,0 +1,50 @@
+"""Warm starts: weights of a net taken from another run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.config.experiment import Built, Init
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.model import Model
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.weights import below, put, tensors_of
+
+
+def warm_start(init: Init, built: Built) -> None:
+    """Copy the weights that an experiment starts from.
+
+    Raises:
+        ConfigError: a run has no such net, its vocabulary is another, or shapes differ.
+    """
+    facts = built.task.facts()
+    for net, run in init.items():
+        _start(built.model, net, Path(run), facts)
+
+
+def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
+    """Copy one net, `energy` or `inference_net`, from a run.
+
+    Its weights mean something only for the vocabulary and labels they were trained with: `facts` must be the run's.
+    """
+    target = getattr(model, net)
+    if target is None:
+        raise ConfigError(f"init.{net}: this experiment has no {net}")
+    try:
+        other = RunFolder.open(run)
+        theirs = other.facts()
+        found = below(net, other.weights())
+        if not found:
+            raise ConfigError(f"init.{net}: the run {run} has no {net}")
+        wanted = below(net, tensors_of(model))
+        # An optimiser over y has no weights but those of the net it stands on, which may have been trained as such.
+        if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
+            wanted = below("net", wanted)
+        put(found, wanted, run)
+    except RunError as error:
+        raise ConfigError(f"init.{net}: {error}") from error
+    for name in sorted((facts.keys() & theirs.keys()) - {"threshold", "split"}):
+        if facts[name] != theirs[name]:
+            raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")

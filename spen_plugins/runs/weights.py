@@ -1,0 +1,60 @@
+"""Weights by name: which tensors of a model are saved, and how saved ones are put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.errors import RunError
+
+
+def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
+    """Tensors to save: shared ones under their first name only."""
+    seen: set[int] = set()
+    kept = {}
+    for name, tensor in nets.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            kept[name] = tensor
+    return kept
+
+
+def narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """A float tensor as `dtype`, unless a number in it is too large for that; others as they are."""
+    if not tensor.is_floating_point():
+        return tensor
+    narrow = tensor.to(dtype)
+    return narrow if torch.equal(narrow.isfinite(), tensor.isfinite()) else tensor
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those named `prefix.…`, by the rest of their names."""
+    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
+
+
+def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) -> None:
+    """Copy saved tensors into those of a model.
+
+    Args:
+        found: the saved ones.
+        wanted: the model's, of the same names.
+        run: where they were found, for messages.
+
+    Raises:
+        RunError: names or shapes differ.
+    """
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    shapes = [
+        f"{name} {tuple(found[name].shape)} instead of {tuple(wanted[name].shape)}"
+        for name in wanted.keys() & found.keys()
+        if found[name].shape != wanted[name].shape
+    ]
+    for what, names in (("lack", missing), ("have unknown", extra), ("have other shapes:", sorted(shapes))):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
+    for name, tensor in wanted.items():
+        tensor.data.copy_(found[name])
