@@ -27,7 +27,7 @@ from spen_plugins.research.costs import costs_of
 from spen_plugins.research.groups import read_groups
 from spen_plugins.research.tables import comma_separated, latex, markdown, terminal
 from spen_plugins.runs import runner
-from spen_plugins.runs.environment import parameter_counts
+from spen_plugins.runs.environment import FORMAT, parameter_counts
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.testing import ToyTags
 
@@ -47,7 +47,8 @@ def make(
 ) -> Path:
     """A run folder with two epochs, of 1 and 3 seconds, the energy's share of the gradient 0.25 and 0.75."""
     folder = RunFolder.create(path, {"seed": seed, "task": {"type": task}})
-    folder.write("environment.json", {"seed": seed, "data_sha256": {"a.arff": "12"} if data is None else data})
+    files = {"a.arff": "12"} if data is None else data
+    folder.write("environment.json", {"format": FORMAT, "seed": seed, "data_sha256": files})
     for epoch, (seconds, share) in enumerate([(1.0, 0.25), (3.0, 0.75)]):
         folder.append_history(
             {"stage": "train", "epoch": epoch, "gradient_share": {"inference_net.energy": share}}, seconds

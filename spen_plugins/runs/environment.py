@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spen_plugins.model import Model
 
-FORMAT = 1
-"""Version of the layout above; a run of a newer one is refused."""
+FORMAT = 2
+"""Version of a run folder's files and of the configs in them; a folder of another one is refused."""
 
 PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
 

@@ -74,14 +74,14 @@ class RunFolder:
         """An existing run folder.
 
         Raises:
-            ConfigError: it is none, or was written by a newer version.
+            ConfigError: it is none, or has another format than this version's.
         """
         folder = cls(path)
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
-        written = folder.environment().get("format", FORMAT)
-        if not isinstance(written, int) or written > FORMAT:
-            raise ConfigError(f"{path} has format {written!r}; this version reads up to {FORMAT}: upgrade spen-plugins")
+        described = folder.environment()  # empty where the run was killed before it was described
+        if described and described.get("format") != FORMAT:
+            raise ConfigError(f"{path} {_other_format(described.get('format'))}")
         return folder
 
     def config(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class RunFolder:
         tensors = tensors_of(nets)
         if dtype is not None:
             tensors = {name: narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
-        save_tensors(tensors, self.path / "weights.safetensors", {"format": str(FORMAT)})
+        save_tensors(tensors, self.path / "weights.safetensors")
 
     def load_weights(self, model: Model) -> None:
         """Put the saved weights into `model`.
@@ -211,6 +211,16 @@ class RunFolder:
         if not isinstance(value, dict):
             raise RunError(f"{path} is damaged: found a {type(value).__name__}; expected a table")
         return value
+
+
+def _other_format(written: Any) -> str:
+    """What is wrong with the format number of a run folder, and what to do."""
+    if isinstance(written, int) and written > FORMAT:
+        return f"has format {written}; this version reads format {FORMAT}: upgrade spen-plugins"
+    found = "no format number" if written is None else f"format {written!r}"
+    return (
+        f"has {found}: an earlier version of spen-plugins wrote it, and this one reads format {FORMAT}; train it again"
+    )
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
