@@ -74,6 +74,7 @@ def spen_command() -> Functions:
         "compare": "spen_plugins.cli.compare:compare",
         "sweep": "spen_plugins.cli.sweep:sweep",
         "report": "spen_plugins.cli.report:report",
+        "cost_net": "spen_plugins.cli.cost_net:cost_net",
         "plot": "spen_plugins.cli.plot:app",
         "data": "spen_plugins.cli.data:app",
         "configs": "spen_plugins.cli.configs:app",
