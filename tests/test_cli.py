@@ -124,7 +124,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
         calls.append((evaluated, source, options))
         return Path("runs/x")
 
-    fake("runner", run=runs)
+    fake("runs.runner", run=runs)
     done = spen_run(
         str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
     )
@@ -138,7 +138,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
 
 def test_resume_takes_the_folder_alone(spen_run, fake, config):
     calls = []
-    fake("runner", resume=lambda *given: calls.append(given) or Path("r"))
+    fake("runs.runner", resume=lambda *given: calls.append(given) or Path("r"))
     assert spen_run("--resume", "runs/r").exit_code == 0
     assert calls == [(Path("runs/r"), None, False, 60.0)]
     refused = spen_run(str(config), "--resume", "runs/r")
@@ -162,7 +162,7 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     def fails(*_, **__):
         raise error
 
-    fake("runner", run=fails)
+    fake("runs.runner", run=fails)
     done = spen_run(str(config))
     assert done.exit_code == status
     assert done.stdout == ""
@@ -174,7 +174,7 @@ def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError
 
-    fake("runner", run=fails)
+    fake("runs.runner", run=fails)
     assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
 
 
@@ -285,7 +285,7 @@ class Predictor:
 
 @pytest.fixture
 def predictor(fake):
-    fake("predictor", load=lambda run, device, refine=None: Predictor())
+    fake("runs.predictor", load=lambda run, device, refine=None: Predictor())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins import builtin
-from spen_plugins.cli.common import guarded
+from spen_plugins.cli.common import guarded, typed
 from spen_plugins.errors import PluginError, did_you_mean
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._core = {_typed(name): target for name, target in builtin.spen_command().items()}
+        self._core = {typed(name): target for name, target in builtin.spen_command().items()}
         self._host: PluginHost | None = None
 
     @property
@@ -41,7 +41,7 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The core's commands in their order, then those of plugins that can be imported."""
-        return [*self._core, *sorted(set(map(_typed, self.host.providers("command"))) - self._core.keys())]
+        return [*self._core, *sorted(set(map(typed, self.host.providers("command"))) - self._core.keys())]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
         """A command by the name that is typed; where nobody has it, the program ends with an error."""
@@ -132,11 +132,6 @@ def _made(name: str, value: Any) -> Any:
     command = typer.main.get_command(value)
     command.name = name
     return command
-
-
-def _typed(name: str) -> str:
-    """A command's name as it is typed: `cost-net`."""
-    return name.replace("_", "-")
 
 
 @guarded

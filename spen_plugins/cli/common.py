@@ -72,6 +72,11 @@ def guarded(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
+def typed(name: str) -> str:
+    """The name under which a command is registered, as it is typed: `cost-net`."""
+    return name.replace("_", "-")
+
+
 def show_version(wanted: bool) -> None:
     """Callback of `--version`."""
     if wanted:
