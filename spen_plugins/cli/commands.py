@@ -97,9 +97,7 @@ class PluginCommand(TyperCommand):
     def _import(self) -> Any:
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
-            raise PluginError(
-                f"the command {self.name!r} is refused, because several have it: {who}; uninstall all but one"
-            )
+            raise PluginError(f"command {self.name!r}: {who} both have it; uninstall all but one")
         return _made(str(self.name), guarded(self._host.member("command", self._plugins[0], self._short)))
 
     def _summary(self, plugin: str) -> str:

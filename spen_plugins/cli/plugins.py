@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from spen_plugins.registry import Registry
 
 Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it names.")]
-Kind = Annotated[str, typer.Argument(show_default=False, help="A key of a config (energy, trainer, …), command or model.")]
+Kind = Annotated[
+    str, typer.Argument(show_default=False, help="A key of a config (energy, trainer, …), command or model.")
+]
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind; all are listed without.")]
 
 

@@ -183,12 +183,10 @@ class PluginHost:
         taken = [name for name in commands if name in self._tables[CORE]["command"]]
         for name in taken:
             del commands[name]
+        if not taken:
+            return None
         names = ", ".join(map(repr, taken))
-        return (
-            f"{plugin}: spen_command: spen has a command of this name itself, so it is refused: {names}"
-            if taken
-            else None
-        )
+        return f"{plugin}: spen has commands of these names itself, so they are refused: {names}"
 
     def _break(self, name: str, reason: str, cause: BaseException | None) -> NoReturn:
         self.fail(name, reason)
