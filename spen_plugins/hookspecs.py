@@ -1,17 +1,22 @@
 """The hooks a plugin may implement. Each takes no argument and returns a table of names.
 
-A value in a table is a class, or the string `"module:Class"`, imported when a config names it.
+A value in a table is a class or a function, or the string `"module:name"` of one, which is imported when a config or a
+command names it. `spen --help` imports the module a plugin's entry point names, so that one should hold hooks alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pluggy
 
 hookspec = pluggy.HookspecMarker("spen_plugins")
 
 Table = Mapping[str, type | str]
+"""Name -> class or `"module:Class"`."""
+Functions = Mapping[str, Callable[..., Any] | str]
+"""Name -> function or `"module:function"`."""
 
 
 @hookspec
@@ -47,3 +52,21 @@ def spen_task() -> Table:
 @hookspec
 def spen_feature_network() -> Table:
     """Feature networks: subclasses of `spen_plugins.FeatureNetwork`, config key `features`."""
+
+
+@hookspec
+def spen_command() -> Functions:
+    """Commands: functions that Typer makes a command of, `spen NAME`; a `_` of the name is typed as `-`.
+
+    A function takes what Typer takes: annotated arguments and options. The first line of its docstring stands in
+    `spen --help`, which reads it from the source and does not import the module. A `SpenError` that it raises is shown
+    as one message. A name of the core's is refused.
+    """
+
+
+@hookspec
+def spen_model() -> Functions:
+    """Models of spaCy components: functions without arguments that return the folder of a saved component.
+
+    A name is that of the factory (`spen_ner`) whose components take this model where they are given none.
+    """

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from spen_plugins.cli import main, run
 from spen_plugins.cli.common import columns, write_lines
 from spen_plugins.errors import ConfigError, DataError, Interrupted, NonFiniteLoss, PluginError, RunError
+from spen_plugins.registry.host import PluginHost
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml", "optuna", "matplotlib", "jinja2")
@@ -114,6 +115,107 @@ def test_versions(spen, spen_run):
         assert found.stdout.startswith("spen-plugins ")
 
 
+# Commands of plugins
+
+GREET = """
+    from spen_plugins import hookimpl
+
+    @hookimpl
+    def spen_command():
+        return {"say_hello": "acme_commands:hello", "predict": "acme_commands:hello"}
+"""
+HELLO = """
+    import sys
+    from typing import Annotated
+    import typer
+    from spen_plugins.errors import RunError
+
+    def hello(name: str, loud: Annotated[bool, typer.Option(help="With a sign.")] = False) -> None:
+        '''Say hello to NAME.
+
+        More.
+        '''
+        if name == "nobody":
+            raise RunError("nobody is there")
+        print(f"hello {name}" + "!" * loud)
+"""
+
+
+@pytest.fixture
+def greeting(site):
+    site.module("acme_commands", HELLO)
+    site.install("acme", GREET)
+    return site
+
+
+def test_a_command_of_a_plugin(spen, greeting):
+    assert spen("say-hello", "Anna", "--loud").stdout == "hello Anna!\n"
+    assert "With a sign." in spen("say-hello", "--help").stdout
+    refused = spen("say-hello", "nobody")
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", "error: nobody is there\n")
+
+
+def test_help_lists_it_without_its_import(spen, greeting):
+    done = spen("--help")
+    assert "say-hello" in done.stdout and "Say hello to NAME. (spen-acme)" in done.stdout
+    assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
+
+
+def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
+    assert spen("predict", "runs/x", "f").exit_code == 0
+    assert "spen_acme" not in sys.modules
+
+
+def test_a_command_with_a_name_of_the_cores_is_refused(spen, greeting):
+    sentence = "plugin 'acme' (spen-acme 1.0): spen has commands of these names itself, so they are refused: 'predict'"
+    assert f"note: {sentence}\n" in spen("--help").stderr
+    checked = spen("plugins", "--check")
+    assert checked.exit_code == 2 and sentence in checked.stdout
+    assert "acme.say_hello" in spen("describe", "command").stdout
+
+
+def test_a_command_that_two_plugins_have(spen, greeting):
+    greeting.install("other", GREET)
+    assert spen("--help").stdout.count("say-hello") == 1
+    refused = spen("say-hello", "Anna")
+    assert refused.exit_code == 2
+    assert (
+        "command 'say-hello': plugin 'acme' (spen-acme 1.0) and plugin 'other' (spen-other 1.0) both" in refused.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [("nowhere:hello", "No module named 'nowhere'"), ("acme_commands:bye", "bye"), ("acme_commands:sys", "a function")],
+)
+def test_a_command_that_cannot_be_imported(spen, site, target, error):
+    site.module("acme_commands", HELLO)
+    site.install("acme", GREET.replace("acme_commands:hello", target))
+    assert "say-hello" in spen("--help").stdout
+    refused = spen("say-hello", "Anna")
+    assert refused.exit_code == 2 and error in refused.stderr and "plugin 'acme' (spen-acme 1.0)" in refused.stderr
+
+
+def test_a_broken_plugin_breaks_no_help(spen, site):
+    site.install("acme", "raise RuntimeError('boom')")
+    done = spen("--help")
+    assert done.exit_code == 0 and "predict" in done.stdout
+    assert "note: plugin 'acme'" in done.stderr and "RuntimeError: boom" in done.stderr
+    assert "boom" in spen("say-hello").stderr
+
+
+def test_an_unknown_command_is_told_the_nearest(spen):
+    refused = spen("predct")
+    assert refused.exit_code == 2 and "there is no command 'predct'. Did you mean 'predict'?" in refused.stderr
+
+
+def test_a_command_whose_plugin_is_not_installed(spen, monkeypatch, site):
+    monkeypatch.setattr(main.Commands, "host", property(lambda _: PluginHost([str(site.path)])))
+    refused = spen("package", "runs/x", "--name", "mine")
+    assert refused.exit_code == 2 and "comes with the plugin spen-spacy" in refused.stderr
+    assert "pip install spen-spacy" in refused.stderr
+
+
 # spen-run
 
 
@@ -124,7 +226,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
         calls.append((evaluated, source, options))
         return Path("runs/x")
 
-    fake("runner", run=runs)
+    fake("runs.runner", run=runs)
     done = spen_run(
         str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
     )
@@ -138,7 +240,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
 
 def test_resume_takes_the_folder_alone(spen_run, fake, config):
     calls = []
-    fake("runner", resume=lambda *given: calls.append(given) or Path("r"))
+    fake("runs.runner", resume=lambda *given: calls.append(given) or Path("r"))
     assert spen_run("--resume", "runs/r").exit_code == 0
     assert calls == [(Path("runs/r"), None, False, 60.0)]
     refused = spen_run(str(config), "--resume", "runs/r")
@@ -162,7 +264,7 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     def fails(*_, **__):
         raise error
 
-    fake("runner", run=fails)
+    fake("runs.runner", run=fails)
     done = spen_run(str(config))
     assert done.exit_code == status
     assert done.stdout == ""
@@ -174,7 +276,7 @@ def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError
 
-    fake("runner", run=fails)
+    fake("runs.runner", run=fails)
     assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
 
 
@@ -285,7 +387,7 @@ class Predictor:
 
 @pytest.fixture
 def predictor(fake):
-    fake("predictor", load=lambda run, device, refine=None: Predictor())
+    fake("runs.predictor", load=lambda run, device, refine=None: Predictor())
 
 
 @pytest.mark.parametrize(

@@ -188,10 +188,13 @@ HOOKS = [name for name, value in vars(hookspecs).items() if inspect.isfunction(v
 @pytest.mark.parametrize("hook", HOOKS)
 def test_docs_have_every_hook(hook: str) -> None:
     """A heading with the signature, and below it the base class with every method a plugin may write."""
-    from spen_plugins.registry.host import KINDS
+    from spen_plugins.registry.kinds import KINDS
 
     text = (ROOT / "docs/plugins.md").read_text()
     [(key, kind)] = [(key, kind) for key, kind in KINDS.items() if kind.hook == hook]
+    if kind.base is None:
+        assert f'### `{hook}() -> {{"name": "module:function"}}`' in text
+        return
     base = kind.load(kind.base)
     heading = f'### `{hook}() -> {{"name": {base.__name__}}}`'
     assert heading in text

@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_plugins import hookspecs
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
-from spen_plugins.registry.host import KINDS
+from spen_plugins.registry.kinds import KINDS
 
 ACME = """
     import spen_plugins as sp
@@ -237,6 +237,55 @@ def test_a_name_of_another_kind_says_so(acme):
 def test_an_unknown_kind(acme):
     with pytest.raises(ConfigError, match=r"unknown kind 'enrgy'\. Did you mean 'energy'\?"):
         registry(acme).names("enrgy")
+
+
+# Functions: commands and models
+
+MODELS = """
+    from spen_plugins import hookimpl
+
+    def names():
+        return "folder"
+
+    @hookimpl
+    def spen_model():
+        return {"spen_ner": names}
+"""
+
+
+def test_functions_are_found_by_name_and_plugin(site):
+    site.install("acme", MODELS)
+    found = registry(site)
+    assert found.providers("model") == {"spen_ner": ["acme"]}
+    assert found.names("model") == ["acme.spen_ner"]
+    assert found.resolve("model", "acme.spen_ner")() == "folder"
+    site.install("other", MODELS)
+    assert registry(site).providers("model") == {"spen_ner": ["acme", "other"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("int", "expected a function or 'module:function'"),
+        ("3", "expected a function or 'module:function'"),
+        ("'os:sep'", "model 'spen_ner' is '/'; expected a function"),
+        ("'pathlib:Path'", "expected a function"),
+    ],
+)
+def test_what_is_no_function_is_refused(site, value, said):
+    site.install("acme", MODELS.replace('"spen_ner": names', f'"spen_ner": {value}'))
+    with pytest.raises(PluginError) as error:
+        registry(site).resolve("model", "acme.spen_ner")
+    assert said in str(error.value)
+
+
+def test_a_command_of_the_cores_stays_the_cores(site):
+    source = MODELS.replace("def spen_model", "def spen_command").replace("spen_ner", "plot")
+    site.install("acme", source + "\n    @hookimpl\n    def spen_model(): return {'spen_ner': names}\n")
+    found = registry(site)
+    assert found.providers("command")["plot"] == ["core"]
+    assert "refused: 'plot'" in status(found, "acme").error
+    assert found.resolve("model", "acme.spen_ner")() == "folder"
 
 
 # Typed configs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Table
+from spen_plugins.hookspecs import Functions, Table
 
 
 @hookimpl
@@ -59,4 +59,23 @@ def spen_trainer() -> Table:
     return {
         "cross_entropy": "spen_plugins.builtin.trainers.cross_entropy:CrossEntropy",
         "energy": "spen_plugins.builtin.trainers.energy_alone:EnergyAlone",
+    }
+
+
+@hookimpl
+def spen_command() -> Functions:
+    return {
+        "predict": "spen_plugins.cli.runs:predict",
+        "evaluate": "spen_plugins.cli.runs:evaluate",
+        "score": "spen_plugins.cli.runs:score",
+        "calibrate": "spen_plugins.cli.runs:calibrate",
+        "plugins": "spen_plugins.cli.plugins:list_plugins",
+        "describe": "spen_plugins.cli.plugins:describe",
+        "compare": "spen_plugins.cli.compare:compare",
+        "sweep": "spen_plugins.cli.sweep:sweep",
+        "report": "spen_plugins.cli.report:report",
+        "cost_net": "spen_plugins.cli.cost_net:cost_net",
+        "plot": "spen_plugins.cli.plot:app",
+        "data": "spen_plugins.cli.data:app",
+        "configs": "spen_plugins.cli.configs:app",
     }

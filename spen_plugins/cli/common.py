@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
-from spen_plugins.errors import RunError, SpenError
+from spen_plugins.errors import SpenError
+from spen_plugins.files import writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,10 +46,12 @@ class Part(StrEnum):
 INTERRUPTED = 130
 
 
-def app(help_text: str) -> typer.Typer:
+def app(help_text: str, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
     """An application; a mistake of ours shows its traceback as Python prints it."""
     settings = {"help_option_names": ["-h", "--help"]}
-    return typer.Typer(help=help_text, pretty_exceptions_enable=False, add_completion=False, context_settings=settings)
+    return typer.Typer(
+        cls=group, help=help_text, pretty_exceptions_enable=False, add_completion=False, context_settings=settings
+    )
 
 
 def guarded(command: F) -> F:
@@ -68,6 +72,11 @@ def guarded(command: F) -> F:
     return run  # type: ignore[return-value]
 
 
+def typed(name: str) -> str:
+    """The name under which a command is registered, as it is typed: `cost-net`."""
+    return name.replace("_", "-")
+
+
 def show_version(wanted: bool) -> None:
     """Callback of `--version`."""
     if wanted:
@@ -84,15 +93,8 @@ def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = No
         for line in lines:
             typer.echo(line)
         return
-    temporary = out.with_name(out.name + ".partial")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in lines)
-        temporary.replace(out)
-    except OSError as error:
-        raise RunError(f"{out} can't be written: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(line + "\n" for line in lines)
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""`spen data`: data sets by name, and splits of a user's own file."""
+"""`spen data`: data sets by name, splits of a user's own file, and columns of predicted tags."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, guarded
 
-app = make_app("Fetch data sets, and split files of your own.")
+app = make_app("Fetch data sets, split files of your own, add predicted tags to them.")
 
 Name = Annotated[str, typer.Argument(help="A name that `spen data list` knows.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take the licence as read; don't ask.")]
@@ -22,10 +22,16 @@ Labels = Annotated[
     Path | None, typer.Option(help="The XML list of labels; FILE's stem + .xml, where there is one, by default.")
 ]
 
+Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
+Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
+Tagged = Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)]
+WordsColumn = Annotated[int, typer.Option("--words", help="The words' column, from 0.")]
+TagsColumn = Annotated[int, typer.Option("--tags", help="The tags' column, from 0; negative from the end.")]
+
 
 @app.callback(no_args_is_help=True)
 def data() -> None:
-    """Fetch data sets, and split files of your own."""
+    """Fetch data sets, split files of your own, add predicted tags to them."""
 
 
 @app.command()
@@ -58,3 +64,12 @@ def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount =
     from spen_plugins import datasets
 
     typer.echo(str(datasets.split_file(file, out, seed, label_count, labels)))
+
+
+@app.command()
+@guarded
+def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
+    """Write a column file with the tags that a run predicts as a column between words and tags."""
+    from spen_plugins.runs import tag_columns as columns_of_tags
+
+    columns_of_tags.tag_columns(run, file, out, words, tags)

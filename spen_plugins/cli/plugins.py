@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import columns, guarded
+from spen_plugins.cli.common import columns, guarded, typed
 
 if TYPE_CHECKING:
     from spen_plugins.registry import Registry
 
-BAD = ("broken", "refused")
-
 Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it names.")]
-Kind = Annotated[str, typer.Argument(show_default=False, help="A key of a config: energy, energy_loss, trainer, …")]
+Kind = Annotated[
+    str, typer.Argument(show_default=False, help="A key of a config (energy, trainer, …), command or model.")
+]
 Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind; all are listed without.")]
 
 
@@ -32,33 +32,33 @@ def list_plugins(check: Check = False) -> None:
         typer.echo(line)
         for error in (plugin.error or "").splitlines():
             typer.echo(f"    {error}")
-    if any(plugin.status in BAD for plugin in found):
+    if any(plugin.error is not None for plugin in found):
         raise typer.Exit(2)
 
 
 @guarded
 def describe(kind: Kind, type_name: Type = None) -> None:
-    """Say what a type is and which keys it takes."""
+    """Say what a type is and which keys it takes; of a command or a model, what its function is."""
     from spen_plugins.registry import Registry
 
     registry = Registry()
     if type_name is None:
         typer.echo("\n".join(_listing(registry, kind)))
         for plugin in registry.plugins():
-            if plugin.status in BAD:
+            if plugin.error is not None:
                 typer.echo(f"note: {plugin.error}", err=True)
     else:
         typer.echo("\n".join(_description(registry, kind, type_name)))
 
 
 def _listing(registry: Registry, kind: str) -> list[str]:
-    """One line a type: its name and the first line of its class's docstring."""
+    """One line a type: its name and the first line of its docstring."""
     from spen_plugins.errors import PluginError
 
     rows = []
     for name in registry.names(kind):
         try:
-            text = (registry.resolve(kind, name).__doc__ or "").strip().partition("\n")[0]
+            text = _text(registry.resolve(kind, name)).partition("\n")[0]
         except PluginError as error:
             text = f"broken: {error}"
         rows.append([name, text])
@@ -68,11 +68,16 @@ def _listing(registry: Registry, kind: str) -> list[str]:
 def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     from spen_plugins.config.fields import fields
 
-    cls = registry.resolve(kind, type_name)
+    found = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)
     lines = [f"{kind} {type_name}", ""]
-    if cls.__doc__:
-        lines += [*inspect.cleandoc(cls.__doc__).splitlines(), ""]
+    if text := _text(found):
+        lines += [*text.splitlines(), ""]
+    if not isinstance(found, type):
+        if kind == "command":
+            lines.append(f"its options: spen {typed(type_name.rpartition('.')[2])} --help")
+        return [*lines, f"from {plugin.distribution} {plugin.version}"]
+    cls = found
     lines.append(f"class: {cls.__module__}:{cls.__qualname__}, from {plugin.distribution} {plugin.version}")
     lines += _facts(kind, cls)
     rows = [
@@ -83,6 +88,11 @@ def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
     for (field, _), line in zip(rows, columns([row for _, row in rows], "  "), strict=True):
         lines += [line, *(f"      {text}" for text in field.doc.splitlines())]
     return lines
+
+
+def _text(found: Any) -> str:
+    """The docstring of a class or function, the help of an application."""
+    return inspect.cleandoc((found.info.help if isinstance(found, typer.Typer) else found.__doc__) or "")
 
 
 def _leaves(fields: object) -> list:

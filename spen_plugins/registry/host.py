@@ -17,45 +17,15 @@ import pluggy
 
 from spen_plugins import __version__, builtin, hookspecs
 from spen_plugins.errors import PluginError, did_you_mean
+from spen_plugins.registry.kinds import KINDS, Kind
 
 GROUP = "spen_plugins"
 CORE = "core"
 
-Tables = dict[str, dict[str, type | str]]
-"""Kind -> name -> class or `"module:Class"`."""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of component.
-
-    Attributes:
-        hook: that registers it.
-        base: its base class, as `(module, class)`, so that listing plugins imports nothing.
-        config: the base class of its `Config`, likewise.
-        features: whether its table in a config may carry a feature network of its own.
-    """
-
-    hook: str
-    base: tuple[str, str]
-    config: tuple[str, str] = ("config.config", "Config")
-    features: bool = False
-
-    def load(self, which: tuple[str, str]) -> type:
-        """`base` or `config` themselves; imports torch."""
-        return getattr(importlib.import_module(f"spen_plugins.{which[0]}"), which[1])
-
-
-KINDS = {
-    "task": Kind("spen_task", ("task", "Task")),
-    "features": Kind("spen_feature_network", ("features", "FeatureNetwork")),
-    "inference_net": Kind("spen_inference_net", ("inference_net", "InferenceNet"), features=True),
-    "energy": Kind("spen_energy", ("energy", "Energy"), features=True),
-    "energy_loss": Kind("spen_energy_loss", ("energy_loss", "EnergyLoss"), features=True),
-    "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
-    "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
-}
-"""Config key -> kind; a cost net's table stands below the energy loss that uses it."""
+Table = dict[str, Any]
+"""Name -> class, function, or where to import it from: `"module:name"`."""
+Tables = dict[str, Table]
+"""Kind -> table."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +38,7 @@ class Plugin:
             (its name is taken or none).
         distribution: who provides it; all of them where several claim the name.
         version: of the distribution.
-        error: why it is broken or refused.
+        error: why it, or a command of it, is broken or refused.
         entry: the entry point's value, `module` or `module:object`.
     """
 
@@ -95,6 +65,7 @@ class PluginHost:
         self._manager.add_hookspecs(hookspecs)
         self._entries: dict[str, metadata.EntryPoint] = {}
         self._tables: dict[str, Tables] = {}
+        self._members: dict[tuple[str, str, str], Any] = {}
         self.known = {CORE: Plugin(CORE, "found", "spen-plugins", __version__, entry=builtin.__name__)}
         self._discover(None if paths is None else [str(path) for path in paths])
         self._register(CORE, builtin)
@@ -152,6 +123,38 @@ class PluginHost:
             self._break(name, f"{plugin} could not be imported from {plugin.entry!r}: {said(error)}", error)
         return self._register(name, module)
 
+    def providers(self, kind: str) -> dict[str, list[str]]:
+        """Name -> the plugins that register it, of every plugin that can be imported; the others' errors are noted."""
+        found: dict[str, list[str]] = {}
+        for plugin in list(self.known):
+            try:
+                table = self.load(plugin).get(kind, {})
+            except PluginError:
+                continue
+            for short in table:
+                found.setdefault(short, []).append(plugin)
+        return found
+
+    def member(self, kind: str, plugin: str, short: str) -> Any:
+        """The class or function a plugin registers under a name; imported at the first call.
+
+        Raises:
+            PluginError: it can't be imported, or is not of its kind.
+        """
+        key = (kind, plugin, short)
+        if key not in self._members:
+            value = named = self.load(plugin)[kind][short]
+            what = f"{self.known[plugin]}: {kind} {short!r}"
+            if isinstance(named, str):
+                module, _, attribute = named.partition(":")
+                try:
+                    value = getattr(importlib.import_module(module), attribute)
+                except (Exception, SystemExit) as error:
+                    raise PluginError(f"{what} could not be imported from {named!r}: {said(error)}") from error
+            KINDS[kind].check(value, what)
+            self._members[key] = value
+        return self._members[key]
+
     def fail(self, name: str, reason: str) -> None:
         """Note that a plugin that could be loaded has something wrong."""
         self.known[name] = replace(self.known[name], status="broken", error=reason)
@@ -162,7 +165,7 @@ class PluginHost:
         try:
             self._manager.register(module, name)
             self._manager.check_pending()
-            tables = {kind: self._table(name, known.hook) for kind, known in KINDS.items()}
+            tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
         except Exception as error:
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
@@ -170,9 +173,20 @@ class PluginHost:
             self._break(name, text, error)
         if not any(tables.values()):
             self._break(name, f"{plugin}: {plugin.entry!r} registers nothing; its hooks may be {_hooks()}", None)
+        error = None if name == CORE else self._refuse_commands(plugin, tables["command"])
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
-        self.known[name] = replace(plugin, status="loaded")
+        self.known[name] = replace(plugin, status="loaded", error=error)
         return self._tables[name]
+
+    def _refuse_commands(self, plugin: Plugin, commands: Table) -> str | None:
+        """Take the commands that have a name of the core's out of a table; a sentence on them, None without any."""
+        taken = [name for name in commands if name in self._tables[CORE]["command"]]
+        for name in taken:
+            del commands[name]
+        if not taken:
+            return None
+        names = ", ".join(map(repr, taken))
+        return f"{plugin}: spen has commands of these names itself, so they are refused: {names}"
 
     def _break(self, name: str, reason: str, cause: BaseException | None) -> NoReturn:
         self.fail(name, reason)
@@ -195,21 +209,21 @@ class PluginHost:
                 return f"there is no hook {hook!r}.{did_you_mean(hook, known)} Hooks: {_hooks()}"
         return ""
 
-    def _table(self, name: str, hook: str) -> dict[str, type | str]:
+    def _table(self, name: str, kind: Kind) -> Table:
         """What one plugin's hook returns, checked."""
-        table: dict[str, type | str] = {}
-        for implementation in getattr(self._manager.hook, hook).get_hookimpls():
+        table: Table = {}
+        for implementation in getattr(self._manager.hook, kind.hook).get_hookimpls():
             if implementation.plugin_name != name:
                 continue
             entries = implementation.function()
-            where = f"{self.known[name]}: {hook}"
+            where = f"{self.known[name]}: {kind.hook}"
             if not isinstance(entries, Mapping):
-                raise PluginError(f"{where} returned {entries!r}; expected a table of names and classes")
+                raise PluginError(f"{where} returned {entries!r}; expected a table of names and {kind.plural}")
             for short, value in entries.items():
                 if not (isinstance(short, str) and short.isidentifier()):
                     raise PluginError(f"{where}: {short!r} is not a name (letters, digits and '_')")
-                if not (isinstance(value, type) or (isinstance(value, str) and value.count(":") == 1)):
-                    raise PluginError(f"{where}: {short!r} is {value!r}; expected a class or 'module:Class'")
+                if not (kind.holds(value) or (isinstance(value, str) and value.count(":") == 1)):
+                    raise PluginError(f"{where}: {short!r} is {value!r}; expected {kind.expected}")
             table.update(entries)
         return table
 

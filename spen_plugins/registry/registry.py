@@ -5,14 +5,14 @@ A type is `<plugin>.<name>`; `core.` may be left out. There is no global registr
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import Field, validate
 from spen_plugins.errors import ConfigError, PluginError, did_you_mean
-from spen_plugins.registry.host import CORE, KINDS, Kind, Plugin, PluginHost, said
+from spen_plugins.registry.host import CORE, Plugin, PluginHost
+from spen_plugins.registry.kinds import KINDS, Kind
 
 
 class Registry:
@@ -24,14 +24,13 @@ class Registry:
 
     def __init__(self, paths: Sequence[str] | None = None) -> None:
         self._host = PluginHost(paths)
-        self._classes: dict[tuple[str, str, str], type] = {}
 
     def plugins(self) -> list[Plugin]:
         """Every plugin found, the core first; imports nothing."""
         return list(self._host.known.values())
 
     def check(self) -> list[Plugin]:
-        """Import every plugin and every class it names; `plugins()` with what was found wrong."""
+        """Import every plugin and everything it names; `plugins()` with what was found wrong."""
         for name in list(self._host.known):
             try:
                 tables = self._host.load(name)
@@ -40,7 +39,7 @@ class Registry:
             errors = []
             for kind, short in [(kind, short) for kind, table in tables.items() for short in table]:
                 try:
-                    self._class(kind, name, short)
+                    self._host.member(kind, name, short)
                 except PluginError as error:
                     errors.append(str(error))
             if errors:
@@ -49,17 +48,18 @@ class Registry:
 
     def names(self, kind: str) -> list[str]:
         """Types of one kind, of every plugin that can be imported; the core's without `core.`."""
-        _kind(kind)
-        found = []
-        for name in list(self._host.known):
-            try:
-                found += [_type(name, short) for short in self._host.load(name).get(kind, ())]
-            except PluginError:
-                continue  # noted by the host
-        return found
+        providers = self.providers(kind)
+        order = list(self._host.known)
+        found = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
+        return [_type(plugin, short) for plugin, short in sorted(found, key=lambda pair: order.index(pair[0]))]
 
-    def resolve(self, kind: str, type_name: str) -> type:
-        """The class of a type.
+    def providers(self, kind: str) -> dict[str, list[str]]:
+        """Name -> the plugins that register it, of every plugin that can be imported."""
+        _kind(kind)
+        return self._host.providers(kind)
+
+    def resolve(self, kind: str, type_name: str) -> Any:
+        """The class, or function, of a type.
 
         Raises:
             ConfigError: no such type; says what there is.
@@ -71,7 +71,7 @@ class Registry:
             raise PluginError(self._missing(kind, plugin, short))
         if short not in self._host.load(plugin).get(kind, ()):
             raise ConfigError(self._unknown(kind, type_name))
-        return self._class(kind, plugin, short)
+        return self._host.member(kind, plugin, short)
 
     def parse(self, kind: str, spec: Any, where: str, source: object) -> tuple[type, Config]:
         """A table of a config -> the class it names and its typed config.
@@ -106,21 +106,6 @@ class Registry:
     def plugin(self, type_name: str) -> Plugin:
         """The plugin a type belongs to."""
         return self._host.known[_split(type_name)[0]]
-
-    def _class(self, kind: str, plugin: str, short: str) -> type:
-        key = (kind, plugin, short)
-        if key not in self._classes:
-            value = named = self._host.load(plugin)[kind][short]
-            what = f"{self._host.known[plugin]}: {kind} {short!r}"
-            if isinstance(named, str):
-                module, _, attribute = named.partition(":")
-                try:
-                    value = getattr(importlib.import_module(module), attribute)
-                except (Exception, SystemExit) as error:
-                    raise PluginError(f"{what} could not be imported from {named!r}: {said(error)}") from error
-            _check_class(value, KINDS[kind], what)
-            self._classes[key] = value
-        return self._classes[key]
 
     def _missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]
@@ -165,15 +150,3 @@ def _split(type_name: str) -> tuple[str, str]:
 
 def _type(plugin: str, short: str) -> str:
     return short if plugin == CORE else f"{plugin}.{short}"
-
-
-def _check_class(value: Any, kind: Kind, what: str) -> None:
-    base = kind.load(kind.base)
-    if not (isinstance(value, type) and issubclass(value, base)):
-        raise PluginError(f"{what} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
-    lacking = sorted(getattr(value, "__abstractmethods__", ()))
-    if lacking:
-        raise PluginError(f"{what}: {value.__name__} does not implement {', '.join(lacking)}")
-    config = kind.load(kind.config)
-    if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
-        raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")

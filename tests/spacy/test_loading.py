@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import spacy
 from spacy.tokens import Doc, Token
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
+from spen_plugins.registry import Registry
 from spen_spacy import set_extensions
 
 FACTORIES = ("spen_ner", "spen_pos", "spen_srl", "spen_multilabel")
@@ -25,12 +25,14 @@ def add(factory: str, **config: Any) -> Any:
 
 
 @pytest.fixture
-def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spen_spacy.places.entry_points", lambda **_: ())
+def alone(site, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A folder with all plugins that are found; it has none at first."""
+    monkeypatch.setattr("spen_spacy.places.Registry", lambda: Registry([str(site.path)]))
+    return site
 
 
 @pytest.mark.parametrize("factory", FACTORIES)
-def test_no_model(factory: str, nothing_installed: None) -> None:
+def test_no_model(factory: str, alone) -> None:
     with pytest.raises(ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run configs/"):
         add(factory)
 
@@ -95,7 +97,7 @@ def test_attributes_that_a_run_does_not_say(runs: dict[str, Path], tmp_path: Pat
     assert add("spen_pos", model=str(run))
 
 
-def test_predicates_come_from_somewhere(runs: dict[str, Path], nothing_installed: None) -> None:
+def test_predicates_come_from_somewhere(runs: dict[str, Path], alone) -> None:
     with pytest.raises(ConfigError, match=r'found no model of predicates.*predicates="verbs"'):
         add("spen_srl", model=str(runs["srl"]))
     with pytest.raises(ConfigError, match="a run that tags no predicates"):
@@ -121,32 +123,32 @@ def test_a_saved_component_is_a_model(runs: dict[str, Path], tmp_path: Path) -> 
     assert add("spen_srl", model=str(tmp_path), predicates="verbs").places().keys() == {"model"}
 
 
-def install(monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
-    """Packages of models, and no others."""
-
-    def found(group: str, name: str) -> list[EntryPoint]:
-        return [EntryPoint(name, value, group) for value in values if group == "spen_models" and name == "spen_ner"]
-
-    monkeypatch.setattr("spen_spacy.places.entry_points", found)
+MODELS = "from spen_plugins import hookimpl\n\n@hookimpl\ndef spen_model():\n    return {'spen_ner': %r}\n"
 
 
-def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, alone) -> None:
     add("spen_ner", model=str(runs["ner"])).to_disk(tmp_path / "saved")
-    (tmp_path / "acme_names.py").write_text(f"def ner():\n    return {str(tmp_path / 'saved')!r}\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    install(monkeypatch, "acme_names:ner")
+    alone.module("acme_names", f"def model():\n    return {str(tmp_path / 'saved')!r}\n")
+    alone.install("acme", MODELS % "acme_names:model")
     assert set(add("spen_ner").labels) == {"LOC", "ORG", "PER"}
 
 
-def test_two_installed_models_are_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, "acme:ner", "other:ner")
-    with pytest.raises(ConfigError, match=r"several packages bring a model \(acme:ner, other:ner\)"):
+def test_two_installed_models_are_one_too_many(alone) -> None:
+    alone.install("acme", MODELS % "acme_names:model")
+    alone.install("other", MODELS % "other_names:model")
+    with pytest.raises(ConfigError, match=r"several packages bring a model \(spen-acme, spen-other\)"):
         add("spen_ner")
 
 
-def test_a_broken_package_of_models_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, "nowhere_to_be_found:ner")
-    with pytest.raises(PluginError, match="nowhere_to_be_found"):
+def test_a_broken_package_of_models_is_named(alone) -> None:
+    alone.install("acme", MODELS % "nowhere_to_be_found:model")
+    with pytest.raises(PluginError, match=r"'acme' \(spen-acme 1.0\): model 'spen_ner' .*'nowhere_to_be_found:model'"):
+        add("spen_ner")
+
+
+def test_a_plugin_that_cannot_be_imported_is_named_where_no_model_is_found(alone) -> None:
+    alone.install("acme", "raise RuntimeError('boom')")
+    with pytest.raises(ConfigError, match=r"(?s)none is installed.*\nnote: plugin 'acme'.*boom"):
         add("spen_ner")
 
 

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 import spacy
+import typer
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.cli import main
-from spen_plugins.cli import package as command
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.runner import run
-from spen_spacy.package import package
+from spen_spacy import spen_command
+from spen_spacy.cli import package
 from spen_spacy.package_meta import data_sets, performance, requirements, sources, written_tags
 from spen_spacy.package_runs import Component, components
 
@@ -155,12 +156,13 @@ def test_a_missing_plugin_is_named_when_the_package_is_imported(packaged: Path, 
 
 
 def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    notes: list[str] = []
-    wheel = package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
+    wheel = package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0")
     assert wheel == tmp_path / "en_names_mine-1.2.0/dist/en_names_mine-1.2.0-py3-none-any.whl"
-    assert notes == ["the package is called en_names_mine: spaCy puts the language before the name"]
+    printed = capsys.readouterr()
+    assert printed.out == f"{wheel}\n"
+    assert "note: the package is called en_names_mine: spaCy puts the language before the name" in printed.err
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     [info] = (tmp_path / "site").glob("*.dist-info")
@@ -173,7 +175,7 @@ def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
     assert nlp.pipe_names == ["spen_ner"] and nlp("Anna went to Boston.").has_annotation("ENT_IOB")
     before = wheel.read_bytes()
     with pytest.raises(ConfigError, match=r"is there already.*--force"):
-        package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0", note=notes.append)
+        package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0")
     assert wheel.read_bytes() == before
     again = package([str(runs["ner"])], "en_names_mine", tmp_path, version="1.2.0", build="none", force=True)
     assert again == tmp_path / "en_names_mine-1.2.0" and not wheel.exists()
@@ -241,15 +243,14 @@ def test_runs_that_make_no_pipeline(folder, tmp_path, tasks, predicates, message
     assert not (tmp_path / "out").exists()
 
 
-def test_folders_that_are_no_finished_runs(folder, tmp_path: Path) -> None:
+def test_folders_that_are_no_finished_runs(folder, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(RunError, match="has no weights yet"):
         package([folder("young", weights=False, **NER)], "en_mine", tmp_path / "out")
     with pytest.raises(ConfigError, match="is not a run folder"):
         package(["name=nowhere"], "en_mine", tmp_path / "out")
-    notes: list[str] = []
     with pytest.raises(ConfigError, match="'inference_net' is missing"):
-        package([folder("middle", **NER)], "en_mine", tmp_path / "out", note=notes.append)
-    assert notes and "middle has no metrics.json" in notes[0]
+        package([folder("middle", **NER)], "en_mine", tmp_path / "out")
+    assert "middle has no metrics.json" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -311,28 +312,40 @@ def test_of_two_components_of_a_kind_the_second_scores_under_its_name(folder) ->
     assert performance(made) == {"ents_f": 0.25, "more_ents_f": 0.5}
 
 
-def test_the_command_passes_on_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict = {}
+def test_the_command_line_gives_the_function_its_arguments() -> None:
+    app = typer.Typer()
+    app.command()(package)
+    words = "a b=c --name en_x --out d --build sdist --no-half --keep-energy --predicates verbs --license MIT --force"
+    seen = typer.main.get_command(app).make_context("package", [*words.split(), "--version", "1.0.0", "--lang", "de"])
+    assert {name: str(value) for name, value in seen.params.items()} == {
+        "runs": "['a', 'b=c']",
+        "name": "en_x",
+        "out": "d",
+        "build": "sdist",
+        "half": "False",
+        "keep_energy": "True",
+        "predicates": "verbs",
+        "licence": "MIT",
+        "version": "1.0.0",
+        "lang": "de",
+        "force": "True",
+        "description": "",
+        "author": "",
+    }
 
-    def fake(runs, name, out, **settings):
-        seen.update(settings, runs=runs, name=name, out=out)
-        settings["note"]("watch out")
-        return "made"
 
-    monkeypatch.setattr(command, "_function", lambda: fake)
-    words = "package a b=c --name en_x --out d --build sdist --no-half --keep-energy --predicates verbs --license MIT"
-    done = CliRunner().invoke(main.app, [*words.split(), "--version", "1.0.0", "--lang", "de", "--force"])
-    assert done.exit_code == 0 and done.stdout == "made\n" and done.stderr == "note: watch out\n"
-    assert (seen["runs"], seen["name"], seen["out"], seen["build"]) == (["a", "b=c"], "en_x", Path("d"), "sdist")
-    assert (seen["half"], seen["keep_energy"], seen["predicates"], seen["licence"]) == (False, True, "verbs", "MIT")
-    assert (seen["version"], seen["lang"], seen["force"]) == ("1.0.0", "de", True)
+def test_the_plugin_registers_the_command(folder) -> None:
+    assert spen_command()["package"] == "spen_spacy.cli:package"
+    done = CliRunner().invoke(main.app, ["package", folder("run", weights=False, **NER), "--name", "mine"])
+    assert done.exit_code == 1 and "error: " in done.stderr and "has no weights yet" in done.stderr
+    assert "note: the package is called en_mine" in done.stderr
 
 
-def test_the_plugin_stands_behind_the_command() -> None:
-    assert command._function() is package
-
-
-def test_without_the_plugin_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command.metadata, "entry_points", lambda **_: ())
-    done = CliRunner().invoke(main.app, ["package", "a", "--name", "en_x"])
-    assert done.exit_code == 2 and "pip install spen-spacy" in done.stderr
+def test_its_help_and_that_of_the_plugin_import_no_spacy() -> None:
+    for words in (["--help"], ["package", "--help"]):
+        code = (
+            f"import sys; from spen_plugins.cli.main import app\ntry: app({words!r})\n"
+            "finally: print([m for m in ('spacy', 'torch', 'numpy') if m in sys.modules], file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert "Make an installable spaCy pipeline" in done.stdout and done.stderr.strip() == "[]"

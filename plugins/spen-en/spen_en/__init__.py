@@ -9,6 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spen_plugins import hookimpl
+from spen_plugins.hookspecs import Functions
+
 if TYPE_CHECKING:
     from spacy.language import Language
 
@@ -37,3 +40,8 @@ def spen_pos() -> Path:
 def spen_srl() -> Path:
     """The folder of the role labeller and its finder of predicates."""
     return PIPELINE / "spen_srl"
+
+
+@hookimpl
+def spen_model() -> Functions:
+    return {"spen_ner": spen_ner, "spen_pos": spen_pos, "spen_srl": spen_srl}

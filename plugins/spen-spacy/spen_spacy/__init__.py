@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
-from spen_spacy.drawing import draw
-from spen_spacy.extensions import Argument, Frame, set_extensions
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins import hookimpl
+from spen_plugins.hookspecs import Functions
+
+if TYPE_CHECKING:
+    from spen_spacy.drawing import draw
+    from spen_spacy.extensions import Argument, Frame, set_extensions
 
 __all__ = ["Argument", "Frame", "draw", "set_extensions"]
+
+_WHERE = {"Argument": "extensions", "Frame": "extensions", "draw": "drawing", "set_extensions": "extensions"}
+
+
+@hookimpl
+def spen_command() -> Functions:
+    return {"package": "spen_spacy.cli:package"}
+
+
+def __getattr__(name: str) -> Any:
+    """Names at first use: `spen --help` imports this module and shall not import spaCy."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'spen_spacy' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"spen_spacy.{_WHERE[name]}"), name)

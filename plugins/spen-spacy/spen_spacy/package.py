@@ -1,4 +1,4 @@
-"""`spen package`: finished runs as an installable spaCy pipeline package, through spaCy's own `spacy package`."""
+"""What `spen package` does: finished runs as an installable pipeline, through spaCy's own `spacy package`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spen_plugins.files import save_json
 from spen_plugins.registry import Registry
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import performance, requirements, sources
-from spen_spacy.package_runs import Component, components
+from spen_spacy.package_runs import Component
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 CHECK = "requirements_check"
@@ -50,77 +50,12 @@ if lacking:
 BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
 
 
-def package(
-    runs: Sequence[str],
-    name: str,
-    out: Path,
-    *,
-    lang: str = "en",
-    version: str = "0.0.0",
-    description: str = "",
-    author: str = "",
-    licence: str = "",
-    build: str = "wheel",
-    half: bool = True,
-    keep_energy: bool = False,
-    predicates: str | None = None,
-    force: bool = False,
-    note: Callable[[str], None] = print,
-) -> Path:
-    """Make a package of a pipeline in which each run is a component.
-
-    Args:
-        runs: run folders, or name=folder.
-        name: of the package; the language is put before it where it lacks it, as spaCy does.
-        out: the folder `NAME-VERSION` is put below it.
-        lang: spaCy's code of the language.
-        version: of the package.
-        description, author, licence: for meta.json and card.
-        build: "wheel", "sdist" or "none", in which case the folder itself can be put on the path or installed.
-        half: weights as 16-bit floats.
-        keep_energy: the runs' energies, too; one that a run predicts with is always kept.
-        predicates: where role labellers get theirs: "model", "verbs", or None: "model".
-        force: replace what there is.
-        note: called with remarks.
-
-    Returns:
-        The wheel, the sdist, or the folder.
+def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
+    """The package's name with the language before it, as spaCy has it.
 
     Raises:
-        ConfigError, RunError, PluginError: before anything is written: a bad name, runs that make no pipeline, a
-            package that is there already, a run that can't be loaded.
-        RunError: the package could not be built or written.
+        ConfigError: it is no name of a package.
     """
-    full = _full_name(name, lang, note)
-    _check(lang, version, build)
-    made = out / f"{full}-{version}"
-    if made.exists() and not force:
-        raise ConfigError(f"{made} is there already; nothing was written. Use another --version or --out, or --force")
-    found = components(runs, predicates)
-    for run in (run for component in found for run in component.runs.values()):
-        if run.metrics() is None:
-            note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
-    about = {"description": description, "author": author, "license": licence}
-    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, **about}
-    nlp = make_pipeline(found, lang)
-    with _workplace(out) as work:
-        write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
-        check = work / f"{CHECK}.py"
-        needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
-        names = [Requirement(text).name for text in needed]
-        check.write_text(CHECK_SOURCE.format(names=names, pipeline=full), encoding="utf-8")
-        _through_spacy(work, check)
-        folder = work / made.name
-        # spaCy leaves this to setup.py; with it the folder is a package that needs no building.
-        shutil.copy(folder / "meta.json", folder / full)
-        built = _build(folder, build)
-        if made.exists():
-            shutil.rmtree(made)
-        folder.rename(made)
-    return made if built is None else made / "dist" / built
-
-
-def _full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
         raise ConfigError(
@@ -132,7 +67,8 @@ def _full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     return full
 
 
-def _check(lang: str, version: str, build: str) -> None:
+def check(lang: str, version: str, build: str) -> None:
+    """Raise a ConfigError for a language or a version there isn't, and for a build that lacks its tool."""
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
@@ -157,7 +93,7 @@ def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
 
 
 @contextmanager
-def _workplace(out: Path) -> Iterator[Path]:
+def workplace(out: Path) -> Iterator[Path]:
     """A hidden folder below `out`, on the same disk, so that what is made there can be renamed; gone afterwards.
 
     Raises:
@@ -217,12 +153,16 @@ def _forget_runs(path: Path, found: Sequence[Component]) -> None:
     config.to_disk(path)
 
 
-def _through_spacy(work: Path, check: Path) -> None:
-    """spaCy makes the package's folder; it loads the pipeline from its folder on the way.
+def through_spacy(work: Path, full: str) -> None:
+    """spaCy makes the package's folder of `work/pipeline`, loading the pipeline on the way.
 
     Raises:
         RunError: spaCy refuses.
     """
+    check = work / f"{CHECK}.py"
+    needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
+    names = [Requirement(text).name for text in needed]
+    check.write_text(CHECK_SOURCE.format(names=names, pipeline=full), encoding="utf-8")
     try:
         spacy_package(work / "pipeline", work, code_paths=[check], create_sdist=False, silent=True)
     except SystemExit as error:
@@ -231,7 +171,7 @@ def _through_spacy(work: Path, check: Path) -> None:
         sys.modules.pop(CHECK, None)  # spaCy imports it to see that it works
 
 
-def _build(folder: Path, kind: str) -> str | None:
+def build(folder: Path, kind: str) -> str | None:
     """The name of the wheel or sdist in `folder/dist`; needs no network, unlike `python -m build`.
 
     Raises:

@@ -1,14 +1,12 @@
-"""Where the models of a component are: run folders, saved components, installed packages."""
+"""Where the models of a component are: run folders, saved components, installed plugins (hook `spen_model`)."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from spen_plugins.errors import ConfigError, PluginError
+from spen_plugins.registry import Registry
 
-GROUP = "spen_models"
-"""Entry points named like factories, each a function that returns the folder of a saved component."""
 PARTS = ("model", "predicates")
 """The folders in that of a saved component."""
 CONFIGS = {
@@ -47,16 +45,20 @@ def installed(name: str, factory: str) -> Path:
         ConfigError: none is installed, or several are.
         PluginError: the package that brings it is broken.
     """
-    found = list(entry_points(group=GROUP, name=factory))
-    if not found:
-        raise ConfigError(f"{name}: no model is named, and none is installed. {_how(factory)}")
-    if len(found) > 1:
-        names = ", ".join(sorted(point.dist.name if point.dist else point.value for point in found))
+    registry = Registry()
+    plugins = registry.providers("model").get(factory, [])
+    if not plugins:
+        broken = [f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None]
+        raise ConfigError(f"{name}: no model is named, and none is installed. {_how(factory)}{''.join(broken)}")
+    types = [f"{plugin}.{factory}" for plugin in plugins]
+    if len(types) > 1:
+        names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
         raise ConfigError(f"{name}: several packages bring a model ({names}); name one's folder as model")
+    function = registry.resolve("model", types[0])
     try:
-        return Path(found[0].load()())
+        return Path(function())
     except Exception as error:
-        raise PluginError(f"{name}: the model of {found[0].value} can't be found: {error}") from error
+        raise PluginError(f"{name}: the model of {registry.plugin(types[0])} can't be found: {error}") from error
 
 
 def _how(factory: str) -> str:

@@ -1,32 +1,23 @@
-"""tools/cost_net.py: the scores of both nets, and where they differ."""
+"""`spen cost-net`: the scores of both nets, and where they differ."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_plugins.cli import main
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
+from spen_plugins.research.cost_net import Beside, beside, differing, markdown, named
+from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import LabelSet, TagSequence
-
-PATH = Path(__file__).resolve().parents[2] / "tools" / "cost_net.py"
-
-
-@pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cost_net", PATH)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["cost_net"] = module  # dataclasses look their annotations up there
-    spec.loader.exec_module(module)
-    return module
 
 
 def train(folder: Path, loss: dict, task: dict | None = None, **trainer: object) -> RunFolder:
@@ -63,9 +54,9 @@ def compound(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return run
 
 
-def test_both_nets_and_their_differences(tool, compound):
-    found = tool.beside(compound)
-    task = tool.load_task(compound, tool.Registry())
+def test_both_nets_and_their_differences(compound):
+    found = beside(compound)
+    task = load_task(compound, Registry())
     gold = Counter(tag for example in task.part("validation") for tag in example.names)
     tokens = gold.total()
     assert found.what == "accuracy on the validation part"
@@ -81,63 +72,61 @@ def test_both_nets_and_their_differences(tool, compound):
     assert right and found.differences == {("NOUN", "VERB"): right}
 
 
-def test_a_file_stands_for_the_validation_part(tool, compound, tmp_path, monkeypatch, capsys):
+def test_a_file_stands_for_the_validation_part(compound, tmp_path):
     path = tmp_path / "two.txt"
     path.write_text("the DET\nbooks NOUN\n\nshe PRON\nreads VERB\n")
-    found = tool.beside(compound, str(path))
+    found = beside(compound, str(path))
     assert found.what == f"accuracy on {path}" and found.cost_augmented == 0.75
-    monkeypatch.setattr("sys.argv", ["cost_net.py", str(compound.path), str(path), "--top", "3"])
-    tool.main()
-    written = capsys.readouterr().out
+    written = CliRunner().invoke(main.app, ["cost-net", str(compound.path), str(path), "--top", "3"]).stdout
     assert written.startswith("| score | A | F | A − F |") and "| 75.00 |" in written
     path.write_text("the\nbooks\n")
     with pytest.raises(DataError):
-        tool.beside(compound, str(path))
+        beside(compound, str(path))
 
 
-def test_a_single_net_before_and_after_fine_tuning(tool, tmp_path):
+def test_a_single_net_before_and_after_fine_tuning(tmp_path):
     run = train(tmp_path / "run", {"type": "infnet.margin"}, finetune={"epochs": 2})
     scores = [record["score"] for record in run.history()]
-    found = tool.beside(run)
+    found = beside(run)
     assert (found.test_time, found.cost_augmented) == (max(scores[1:]), scores[0]) and found.differences is None
-    assert tool.markdown(found).count("\n") == 3
+    assert markdown(found).count("\n") == 3
     with pytest.raises(ConfigError, match="not kept"):
-        tool.beside(run, "some.txt")
+        beside(run, "some.txt")
     history = run.path / "history.jsonl"
     history.write_text(history.read_text().splitlines()[0] + "\n")
     with pytest.raises(ConfigError, match=r"no cost-augmented net.*infnet\.compound"):
-        tool.beside(run)
+        beside(run)
 
 
-def counted(tool: ModuleType, space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | None = None) -> Counter:
+def counted(space: sp.OutputSpace, a: list, f: list, gold: list, mask: list | None = None) -> Counter:
     """Of outputs `(batch, *variables)`; the last example has no gold."""
     a, f, gold = (torch.tensor(y, dtype=torch.float).unsqueeze(1) for y in (a, f, gold))
     labelled = torch.arange(len(a)) < len(a) - 1
     gold = gold * labelled.view(-1, *[1] * (gold.ndim - 1))
     x = sp.X({}, None if mask is None else torch.tensor(mask), len(a))
     batch = sp.Batch(x, torch.arange(len(a)), gold, labelled)
-    return tool.named(space, tool.differing(space, a, f, batch))
+    return named(space, differing(space, a, f, batch))
 
 
-def test_differences_of_tags_by_hand(tool):
+def test_differences_of_tags_by_hand():
     """A is right and F differs at the first token and the sixth; else A is wrong, they agree, or there is no gold."""
     one, two, none = [1, 0], [0, 1], [0, 0]
     a = [[one, one, none], [two, one, two], [one, one, one]]
     f = [[two, two, none], [two, two, one], [two, two, two]]
     gold = [[one, two, none], [two, none, two], [one, one, one]]
     mask = [[True, True, False], [True] * 3, [True] * 3]
-    assert counted(tool, TagSequence(["x", "y"]), a, f, gold, mask) == {("x", "y"): 1, ("y", "x"): 1}
+    assert counted(TagSequence(["x", "y"]), a, f, gold, mask) == {("x", "y"): 1, ("y", "x"): 1}
 
 
-def test_differences_of_label_sets_by_hand(tool):
+def test_differences_of_label_sets_by_hand():
     a, f, gold = [[1, 0, 1], [1, 0, 0]], [[0, 1, 1], [0, 1, 1]], [[1, 0, 0], [1, 0, 0]]
-    found = counted(tool, LabelSet(["a", "b", "c"]), a, f, gold)
+    found = counted(LabelSet(["a", "b", "c"]), a, f, gold)
     assert found == {("a", "not a"): 1, ("not b", "b"): 1}
 
 
-def test_the_table(tool):
+def test_the_table():
     differences = Counter({("^", "N"): 2, ("N", "^"): 5, ("|", "~"): 2, ("A", "R"): 1})
-    lines = tool.markdown(tool.Beside("accuracy on x", 0.9, 0.755, differences), top=3).splitlines()
+    lines = markdown(Beside("accuracy on x", 0.9, 0.755, differences), top=3).splitlines()
     assert lines[2] == "| accuracy on x | 90.00 | 75.50 | 14.50 |"
     assert lines[4].startswith("A is right and F differs 10 times")
     assert lines[8:] == ["| N | ^ | 5 |", "| ^ | N | 2 |", r"| \| | \~ | 2 |"]

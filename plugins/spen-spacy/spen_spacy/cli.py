@@ -1,20 +1,15 @@
-"""`spen package`: finished runs as an installable spaCy pipeline; the plugin spen-spacy does the work."""
+"""The command `spen package`. Nothing heavy is imported before it runs, so that its help comes at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
 from enum import StrEnum
-from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
-from spen_plugins.errors import PluginError
-
-GROUP = "spen_commands"
-"""Entry points of functions that do what a command says, where a plugin brings it: name of the command -> function."""
+from spen_plugins.errors import ConfigError
 
 
 class Build(StrEnum):
@@ -40,7 +35,14 @@ Runs = Annotated[
         help="Run folders of the tasks tagging, srl and text; name=folder gives the component a name.",
     ),
 ]
-Name = Annotated[str, typer.Option(metavar="NAME", show_default=False, help="The package's name, as in en_ner_mine.")]
+Name = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        show_default=False,
+        help="The package's name, as in en_ner_mine; the language is put before it where it lacks it.",
+    ),
+]
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the package's folder, NAME-VERSION, is put.")]
 Lang = Annotated[str, typer.Option(help="The language whose tokeniser of spaCy's is used, by its code.")]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
@@ -61,7 +63,6 @@ PredicatesOption = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace a package of this name and version.")]
 
 
-@guarded
 def package(
     runs: Runs,
     name: Name,
@@ -76,40 +77,39 @@ def package(
     keep_energy: KeepEnergy = False,
     predicates: PredicatesOption = None,
     force: Force = False,
-) -> None:
+) -> Path:
     """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
-    made = _function()(
-        runs,
-        name,
-        out,
-        lang=lang,
-        version=version,
-        description=description,
-        author=author,
-        licence=licence,
-        build=build.value,
-        half=half,
-        keep_energy=keep_energy,
-        predicates=None if predicates is None else predicates.value,
-        force=force,
-        note=lambda text: typer.echo(f"note: {text}", err=True),
-    )
-    typer.echo(str(made))
+    # The wheel, the sdist or the folder is printed and returned. A bad name, runs that make no pipeline, a package that
+    # is there already and a run that can't be loaded are errors before anything is written.
+    from spen_spacy import package as making
+    from spen_spacy.package_runs import components
+
+    full = making.full_name(name, lang, _note)
+    making.check(lang, version, build)
+    made = out / f"{full}-{version}"
+    if made.exists() and not force:
+        raise ConfigError(f"{made} is there already; nothing was written. Use another --version or --out, or --force")
+    found = components(runs, predicates)
+    for run in (run for component in found for run in component.runs.values()):
+        if run.metrics() is None:
+            _note(f"{run.path} has no metrics.json: the run has not finished, and the card will have no scores of it")
+    about = {"description": description, "author": author, "license": licence}
+    own = {"lang": lang, "name": full.removeprefix(f"{lang}_"), "version": version, **about}
+    nlp = making.make_pipeline(found, lang)
+    with making.workplace(out) as work:
+        making.write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
+        making.through_spacy(work, full)
+        folder = work / made.name
+        # spaCy leaves this to setup.py; with it the folder is a package that needs no building.
+        shutil.copy(folder / "meta.json", folder / full)
+        built = making.build(folder, build)
+        if made.exists():
+            shutil.rmtree(made)
+        folder.rename(made)
+    result = made if built is None else made / "dist" / built
+    typer.echo(str(result))
+    return result
 
 
-def _function() -> Callable[..., Any]:
-    """What spen-spacy does for this command.
-
-    Raises:
-        PluginError: it is not installed, or can't be imported.
-    """
-    entries = list(metadata.entry_points(group=GROUP, name="package"))
-    if not entries:
-        raise PluginError(
-            "`spen package` comes with the plugin spen-spacy, which is not installed: pip install spen-spacy"
-        )
-    try:
-        return entries[0].load()
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise PluginError(f"`spen package` could not be imported from {entries[0].value!r}: {said}") from error
+def _note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)

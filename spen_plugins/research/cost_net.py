@@ -1,28 +1,22 @@
 """What the cost-augmented net F of a run has learned beside its test-time net A (Tu, Pang & Gimpel 2020, Table 3).
 
-    python tools/cost_net.py runs/pos                 # on the validation part
-    python tools/cost_net.py runs/pos test.conllu     # on a file with gold, which F sees
-
-Writes markdown: the scores of A and of F with their difference, and the most frequent outputs of F where A is right and
-F says something else. A run of a single net that was fine-tuned after the game is A, and the net before fine-tuning is
-F, whose weights are not kept: for such a run there are the best validation scores of both stages.
+A single net that was fine-tuned after the game is A, and the net before fine-tuning is F, whose weights are not kept:
+for such a run there are the best validation scores of both stages.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.errors import ConfigError, DataError, SpenError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.inference_net import CostNet
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
@@ -46,18 +40,6 @@ class Beside:
     test_time: float
     cost_augmented: float
     differences: Counter[tuple[str, str]] | None
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="run folder")
-    parser.add_argument("file", nargs="?", help="file with gold in the task's format; the validation part by default")
-    parser.add_argument("--top", type=int, default=10, help="how many differences to show")
-    given = parser.parse_args()
-    try:
-        print(markdown(beside(RunFolder.open(given.run), given.file), given.top), end="")
-    except SpenError as error:
-        raise SystemExit(f"error: {error}") from None
 
 
 def beside(run: RunFolder, file: str | None = None) -> Beside:
@@ -177,7 +159,3 @@ def markdown(found: Beside, top: int = 10) -> str:
 def plain(name: str) -> str:
     """A tag as markdown shows it: some are signs."""
     return re.sub(r"([\\`*_~|<$])", r"\\\1", name)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,137 @@
+"""The commands of `spen`: the core's and those of plugins, all registered by the hook `spen_command`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from spen_plugins import builtin
+from spen_plugins.cli.common import guarded, typed
+from spen_plugins.errors import PluginError, did_you_mean
+
+if TYPE_CHECKING:
+    from spen_plugins.registry.host import PluginHost
+
+ELSEWHERE = {"package": "spen-spacy"}
+"""Commands that the docs name -> the distribution that brings them."""
+
+
+class Commands(TyperGroup):
+    """The core's commands, imported as needed, and those of plugins, which are found when a name is not the core's."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._core = {typed(name): target for name, target in builtin.spen_command().items()}
+        self._host: PluginHost | None = None
+
+    @property
+    def host(self) -> PluginHost:
+        """The plugins, looked for once."""
+        if self._host is None:
+            from spen_plugins.registry.host import PluginHost
+
+            self._host = PluginHost()
+        return self._host
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        """The core's commands in their order, then those of plugins that can be imported."""
+        return [*self._core, *sorted(set(map(typed, self.host.providers("command"))) - self._core.keys())]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        """A command by the name that is typed; where nobody has it, the program ends with an error."""
+        if cmd_name in self._core:
+            module, _, attribute = self._core[cmd_name].partition(":")
+            return _made(cmd_name, getattr(importlib.import_module(module), attribute))
+        plugins = self.host.providers("command").get(cmd_name.replace("-", "_"), [])
+        if plugins:
+            return PluginCommand(self.host, plugins, cmd_name)
+        return _fail(self._missing(cmd_name) if cmd_name in ELSEWHERE else self._unknown(ctx, cmd_name))
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:
+        """The help; what is wrong with plugins goes to stderr."""
+        super().format_help(ctx, formatter)
+        for note in self._notes():
+            typer.echo(note, err=True)
+
+    def _missing(self, name: str) -> str:
+        """An error on a command whose plugin is broken, or not installed."""
+        distribution = ELSEWHERE[name]
+        plugin = self.host.known.get(distribution.removeprefix("spen-"))
+        if plugin is not None and plugin.error is not None:
+            return plugin.error
+        return f"`spen {name}` comes with the plugin {distribution}, which is not installed: pip install {distribution}"
+
+    def _unknown(self, ctx: typer.Context, name: str) -> str:
+        known = [*self.list_commands(ctx), *ELSEWHERE]
+        return "\n".join(
+            [f"there is no command {name!r}.{did_you_mean(name, known)} `spen --help` lists them", *self._notes()]
+        )
+
+    def _notes(self) -> list[str]:
+        return [f"note: {plugin.error}" for plugin in self.host.known.values() if plugin.error is not None]
+
+
+class PluginCommand(TyperCommand):
+    """A command of a plugin, imported when it is run or asked for its own help.
+
+    Args:
+        host: where plugins are.
+        plugins: those that register the command.
+        name: as it is typed.
+    """
+
+    def __init__(self, host: PluginHost, plugins: Sequence[str], name: str) -> None:
+        self._host, self._plugins, self._short = host, plugins, name.replace("-", "_")
+        super().__init__(name, help=" ".join(self._summary(plugin) for plugin in plugins))
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the command itself, which takes this one's place."""
+        return guarded(self._import)().make_context(info_name, args, parent, **extra)
+
+    def _import(self) -> Any:
+        if len(self._plugins) > 1:
+            who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
+            raise PluginError(f"command {self.name!r}: {who} both have it; uninstall all but one")
+        return _made(str(self.name), guarded(self._host.member("command", self._plugins[0], self._short)))
+
+    def _summary(self, plugin: str) -> str:
+        target = self._host.load(plugin)["command"][self._short]
+        return f"{docstring(target)} ({self._host.known[plugin].distribution})".strip()
+
+
+def docstring(target: Callable[..., Any] | str) -> str:
+    """The first line of a function's docstring; of `"module:function"` read from its source, without importing it.
+
+    "" where there is none, or no source.
+    """
+    if not isinstance(target, str):
+        return (target.__doc__ or "").strip().partition("\n")[0]
+    module, _, function = target.partition(":")
+    try:
+        spec = importlib.util.find_spec(module)
+        tree = ast.parse(spec.loader.get_source(module))  # type: ignore[union-attr]
+    except Exception:  # whatever it is, running the command says it
+        return ""
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
+
+
+def _made(name: str, value: Any) -> Any:
+    """The command of a function, or of an application with commands of its own."""
+    if not isinstance(value, typer.Typer):
+        function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        value.command(name)(function)
+    command = typer.main.get_command(value)
+    command.name = name
+    return command
+
+
+@guarded
+def _fail(reason: str) -> NoReturn:
+    raise PluginError(reason)

@@ -1,0 +1,30 @@
+"""`spen cost-net`: a cost-augmented net beside the net that predicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli.common import guarded
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="A run folder.")]
+File = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A file with gold in the task's format; the validation part by default.",
+    ),
+]
+Top = Annotated[int, typer.Option(min=0, help="How many differences to show.")]
+
+
+@guarded
+def cost_net(run: Run, file: File = None, top: Top = 10) -> None:
+    """Compare a run's cost-augmented net, which sees gold, with the net that predicts; markdown."""
+    from spen_plugins.research.cost_net import beside, markdown
+    from spen_plugins.runs.folder import RunFolder
+
+    typer.echo(markdown(beside(RunFolder.open(run), file), top), nl=False)

@@ -1,0 +1,83 @@
+"""The kinds of things that plugins register: their hooks, and what is expected of each."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from spen_plugins.errors import PluginError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of component, or of function.
+
+    Attributes:
+        hook: that registers it.
+        base: its base class, as `(module, class)`, so that listing plugins imports nothing; None for functions.
+        config: the base class of its `Config`, likewise.
+        features: whether its table in a config may carry a feature network of its own.
+    """
+
+    hook: str
+    base: tuple[str, str] | None = None
+    config: tuple[str, str] = ("config.config", "Config")
+    features: bool = False
+
+    @property
+    def plural(self) -> str:
+        """For messages on whole tables."""
+        return "classes" if self.base else "functions"
+
+    @property
+    def expected(self) -> str:
+        """For messages on one value of a table."""
+        return "a class or 'module:Class'" if self.base else "a function or 'module:function'"
+
+    def load(self, which: tuple[str, str]) -> type:
+        """`base` or `config` themselves; imports torch."""
+        return getattr(importlib.import_module(f"spen_plugins.{which[0]}"), which[1])
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value, which is not a string, may stand in a table of this kind."""
+        return isinstance(value, type) if self.base else callable(value) and not isinstance(value, type)
+
+    def check(self, value: Any, what: str) -> None:
+        """Check an imported value.
+
+        Args:
+            value: a class or a function.
+            what: how a message calls it.
+
+        Raises:
+            PluginError: it is no subclass of `base`, is abstract, or has a `Config` of its own kind; or no function.
+        """
+        if self.base is None:
+            if not self.holds(value):
+                raise PluginError(f"{what} is {value!r}; expected a function")
+            return
+        base = self.load(self.base)
+        if not (isinstance(value, type) and issubclass(value, base)):
+            raise PluginError(f"{what} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
+        lacking = sorted(getattr(value, "__abstractmethods__", ()))
+        if lacking:
+            raise PluginError(f"{what}: {value.__name__} does not implement {', '.join(lacking)}")
+        config = self.load(self.config)
+        if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
+            raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
+
+
+KINDS = {
+    "task": Kind("spen_task", ("task", "Task")),
+    "features": Kind("spen_feature_network", ("features", "FeatureNetwork")),
+    "inference_net": Kind("spen_inference_net", ("inference_net", "InferenceNet"), features=True),
+    "energy": Kind("spen_energy", ("energy", "Energy"), features=True),
+    "energy_loss": Kind("spen_energy_loss", ("energy_loss", "EnergyLoss"), features=True),
+    "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
+    "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
+    "command": Kind("spen_command"),
+    "model": Kind("spen_model"),
+}
+"""Kind -> what is known of it. Kinds of classes are keys of a config; a cost net's table stands below the energy loss
+that uses it."""
