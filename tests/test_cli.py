@@ -298,9 +298,33 @@ def test_a_wrong_command_line_is_status_2(spen_run, config, words):
 
 
 def test_the_arguments_of_a_config(spen_run, config):
-    done = spen_run(str(config), "--arguments")
+    config.write_text(
+        "function(data='sample', seed=0) { task: { type: 'multilabel', corpus: data }, seed: seed, "
+        "features: { type: 'mlp' }, inference_net: { type: 'independent', bias: true }, "
+        "energy: { type: 'sum', terms: { own: { type: 'local', features: { type: 'mlp', hidden: [7] } } } }, "
+        "trainer: { type: 'cross_entropy' } }"
+    )
+    done = spen_run(str(config), "--arguments", "trainer.epochs=4", "trainer.probe.steps=9")
     assert done.exit_code == 0
-    assert [line.split() for line in done.stdout.splitlines()] == [["data", "'sample'"], ["seed", "0"]]
+    choices, keys = done.stdout.split("\n\n")
+    assert [line.split() for line in choices.splitlines()[1:]] == [["data", "'sample'"], ["seed", "0"]]
+    rows = {line.split()[0]: line for line in keys.splitlines()[1:]}
+    for name, value, type_, text in (
+        ("task.corpus", '"sample"', '("sample" | null)', ""),
+        ("trainer.epochs", "4", "(int, >= 1)", "Epochs at most."),
+        ("trainer.probe.steps", "9", "(int, >= 1)", "Gradient steps."),
+        ("inference_net.bias", "true", "(true or false | null)", ""),
+        ("energy.terms.own.features.hidden", "[7]", "(list of int", ""),
+        ("energy_loss", "null", "(table)", "What teaches the energy."),
+    ):
+        assert f"= {value} " in rows[name] and type_ in rows[name] and rows[name].rstrip().endswith(text), name
+    assert "trainer.probe" not in rows and "energy.features.type" not in rows
+
+
+def test_the_arguments_of_a_config_that_is_wrong(spen_run, config):
+    done = spen_run(str(config), "--arguments")
+    assert done.exit_code == 2
+    assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
 
 
 # spen plugins, spen describe

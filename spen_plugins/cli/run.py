@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, guarded, show_version
 from spen_plugins.errors import ConfigError
+
+if TYPE_CHECKING:
+    from spen_plugins.config.fields import Field
 
 MOST_SEEDS = 1000
 
@@ -41,7 +44,11 @@ Every = Annotated[
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="How many of seeds=0..4 run side by side, one thread each.")]
 Listing = Annotated[
-    bool, typer.Option("--arguments", help="List the config's arguments with their defaults, and stop.")
+    bool,
+    typer.Option(
+        "--arguments",
+        help="List the config's arguments, and every key of the config that it makes of those given; train nothing.",
+    ),
 ]
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 
@@ -73,7 +80,7 @@ def run(
     elif config is None:
         raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; spen-run --help says more")
     elif listing:
-        _list_arguments(config)
+        _list_arguments(config, arguments or [])
         return
     else:
         folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
@@ -137,14 +144,32 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-def _list_arguments(config: Path) -> None:
-    from spen_plugins.config.evaluation import parameters
+def _list_arguments(config: Path, words: list[str]) -> None:
+    """The config's choices, then every dotted key of what it evaluates to: type, value, one line of documentation."""
+    from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     known = parameters(config)
-    if not known:
-        typer.echo(f"{config} takes no arguments; its keys can be set by dotted names (trainer.epochs=3)")
     rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in known]
-    typer.echo("\n".join(columns(rows)))
+    typer.echo("\n".join(["arguments:" if rows else "arguments: none", *columns(rows, "  "), ""]))
+    evaluated = evaluate(config, parse_arguments(words))
+    from spen_plugins.config.experiment import check
+    from spen_plugins.config.listing import keys
+    from spen_plugins.registry import Registry
+
+    found = keys(check(evaluated, str(config), Registry()))
+    typer.echo(
+        "\n".join(["keys, each set by its name (trainer.epochs=3):", *columns([_row(field) for field in found], "  ")])
+    )
+
+
+def _row(field: Field) -> list[str]:
+    """A key with its value and, in brackets, its type."""
+    return [field.name, f"= {field.default}", f"({field.type})", first_sentence(field.doc)]
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a documentation."""
+    return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
 
 
 def main() -> None:

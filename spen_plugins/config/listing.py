@@ -1,0 +1,60 @@
+"""The keys of an evaluated config, each with its type, its value and what it means."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from spen_plugins.config.experiment import NODES, Experiment, ExperimentConfig
+from spen_plugins.config.fields import Field, fields
+from spen_plugins.config.node import Node
+
+
+def keys(experiment: Experiment) -> Iterator[Field]:
+    """Every dotted key of a checked config, in the config's order; a field's `default` is the value there.
+
+    A key that holds a table is left out for the keys of that table; one that is null is listed by itself.
+    """
+    for field in fields(ExperimentConfig):
+        value = getattr(experiment, field.name)
+        if field.name not in NODES:
+            yield from _leaves(field, value)
+        elif value is None:
+            yield replace(field, type="table", default="null")
+        else:
+            yield from _of_node(value)
+
+
+def _of_node(node: Node) -> Iterator[Field]:
+    yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _first_line(node.cls))
+    yield from _of_model(node.config, f"{node.where}.")
+    if node.features is not None and node.features.where.startswith(f"{node.where}."):
+        yield from _of_node(node.features)
+    for part in node.parts.values():
+        for inner in [part] if isinstance(part, Node) else part.values():
+            yield from _of_node(inner)
+
+
+def _of_model(model: BaseModel, prefix: str) -> Iterator[Field]:
+    for field in fields(type(model), prefix):
+        yield from _leaves(field, getattr(model, field.name.removeprefix(prefix)))
+
+
+def _leaves(field: Field, value: Any) -> Iterator[Field]:
+    if isinstance(value, BaseModel):
+        yield from _of_model(value, f"{field.name}.")
+    else:
+        yield replace(field, default=json.dumps(value, default=_plain, ensure_ascii=False))
+
+
+def _plain(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
+
+
+def _first_line(cls: type) -> str:
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
