@@ -160,7 +160,7 @@ def test_a_jsonnet_object_takes_overrides_only(write):
         ("a.jsonnet", "{\n  a: 1,,\n}", "a.jsonnet:2: syntax error"),
         ("a.jsonnet", "function(x=1)\n  { a: error 'unknown data %s' % x }", "a.jsonnet:2: unknown data 1"),
         ("a.jsonnet", "{ a: import 'lib/nope.libsonnet' }", "lib/nope.libsonnet"),
-        ("a.json", '{\n  "a": 1,\n}', "a.json:3: not JSON"),
+        ("a.json", '{\n  "a": 1,\n  b\n}', "a.json:3: not JSON"),
         ("a.json", '{"a": 1, "a": 2}', "the key 'a' stands twice"),
         ("a.yaml", "a: 1\nb: [1\n", "a.yaml:3: not YAML"),
         ("a.yaml", "a: 1\na: 2\n", "a.yaml:2: not YAML: the key 'a' stands twice"),

@@ -2,53 +2,75 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from spen_plugins.cli.run import main
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-SEAL = ("mlc_seal.jsonnet", "epochs=5", "hidden=[24]", "samples=4", "global_hidden=8", "seed=3")
+SEAL = ("mlc_seal.jsonnet", "epochs=4", "hidden=[24]", "samples=4", "global_hidden=8", "net_lr=0.01", "seed=3")
+BATCHES = 47
+"""An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
+_FORK = multiprocessing.get_context("forkserver")
+_FORK.set_forkserver_preload(["spen_plugins.runner", "spen_plugins.cli.run"])
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], env=environment, **pipes)
+def command(words: list[str], said: Path, at: str, count: int, number: int) -> None:
+    """`spen-run` in a process of its own, which sends itself a signal at some update, or when some file is renamed."""
+    torch.set_num_threads(1)
+    countdown = itertools.count(count, -1)
+
+    def pass_by(*_: object) -> None:
+        if next(countdown) == 1:
+            os.kill(os.getpid(), number)
+
+    if at == "update":
+        register_optimizer_step_pre_hook(pass_by)
+    elif at:
+        replace = os.replace
+        os.replace = lambda old, new: (pass_by() if Path(new).match(at) else None, replace(old, new))[1]
+    sys.argv = ["spen-run", *words]
+    with said.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        main()
 
 
-def finish(process: subprocess.Popen[str], status: int = 0) -> str:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == status, out + err
-    return out + err
+def call(said: Path, *words: str, at: str = "", count: int = 0, number: int = signal.SIGKILL, status: int = 0) -> str:
+    """What the command said, after it ended with this status."""
+    process = _FORK.Process(target=command, args=(list(words), said, at, count, number))
+    process.start()
+    process.join(600)
+    out = said.read_text()
+    assert process.exitcode == status, out
+    return out
 
 
-def train(folder: Path, *more: str) -> subprocess.Popen[str]:
-    return start(str(CONFIGS / SEAL[0]), *SEAL[1:], "--out", str(folder), "--checkpoint-every", "0", *more)
+def train(folder: Path, *more: str, **how: Any) -> str:
+    words = (str(CONFIGS / SEAL[0]), *SEAL[1:], "--out", str(folder), "--checkpoint-every", "0", *more)
+    return call(folder.with_name(f"{folder.name}.said"), *words, **how)
 
 
-def wait_for(path: Path, lines: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and process.poll() is None:
-        if path.exists() and len(path.read_text().splitlines()) >= lines:
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"{path} never had {lines} lines: {process.communicate()}")
+def resume(folder: Path, **how: Any) -> str:
+    return call(folder.with_name(f"{folder.name}.said"), "--resume", str(folder), **how)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    finish(train(folder))
+    train(folder)
     return folder
 
 
@@ -58,22 +80,26 @@ def same_results(folder: Path, whole: Path) -> None:
 
 
 def test_same_seed_same_result(whole: Path, tmp_path: Path) -> None:
-    finish(train(tmp_path / "again"))
+    train(tmp_path / "again")
     same_results(tmp_path / "again", whole)
 
 
-@pytest.mark.parametrize("epochs, pause", [(0, 0.0), (1, 0.05), (3, 0.2)])
-def test_a_killed_run_resumes_exactly(whole: Path, tmp_path: Path, epochs: int, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("at", "count", "epochs"),
+    [
+        ("environment.json", 1, 0),
+        ("update", 2 * BATCHES + 33, 1),
+        ("state.json", 2 * BATCHES + 20, 2),  # the index names the checkpoint before, whose tensors are still there
+        ("state-*.safetensors", 3 * BATCHES + 10, 3),
+    ],
+)
+def test_a_killed_run_resumes_exactly(whole: Path, tmp_path: Path, at: str, count: int, epochs: int) -> None:
     folder = tmp_path / "killed"
-    process = train(folder)
-    marker = folder / ("history.jsonl" if epochs else "environment.json")
-    wait_for(marker, max(epochs, 1), process)
-    time.sleep(pause)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    train(folder, at=at, count=count, status=-signal.SIGKILL)
     assert not (folder / "metrics.json").exists()
-    finish(start("--resume", str(folder)))
+    history = folder / "history.jsonl"
+    assert epochs == (len(history.read_text().splitlines()) if history.exists() else 0)
+    resume(folder)
     same_results(folder, whole)
 
 
@@ -81,19 +107,16 @@ def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(whole: Pa
     folder = tmp_path / "unscored"
     shutil.copytree(whole, folder)
     (folder / "metrics.json").unlink()
-    finish(start("--resume", str(folder)))
+    resume(folder)
     same_results(folder, whole)
 
 
 def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "interrupted"
-    process = train(folder)
-    wait_for(folder / "history.jsonl", 1, process)
-    process.send_signal(signal.SIGINT)
-    said = finish(process, 130)
+    said = train(folder, at="update", count=2 * BATCHES + 5, number=signal.SIGINT, status=130)
     assert f"spen-run --resume {folder}" in " ".join(said.split())
     assert "Traceback" not in said
-    finish(start("--resume", str(folder)))
+    resume(folder)
     same_results(folder, whole)
 
 
@@ -116,25 +139,22 @@ def test_the_environment_is_complete(whole: Path) -> None:
 
 def test_a_used_folder_is_not_overwritten(whole: Path) -> None:
     before = (whole / "weights.safetensors").read_bytes()
-    said = finish(train(whole), 2)
+    said = train(whole, status=2)
     assert "--resume" in said
     assert (whole / "weights.safetensors").read_bytes() == before
 
 
 def test_a_run_that_is_done_says_so(whole: Path) -> None:
-    assert "already done" in finish(start("--resume", str(whole)))
+    assert "already done" in resume(whole)
 
 
 def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
-    process = train(folder)
-    wait_for(folder / "history.jsonl", 2, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    train(folder, at="update", count=4 * BATCHES + 1, status=-signal.SIGKILL)
     index = json.loads((folder / "checkpoint" / "state.json").read_text())
     whole_one = folder / "checkpoint" / index["tensors"]  # there may be a newer one that the index doesn't name yet
     whole_one.write_bytes(whole_one.read_bytes()[:100])
-    said = finish(start("--resume", str(folder)), 1)
+    said = resume(folder, status=1)
     assert "can't be read" in said and "Traceback" not in said
     assert (folder / "weights.safetensors").exists() and (folder / "history.jsonl").exists()
 
@@ -142,14 +162,14 @@ def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path:
 def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
     """Gradients are summed over processes; with dropout off the weights agree to rounding."""
     alike = (str(CONFIGS / SEAL[0]), "method=cross_entropy", "dropout=0", "epochs=1", "hidden=[24]")
-    finish(start(*alike, "--out", str(tmp_path / "one")))
+    call(tmp_path / "said", *alike, "--out", str(tmp_path / "one"))
     code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
     script = tmp_path / "run.py"
     script.write_text(code)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
     environment = {**os.environ, "ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
     line = [*launch, *alike, "--out", str(tmp_path / "two")]
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert "2 processes" in done.stdout
     one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("one", "two"))

@@ -1,7 +1,8 @@
-"""Tiny runs on the embedded corpora, and pipelines made of them."""
+"""Tiny runs on easy corpora, and pipelines made of them."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -19,31 +20,86 @@ TEXT = (
 )
 
 
+SUBJECTS = ("Anna Smith", "Anna", "Bob", "the old farmer", "the girl", "they", "she", "the teacher", "I")
+OBJECTS = ("Anna Smith", "Anna", "Bob", "a letter", "the book", "it", "that they", "Acme Corp.")
+VERBS = ("told", "sent", "gave", "said", "saw", "moved")
+PLACES = ("", "in Boston", "to Paris", "in Boston that they")
+NAMES = {"Anna": "B-PER", "Smith": "I-PER", "Bob": "B-PER", "Acme": "B-ORG", "Corp.": "I-ORG"}
+NAMES |= {"Boston": "B-LOC", "Paris": "B-LOC"}
+POS = {"the": "DET", "a": "DET", "old": "ADJ", "in": "ADP", "to": "ADP", "that": "SCONJ", ".": "PUNCT"}
+POS |= dict.fromkeys(("they", "she", "I", "it"), "PRON")
+POS |= dict.fromkeys(VERBS, "VERB") | dict.fromkeys(NAMES, "PROPN")
+TOPICS = {"family": "Anna", "farm": "farmer", "mail": "letter", "travel": "Boston", "trade": "Acme"}
+
+
+def sentence(draw: random.Random) -> list[tuple[str, str]]:
+    """Who did what to whom, and where: each word with its role."""
+    found = []
+    for role, words in (("ARG0", SUBJECTS), ("V", VERBS), ("ARG1", OBJECTS), ("ARGM-LOC", PLACES)):
+        found += [(word, f"{'I' if i else 'B'}-{role}") for i, word in enumerate(draw.choice(words).split())]
+    return [*found, (".", "O")]
+
+
+def role_line(word: str, role: str, following: str) -> str:
+    """A line of a file of semantic roles, whose spans are in brackets."""
+    begins = f"({role[2:]}" if role[0] == "B" else ""
+    ends = ")" if role != "O" and following[0] != "I" else ""
+    return f"{word}\t{word if role == 'B-V' else '-'}\t{begins}*{ends}"
+
+
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """Files by kind and part, so easy that a net of any seed, on any processor, is sure of their words."""
+    out, draw = tmp_path_factory.mktemp("corpora"), random.Random(0)
+    corpora: dict[str, dict[str, str]] = {}
+    for part, size in (("train", 400), ("validation", 60), ("test", 60)):
+        drawn = [sentence(draw) for _ in range(size)]
+        following = [[role for _, role in one[1:]] + ["O"] for one in drawn]
+        lines = {
+            "pos": ["\n".join(f"{word}\t{POS.get(word, 'NOUN')}" for word, _ in one) + "\n" for one in drawn],
+            "ner": ["\n".join(f"{word}\t{NAMES.get(word, 'O')}" for word, _ in one) + "\n" for one in drawn],
+            "srl": [
+                "\n".join(role_line(*pair, after) for pair, after in zip(one, rest, strict=True)) + "\n"
+                for one, rest in zip(drawn, following, strict=True)
+            ],
+            "text": [
+                " ".join(word for word, _ in one) + "\t" + ",".join(t for t, w in TOPICS.items() if w in dict(one))
+                for one in drawn
+            ],
+        }
+        for kind, some in lines.items():
+            path = out / f"{kind}.{part}.{'tsv' if kind == 'text' else 'conll'}"
+            path.write_text("\n".join(some) + "\n", encoding="utf-8")
+            corpora.setdefault(kind, {})[part] = str(path)
+    return corpora
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, str]]) -> dict[str, Path]:
     """Folders by name: ner (with an energy), pos, fine (tags like NOUN+NN), srl, predicates, text."""
     out = tmp_path_factory.mktemp("runs")
 
-    def trained(name: str, config: str, **arguments: object) -> Path:
+    def trained(name: str, config: str, task: dict[str, str], **arguments: object) -> Path:
         values = {"dropout": "0", "hidden": "16", "net_lr": "0.02", "epochs": "2", "method": "cross_entropy"}
         values |= {key.replace("__", "."): str(value) for key, value in arguments.items()}
         evaluated = evaluate(ROOT / f"configs/{config}.jsonnet", values)
+        evaluated["task"] = {key: value for key, value in evaluated["task"].items() if key != "corpus"} | task
         return run(evaluated, config, out=out / name, device="cpu", quiet=True)
 
     fine = out / "fine.conllu"
     rows = [("Anna", "PROPN", "NNP"), ("sleeps", "VERB", "VBZ"), (".", "PUNCT", ".")]
     lines = [f"{i}\t{word}\t_\t{upos}\t{xpos}\t_\t_\t_\t_\t_" for i, (word, upos, xpos) in enumerate(rows, 1)]
-    fine.write_text("\n".join(lines) + "\n\n")
-    files = {"data": fine, "validation": fine, "test": fine, "tags": "upos+xpos", "columns": "{}", "vectors": "none"}
-    spans = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
+    fine.write_text(("\n".join(lines) + "\n\n") * 100)
+    files = dict.fromkeys(("train", "validation", "test"), str(fine)) | {"tags": "upos+xpos"}
+    small = {"trainer__batch_size": 16}
     contrastive = {"method": "contrastive", "pretrain_epochs": 6, "epochs": 1}
     return {
-        "ner": trained("ner", "ner_infnet", columns="{}", energy="chain", **contrastive),
-        "pos": trained("pos", "pos_infnet"),
-        "fine": trained("fine", "pos_infnet", **files),
-        "srl": trained("srl", "srl_seal"),
-        "predicates": trained("predicates", "ner_infnet", **spans),
-        "text": trained("text", "text_seal", hidden="[16,16]", epochs=4),
+        "ner": trained("ner", "ner_infnet", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
+        "pos": trained("pos", "pos_infnet", corpora["pos"], **small),
+        "fine": trained("fine", "pos_infnet", files, **small),
+        "srl": trained("srl", "srl_seal", corpora["srl"], **small),
+        "predicates": trained("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
+        "text": trained("text", "text_seal", corpora["text"], hidden="[16,16]", epochs=4, **small),
     }
 
 

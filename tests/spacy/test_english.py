@@ -6,7 +6,6 @@ import json
 import os
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -90,10 +89,10 @@ def test_its_card_has_scores_licences_and_sources() -> None:
         assert f"{scores[name]:.4f}" in card
 
 
-def test_python_m_prints_it() -> None:
-    done = subprocess.run([sys.executable, "-m", "spen_en", *SENTENCE.split()], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    words, *others = done.stdout.splitlines()
+def test_python_m_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["spen_en", *SENTENCE.split()])
+    runpy.run_module("spen_en", run_name="__main__")
+    words, *others = capsys.readouterr().out.splitlines()
     assert words.startswith("Anna/PROPN told/VERB Bob/PROPN") and words.endswith("./PUNCT")
     assert any(line.startswith("predicate  sent") for line in others)
 

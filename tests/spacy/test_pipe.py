@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -124,19 +125,29 @@ def test_a_long_doc_is_read_in_windows(nlp: Language, text: str) -> None:
     assert found == expected != set()
 
 
-def test_time_grows_with_the_length(runs: dict[str, Path]) -> None:
+def test_work_grows_with_the_length(runs: dict[str, Path]) -> None:
+    """Work is counted: words that the net reads, padding included, and calls of functions, Python's and C's."""
     nlp = spacy.blank("en")
     nlp.add_pipe("spen_ner", config={"model": str(runs["ner"])})
     pipe = nlp.get_pipe("spen_ner")
+    work: Counter[str] = Counter()
+    net = pipe.run().predictor.model.inference_net
+    net.register_forward_pre_hook(lambda _, inputs: work.update(words=inputs[0].mask.numel()))
 
-    def seconds(length: int) -> float:
+    def done(length: int) -> Counter[str]:
         doc = Doc(nlp.vocab, words=["Anna", "went", "home"] * (length // 3))
-        start = time.process_time()
-        pipe(doc)
-        return time.process_time() - start
+        work.clear()
+        sys.setprofile(lambda frame, event, argument: work.update([event]) if event.endswith("call") else None)
+        try:
+            pipe(doc)
+        finally:
+            sys.setprofile(None)
+        return work.copy()
 
-    seconds(300)
-    assert seconds(48_000) < 20 * seconds(6_000)
+    done(300)
+    short, long = done(3_000), done(24_000)
+    assert short["words"] > 3_000 and short["c_call"] > 3_000
+    assert all(long[kind] < 10 * short[kind] for kind in ("words", "call", "c_call"))
 
 
 @pytest.mark.parametrize("factory", ["spen_ner", "spen_srl", "spen_multilabel"])

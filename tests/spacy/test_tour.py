@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,17 @@ PAGE = ROOT / "docs/spacy.md"
 SHORT = {
     "ner_infnet": ["epochs=6"],
     "pos_infnet": ["method=cross_entropy", "epochs=1"],
-    "srl_seal": ["method=cross_entropy", "epochs=5"],
+    "srl_seal": ["method=cross_entropy", "epochs=3"],
     "predicates": ["epochs=3"],
     "text_seal": ["method=cross_entropy", "epochs=1"],
 }
 """Arguments that make the page's trainings shorter, by config."""
+SHAPES = (
+    (re.compile(r"'[^']*'"), "word"),
+    (re.compile(r"\b[01]\.\d+"), "probability"),
+    (re.compile(r"(\([^()]*\))(?:, \1)*"), r"\1 …"),
+)
+"""What becomes of words, probabilities, and tuples one after another, where others than the page's may be printed."""
 _BLOCK = re.compile(r"^(<!-- varies -->\n)?```(console|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -37,9 +43,37 @@ def execute(words: list[str]) -> None:
         words = [*words, *SHORT[Path(words[1]).stem], "--device", "cpu"]
     if words[:2] == ["spen", "package"] and "--build" not in words:
         words = [*words, "--build", "none"]  # a wheel needs tools that need not be here
-    program = [sys.executable] if words[0] == "python" else [str(Path(sys.executable).parent / words[0])]
-    done = subprocess.run([*program, *words[1:]], capture_output=True, text=True, env=os.environ | {"COLUMNS": "120"})
-    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+    if words[0] == "python":
+        done = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True)
+        status, said = done.returncode, done.stdout + done.stderr
+    else:
+        status, said = script(words)
+    assert status == 0, f"{shlex.join(words)}\n{said}"
+
+
+def script(words: list[str]) -> tuple[int, str]:
+    """Exit status and output of a command, by what its script calls: a process of its own would import all again."""
+    [entry] = entry_points(group="console_scripts", name=words[0])
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        patched.setattr(sys, "argv", words)
+        patched.setenv("COLUMNS", "120")
+        try:
+            return entry.load()() or 0, said.getvalue()
+        except SystemExit as exit:
+            return exit.code or 0, said.getvalue()
+
+
+def shape(text: str) -> str:
+    for pattern, name in SHAPES:
+        text = pattern.sub(name, text)
+    return text
+
+
+def test_a_shape_is_of_any_words_and_of_at_least_one() -> None:
+    said = "gave [('ARG0', 'Anna', 0.98), ('ARG2', 'Bob', 1.0)]\n"
+    assert shape(said) == shape("gave [('ARG1', 'it', 0.5)]\n") == "gave [(word, word, probability) …]\n"
+    assert len({shape(said), shape("gave []\n"), shape("sent" + said[4:]), shape("gave [('ARG0', 'Anna')]\n")}) == 4
 
 
 def test_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +90,7 @@ def test_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 exec(compile(block, str(PAGE), "exec"), names)
             printed = out.getvalue()
         elif varies:
-            assert printed.count("\n") >= 1
+            assert shape(printed) == shape(block)
         else:
             assert printed == block
             compared += 1
