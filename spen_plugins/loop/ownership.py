@@ -49,7 +49,8 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
         ConfigError: as `assign`; or a player's groups name a beginning that no parameter has which it moves in any of
             its stages.
     """
-    owned = [(phase, list(assign(model, stage)[phase.name])) for stage in stages for phase in stage.phases]
+    assigned = [(stage, assign(model, stage)) for stage in stages]
+    owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
     for phase, _ in owned:
         groups = phase.player.groups
         # A player may move other parameters in each stage; its phases have its groups.
