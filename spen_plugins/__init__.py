@@ -38,11 +38,13 @@ _WHERE = {
     "CostNet": "inference_net",
     "InferenceNet": "inference_net",
     "EnergyLoss": "energy_loss",
+    "Terms": "energy_loss",
     "FeatureNetwork": "features",
     "Model": "model",
-    "OptimizerConfig": "trainer",
     "Phase": "trainer",
-    "PlateauConfig": "trainer",
+    "PlateauConfig": "player",
+    "Player": "player",
+    "Schedule": "player",
     "Stage": "trainer",
     "Trainer": "trainer",
     "TrainerConfig": "trainer",
@@ -69,12 +71,13 @@ if TYPE_CHECKING:
     from spen_plugins.batch import Batch, Proposal, X
     from spen_plugins.config.config import Config
     from spen_plugins.energy import BoundEnergy, Energy
-    from spen_plugins.energy_loss import EnergyLoss
+    from spen_plugins.energy_loss import EnergyLoss, Terms
     from spen_plugins.features import FeatureNetwork
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
+    from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.registry import Registry
     from spen_plugins.runs.predictor import load
     from spen_plugins.spaces import LabelSet, OutputSpace, SparseLabels, TagSequence
     from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
-    from spen_plugins.trainer import OptimizerConfig, Phase, PlateauConfig, Stage, Trainer, TrainerConfig
+    from spen_plugins.trainer import Phase, Stage, Trainer, TrainerConfig

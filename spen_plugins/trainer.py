@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -13,34 +13,11 @@ from torch import Tensor, nn
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy_loss import Terms
 from spen_plugins.inference.descent import Descent
 from spen_plugins.model import Model
+from spen_plugins.player import Player
 from spen_plugins.task import Task
-
-Terms = Mapping[str, Tensor]
-"""Named parts of a loss, each `(batch,)` and already weighted; the phase minimises the mean of their sum."""
-
-
-class OptimizerConfig(Config):
-    """One player's optimiser."""
-
-    type: Literal["adamw", "adam", "sgd"] = "adamw"
-    """adamw has decoupled weight decay, adam and sgd the L2 kind."""
-    lr: float = Field(1e-3, gt=0)
-    """Learning rate."""
-    weight_decay: float = Field(1e-5, ge=0)
-    """Weight decay."""
-    momentum: float = Field(0.0, ge=0, lt=1)
-    """Momentum; sgd only."""
-
-
-class PlateauConfig(Config):
-    """Lower the learning rate when the validation score stands still."""
-
-    factor: float = Field(0.5, gt=0, lt=1)
-    """What the rate is multiplied with."""
-    patience: int = Field(5, ge=0)
-    """Epochs without a better score before that happens."""
 
 
 class ProbeConfig(Descent):
@@ -121,16 +98,13 @@ def backward(update: Update) -> None:
 
 @dataclass(frozen=True)
 class Phase:
-    """Who moves, on which loss, how many updates in a row.
+    """Who moves, and on which loss.
 
     Args:
         name: shown in logs and errors; unique in a stage.
         trains: prefixes of parameter names, `("energy",)`.
-        loss: context -> terms.
-        optimizer: the player's optimiser.
-        steps: updates in a row.
-        clip: largest gradient norm, None for no clipping.
-        plateau: schedule on the stage's validation score.
+        loss: context -> terms; the phase minimises the mean of their sum.
+        player: optimiser, learning rates, clipping, and how many updates in a row.
         gradient: the rule that turns the loss into gradients.
         additive: whether the rule's gradients of parts of a batch add up to the batch's; where not, the loop refuses
             accumulation and several processes.
@@ -142,10 +116,7 @@ class Phase:
     name: str
     trains: tuple[str, ...]
     loss: Callable[[Context], Terms]
-    optimizer: OptimizerConfig
-    steps: int = 1
-    clip: float | None = None
-    plateau: PlateauConfig | None = None
+    player: Player
     gradient: Callable[[Update], None] = backward
     frozen_dropout: bool = False
     additive: bool = True
@@ -155,7 +126,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Stage:
-    """A stretch of training with its own phases. Each batch: `rounds` x (phase 1's steps, phase 2's steps, ...).
+    """A stretch of training with its own phases. Each batch: `rounds` x (phase 1's steps, phase 2's steps, …).
 
     Args:
         name: shown in logs, unique in a run.
@@ -221,3 +192,32 @@ def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
     if per_variable:
         loss = loss / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
     return loss * batch.labelled
+
+
+def energy_terms(context: Context) -> Terms:
+    """What the energy minimises: the terms of the energy loss."""
+    return context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
+
+
+def energy_measures(context: Context) -> Terms:
+    """What the energy loss logs beside its terms."""
+    return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)
+
+
+def asked_terms(context: Context, weight: float = 1.0) -> Terms:
+    """What the energy loss asks of the nets, times λ; without weight nothing is computed."""
+    if weight == 0:
+        return {}
+    asked = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
+    return {name: weight * term for name, term in asked.items()}
+
+
+def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
+    """The phase in which the energy learns from the experiment's energy loss.
+
+    Args:
+        player: the energy's.
+        trains: prefixes of the energy's parameters that move.
+        fields: the other fields of `Phase`.
+    """
+    return Phase("energy", trains, energy_terms, player, measures=energy_measures, **fields)

@@ -179,7 +179,7 @@ def train(folder: Path, task: dict) -> Path:
         "task": task,
         "features": {"type": "bilstm", "word_dim": 16, "hidden": 16, "layers": 1, "affix_dim": 0},
         "inference_net": {"type": "independent"},
-        "trainer": {"type": "cross_entropy", "epochs": 2, "optimizer": {"type": "adam", "lr": 0.03}},
+        "trainer": {"type": "cross_entropy", "epochs": 2, "net": {"type": "adam", "lr": 0.03}},
     }
     return Path(runner.run(config, "test", folder, device="cpu", quiet=True))
 

@@ -372,7 +372,7 @@ def test_describe_says_fields_types_defaults_and_source(spen, site):
 
 def test_describe_shows_the_keys_of_tables_in_tables(spen):
     done = spen("describe", "trainer", "cross_entropy")
-    assert "optimizer.lr" in done.stdout
+    assert "net.lr" in done.stdout
     assert "Learning rate." in done.stdout
 
 

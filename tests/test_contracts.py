@@ -297,8 +297,27 @@ class StopsAtTheNet(sp.EnergyLoss):
     def forward(self, energy, batch, proposal):
         return energy(proposal.mean)[:, 0] * batch.labelled * (batch.gold is not None)
 
-    def net_term(self, energy, batch, proposal):
-        return energy(proposal.mean.detach())[:, 0]
+    def net_terms(self, energy, batch, proposal):
+        return {"energy": energy(proposal.mean.detach())[:, 0]}
+
+
+class MeasuresOthers(sp.EnergyLoss):
+    def terms(self, energy, batch, proposal):
+        known = batch.labelled * (batch.gold is not None)
+        return {name: energy(proposal.mean)[:, 0] * known for name in ("one", "two")}
+
+    def measures(self, energy, batch, proposal):
+        return {"energy": energy(proposal.mean)[:, 0]}
+
+
+class OneNumber(sp.EnergyLoss):
+    def terms(self, energy, batch, proposal):
+        known = batch.labelled * (batch.gold is not None)
+        return {"one": energy(proposal.mean)[:, 0] * known, "two": energy(proposal.mean).sum() * 0}
+
+
+class SaysNothing(sp.EnergyLoss):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -306,13 +325,21 @@ class StopsAtTheNet(sp.EnergyLoss):
     [
         (BatchMean, "of one example depends on the net's output for another"),
         (IgnoresLabelled, "not 0 in rows without gold"),
-        (StopsAtTheNet, "no gradient to the net"),
+        (StopsAtTheNet, "have no gradient to the net"),
+        (MeasuresOthers, "measure 'energy' is not 0 in rows without gold"),
+        (OneNumber, r"term 'two' is one number per example"),
     ],
 )
 def test_the_checks_find_a_broken_loss(broken, says):
     task = ToyLabels()
     with pytest.raises(AssertionError, match=says):
         check_energy_loss(broken(sp.Config(), task), some_energy(task), independent(task), task)
+
+
+def test_a_loss_without_parts_says_what_to_write():
+    task = ToyLabels()
+    with pytest.raises(NotImplementedError, match="SaysNothing has neither forward nor terms"):
+        check_energy_loss(SaysNothing(sp.Config(), task), some_energy(task), independent(task), task)
 
 
 def test_the_checks_find_a_loss_that_spoils_the_proposal_for_the_net(monkeypatch, tmp_path):
@@ -443,9 +470,7 @@ def test_sound_spaces_pass_whether_or_not_they_are_small():
 class TrainsTwice(sp.Trainer):
     def stages(self, model, task):
         phases = tuple(
-            sp.Phase(
-                name, ("inference_net",), lambda c: {"x": c.proposal.logits.flatten(1).sum(1)}, sp.OptimizerConfig()
-            )
+            sp.Phase(name, ("inference_net",), lambda c: {"x": c.proposal.logits.flatten(1).sum(1)}, sp.Player())
             for name in ("one", "two")
         )
         return [sp.Stage("twice", phases, 1)]

@@ -18,11 +18,11 @@ import spen_plugins as sp
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
+from spen_plugins.loop.active import ActivePhase
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
-from spen_plugins.loop.context import LiveContext, Players
+from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
-from spen_plugins.loop.player import Player
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.runs.folder import RunFolder
@@ -124,21 +124,26 @@ def model(task: ToyTask) -> sp.Model:
     return sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
 
 
-ADAM = sp.OptimizerConfig(lr=0.05)
+ADAM = sp.Player(lr=0.05, clip=None)
 
 
-def energy_phase(**more: Any) -> sp.Phase:
+def adam(**more: Any) -> sp.Player:
+    """`ADAM` with other settings."""
+    return sp.Player(**{"lr": 0.05, "clip": None, **more})
+
+
+def energy_phase(player: sp.Player = ADAM, **more: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"contrast": (context.energy(context.batch.gold) - context.energy(context.proposal.mean))[:, 0]}
 
-    return sp.Phase("energy", ("energy",), loss, ADAM, **more)
+    return sp.Phase("energy", ("energy",), loss, player, **more)
 
 
-def net_phase(**more: Any) -> sp.Phase:
+def net_phase(player: sp.Player = ADAM, **more: Any) -> sp.Phase:
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"energy": context.energy(context.proposal.mean)[:, 0], "cross_entropy": cross_entropy(context)}
 
-    return sp.Phase("net", ("inference_net",), loss, ADAM, **more)
+    return sp.Phase("net", ("inference_net",), loss, player, **more)
 
 
 def make_loop(model: sp.Model, task: ToyTask, stages: list[sp.Stage], folder: Path, **more: Any) -> Loop:
@@ -182,24 +187,24 @@ def test_the_net_runs_once_when_both_move_once(model: sp.Model, task: ToyTask, t
 
 
 def test_what_moved_is_made_again_and_nothing_else(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    stage = sp.Stage("s", (energy_phase(steps=3), net_phase(steps=2)), 1, rounds=2)
+    stage = sp.Stage("s", (energy_phase(adam(steps=3)), net_phase(adam(steps=2))), 1, rounds=2)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
     loop._run_batch(stage, np.arange(8))
     # Each round: the energy's phase needs the net's eval-mode proposal once, the net's phase one for each of 2 updates.
     assert model.inference_net.calls == 2 * (1 + 2)
     assert model.energy.encoded == 2 * (3 + 1)
-    assert [player.updates for player in loop.active] == [6, 4]
+    assert [active.updates for active in loop.active] == [6, 4]
 
 
 def test_frozen_nets_run_in_evaluation_mode_unless_asked(model: sp.Model, task: ToyTask) -> None:
-    players = Players(model)
-    context = LiveContext(players, task.collate(task.part("train")))
-    players.enter(frozenset({"energy"}))
+    nets = NetStates(model)
+    context = LiveContext(nets, task.collate(task.part("train")))
+    nets.enter(frozenset({"energy"}))
     assert model.energy.training and not model.inference_net.training
     first = context.energy
     assert context.energy is first
-    players.enter(frozenset({"inference_net"}))
+    nets.enter(frozenset({"inference_net"}))
     assert context.energy is not first, "an energy without dropout is another one"
 
 
@@ -216,7 +221,7 @@ def test_gradients_flow_through_the_frozen_energy(model: sp.Model, task: ToyTask
     """The net's gradient on the energy term is λ ∂E/∂y ∂y/∂Ψ, worked out by hand for the linear toy."""
     model.eval()
     batch = task.collate(task.part("train")[:4])
-    context = LiveContext(Players(model), batch)
+    context = LiveContext(NetStates(model), batch)
     got = torch.autograd.grad(context.energy(context.proposal.mean).sum() / 4, model.inference_net.linear.weight)[0]
     x = batch.x.inputs["vector"]
     y = torch.sigmoid(model.inference_net.linear(x))
@@ -244,13 +249,13 @@ def test_history_and_best_weights(model: sp.Model, task: ToyTask, tmp_path: Path
 
 
 def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
-    frozen = sp.Phase("net", ("inference_net",), net_phase().loss, sp.OptimizerConfig(lr=1e-30, weight_decay=0))
+    frozen = sp.Phase("net", ("inference_net",), net_phase().loss, adam(lr=1e-30, weight_decay=0))
     task.parts["train"] = task.parts["train"][:20]  # a last batch of 4
     stage = sp.Stage("s", (frozen,), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.run()
     batch = task.collate(task.part("train"))
-    want = cross_entropy(LiveContext(Players(model), batch)).mean().item()
+    want = cross_entropy(LiveContext(NetStates(model), batch)).mean().item()
     assert math.isclose(loop.folder.history()[0]["losses"]["net.cross_entropy"], want, rel_tol=1e-5)
 
 
@@ -260,12 +265,8 @@ def test_accumulation_makes_the_same_update(task: ToyTask, tmp_path: Path) -> No
         torch.manual_seed(0)
         model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
         model.energy.drop.p = 0.0
-        optimizer = sp.OptimizerConfig(type="sgd", lr=0.1)
-        phases = tuple(
-            sp.Phase(phase.name, phase.trains, phase.loss, optimizer, clip=1.0)
-            for phase in (energy_phase(), net_phase())
-        )
-        stage = sp.Stage("s", phases, 2)
+        sgd = sp.Player(type="sgd", lr=0.1, clip=1.0)
+        stage = sp.Stage("s", (energy_phase(sgd), net_phase(sgd)), 2)
         make_loop(model, task, [stage], tmp_path / str(parts), config={"accumulate": parts}).run()
         ends.append(model.state_dict())
     for name, value in ends[0].items():
@@ -288,9 +289,8 @@ def test_a_gradient_rule_of_its_own(model: sp.Model, task: ToyTask, tmp_path: Pa
             parameter.grad = torch.ones_like(parameter)
 
     before = model.inference_net.linear.bias.detach().clone()
-    sgd = sp.OptimizerConfig(type="sgd", lr=0.5, weight_decay=0)
-    phase = sp.Phase("net", ("inference_net",), net_phase().loss, sgd, gradient=rule)
-    stage = sp.Stage("s", (phase,), 1, frozen=("energy",))
+    sgd = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None)
+    stage = sp.Stage("s", (net_phase(sgd, gradient=rule),), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     loop._run_batch(stage, np.arange(8))
@@ -304,7 +304,7 @@ def test_a_gradient_that_is_not_finite_moves_nothing(model: sp.Model, task: ToyT
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"root": (context.proposal.logits * 0).sum((1, 2)).abs().sqrt()}
 
-    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM, clip=1.0),), 1, frozen=("energy",))
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, adam(clip=1.0)),), 1, frozen=("energy",))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     loop = make_loop(model, task, [stage], tmp_path / "clipped")
     with pytest.raises(NonFiniteLoss, match=r"gradient norm of phase 'net' is nan.*There is no checkpoint yet"):
@@ -332,10 +332,10 @@ def test_measures_are_means_and_draw_random_numbers_of_their_own(task: ToyTask, 
 
 def test_a_gradient_norm_is_that_before_scaling() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
-    player = Player(net_phase(), {"p": parameter}, frozenset(), Accelerator(cpu=True))
+    active = ActivePhase(net_phase(), {"p": parameter}, frozenset(), Accelerator(cpu=True))
     parameter.grad = torch.tensor([24.0, 32.0])
-    assert player.gradient_norm() == 40.0
-    assert player.gradient_norm(torch.amp.GradScaler("cpu", init_scale=8.0)) == 5.0
+    assert active.gradient_norm() == 40.0
+    assert active.gradient_norm(torch.amp.GradScaler("cpu", init_scale=8.0)) == 5.0
 
 
 def test_weights_that_are_not_finite_are_never_saved(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
@@ -375,7 +375,9 @@ def test_shared_parameters_are_saved_once_and_come_back(model: sp.Model, task: T
     assert all(torch.equal(value, back[name]) for name, value in model.state_dict().items())
 
 
-def test_a_term_the_player_can_t_reach_has_no_gradient_norm(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
+def test_a_term_that_does_not_reach_the_phase_has_no_gradient_norm(
+    model: sp.Model, task: ToyTask, tmp_path: Path
+) -> None:
     def loss(context: Any) -> dict[str, torch.Tensor]:
         return {"own": cross_entropy(context), "other": context.energy(context.batch.gold)[:, 0]}
 
@@ -402,7 +404,7 @@ def test_a_rule_that_does_not_add_up_refuses_parts_of_batches(model: sp.Model, t
 
 
 def test_what_is_kept_has_gradients_whoever_asks_first(model: sp.Model, task: ToyTask) -> None:
-    context = LiveContext(Players(model), task.collate(task.part("train")))
+    context = LiveContext(NetStates(model), task.collate(task.part("train")))
     with torch.no_grad():
         context.energy(context.proposal.mean)
     assert context.proposal.mean.requires_grad and context.energy(context.batch.gold).requires_grad
@@ -436,7 +438,7 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
             nn.init.normal_(model.energy.linear.weight)  # consumes randomness: must not happen twice
 
         plateau = sp.PlateauConfig(patience=0)
-        first = sp.Stage("first", (net_phase(plateau=plateau),), 2, frozen=("energy",))
+        first = sp.Stage("first", (net_phase(adam(plateau=plateau)),), 2, frozen=("energy",))
         second = sp.Stage("second", (energy_phase(frozen_dropout=True), net_phase()), 3, rounds=2, start=start)
         return model, [first, second]
 

@@ -331,11 +331,11 @@ def test_a_components_own_features_are_left_to_the_caller(acme):
 
 
 def test_paths_go_through_unions_and_nested_tables():
-    spec = {"type": "cross_entropy", "optimizer": {"lrr": 1}, "epochs": 0, "patience": "x"}
+    spec = {"type": "cross_entropy", "net": {"lrr": 1}, "epochs": 0, "patience": "x"}
     with pytest.raises(ConfigError) as error:
         Registry([]).parse("trainer", spec, "trainer", "x.json")
     said = str(error.value)
-    assert "unknown key 'trainer.optimizer.lrr'. Did you mean 'lr'? Known keys of trainer.optimizer: type:" in said
+    assert "unknown key 'trainer.net.lrr'. Did you mean 'lr'? Known keys of trainer.net: type:" in said
     assert "'trainer.epochs': found 0; expected int, >= 1" in said
     assert "'trainer.patience': found \"x\"; expected int | null" in said
 

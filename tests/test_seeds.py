@@ -104,7 +104,7 @@ def test_a_folder_of_other_things_is_an_error(tmp_path):
 
 
 def test_a_wrong_config_leaves_no_folder(tmp_path):
-    for words in (["seeds=0..1", "hiden=3"], ["seeds=0..1", "trainer.optimizer.lr=x"], ["seeds=0..1", "task.train=no"]):
+    for words in (["seeds=0..1", "hiden=3"], ["seeds=0..1", "trainer.net.lr=x"], ["seeds=0..1", "task.train=no"]):
         assert run(tmp_path / "x", *words).exit_code == 2
         assert not (tmp_path / "x").exists()
 
@@ -128,7 +128,7 @@ def test_a_config_may_have_seeds_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_seed_that_fails_does_not_stop_the_others(copied, two, jobs):
     plan = json.loads((copied / "seeds.json").read_text())
-    plan["configs"]["0"]["trainer"]["optimizer"]["lr"] = 1e30  # not finite soon
+    plan["configs"]["0"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
     (copied / "seeds.json").write_text(json.dumps(plan))
     for seed in (0, 1):
         shutil.rmtree(copied / f"seed-{seed}")

@@ -181,10 +181,10 @@ def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path
 
 def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Path, fake_run, tmp_path: Path) -> None:
     space.write_text("net_lr: {low: 0.001, high: 1}")
-    fake_run(lambda config: [1 - abs(config["trainer"]["optimizer"]["lr"] - 0.7)])
+    fake_run(lambda config: [1 - abs(config["trainer"]["net"]["lr"] - 0.7)])
     lines: list[str] = []
     best = sweep(describe(25, storage=MEMORY), lines.append)
-    assert abs(evaluate(best)["trainer"]["optimizer"]["lr"] - 0.7) < 0.05
+    assert abs(evaluate(best)["trainer"]["net"]["lr"] - 0.7) < 0.05
     assert len(lines) == 27 and all(line.startswith(f"trial {i:3d}  ") for i, line in enumerate(lines[:25]))
     table = rows(tmp_path / "sweep")
     top = max(table, key=lambda row: float(row["score"]))
@@ -192,7 +192,7 @@ def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Pa
 
 
 def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run, tmp_path: Path) -> None:
-    fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]])
+    fake_run(lambda config: [config["trainer"]["net"]["lr"]])
     for cut in (4, 11):
         sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
     sweep(describe(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
@@ -204,7 +204,7 @@ def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run
 
 def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_path: Path) -> None:
     def scores(config):
-        if config["trainer"]["optimizer"]["lr"] > 0.5:
+        if config["trainer"]["net"]["lr"] > 0.5:
             raise NonFiniteLoss("the loss is nan\nmore")
         return [0.25]
 
@@ -234,7 +234,7 @@ def test_wrong_data_end_the_sweep_at_once(describe, tmp_path: Path) -> None:
 def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
     """12 trials whose score is a constant: of those below the median of the others, most go."""
     space.write_text("net_lr: {low: 0.01, high: 1, step: 0.01}")
-    fake_run(lambda config: [config["trainer"]["optimizer"]["lr"]] * 10)
+    fake_run(lambda config: [config["trainer"]["net"]["lr"]] * 10)
     sweep(describe(12, pruner=pruner, arguments={"epochs": "10"}, storage=MEMORY), lambda _: None)
     table = rows(tmp_path / "sweep")
     pruned = [row for row in table if row["state"] == "pruned"]

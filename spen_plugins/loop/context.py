@@ -14,7 +14,7 @@ from spen_plugins.model import Model
 from spen_plugins.trainer import Context
 
 
-class Players:
+class NetStates:
     """The model's nets, how often each has moved, and which of them run with dropout."""
 
     def __init__(self, model: Model) -> None:
@@ -40,8 +40,8 @@ class LiveContext(Context):
     A proposal keeps its graph from the energy's phase to the net's, so that with one step each the net runs once.
     """
 
-    def __init__(self, players: Players, batch: Batch) -> None:
-        self.players, self.model, self.batch = players, players.model, batch
+    def __init__(self, nets: NetStates, batch: Batch) -> None:
+        self.nets, self.model, self.batch = nets, nets.model, batch
         self._kept: dict[str, tuple[Any, Any]] = {}
 
     @property
@@ -61,8 +61,8 @@ class LiveContext(Context):
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
         # What y doesn't change of an energy that stands still is computed without a graph. A proposal has its graph all
         # the same: the next phase may be its net's.
-        constant = what in self.players.constant
-        state = (constant, *((self.players.moves[name], self.players.modes.get(name)) for name in nets))
+        constant = what in self.nets.constant
+        state = (constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in nets))
         if what not in self._kept or self._kept[what][0] != state:
             with torch.set_grad_enabled(not constant):  # whoever asks first
                 self._kept[what] = (state, make())

@@ -18,12 +18,12 @@ from torch import Tensor
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
+from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.checkpoint import Checkpoint
-from spen_plugins.loop.context import LiveContext, Players
+from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches, evaluate, probe_scores
 from spen_plugins.loop.order import epoch_batches
-from spen_plugins.loop.ownership import assign, touched
-from spen_plugins.loop.player import Player
+from spen_plugins.loop.ownership import assign, check_stages, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.model import Model
@@ -96,10 +96,10 @@ class Loop:
         self.checkpoint_seconds, self.stop, self.after_epoch = checkpoint_seconds, stop, after_epoch
         self.train, self.validation = task.part("train"), task.part("validation")
         self.position = Position()
-        self.players = Players(model)
+        self.nets = NetStates(model)
         self._saved_at = time.monotonic()
-        for stage in stages:  # checked before the first one trains
-            assign(model, stage)
+        check_stages(model, stages)
+        for stage in stages:
             alone = [phase.name for phase in stage.phases if not phase.additive]
             if alone and (config.accumulate > 1 or accelerator.num_processes > 1):
                 raise ConfigError(
@@ -158,9 +158,10 @@ class Loop:
         if stage.set is not None:
             stage.set(self.model)
         owned = assign(self.model, stage)
+        batches = -(-len(self.train) // self.config.batch_size)
         self.active = [
-            Player(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator)
-            for phase in stage.phases
+            ActivePhase(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator, n)
+            for phase, n in ((phase, planned_updates(stage, phase, batches)) for phase in stage.phases)
             if owned[phase.name]  # an energy without parameters is fixed: nobody moves in its phase
         ]
         if state is not None and state["scaler"] and self.accelerator.scaler is not None:
@@ -216,17 +217,17 @@ class Loop:
         self.after_epoch(record)
 
     def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
-        contexts = [LiveContext(self.players, batch) for batch in self._micro_batches(stage, rows)]
+        contexts = [LiveContext(self.nets, batch) for batch in self._micro_batches(stage, rows)]
         turn = self.position.epoch * -(-len(self.train) // self.config.batch_size) + self.position.batch + 1
         for _ in range(stage.rounds):
             for player in self.active:
                 if turn % player.phase.every:
                     continue
-                self.players.enter(self._training(player), self._constant(player))
-                for _ in range(player.phase.steps):
+                self.nets.enter(self._training(player), self._constant(player))
+                for _ in range(player.player.steps):
                     self._update(stage, player, contexts, len(rows))
 
-    def _training(self, player: Player) -> frozenset[str]:
+    def _training(self, player: ActivePhase) -> frozenset[str]:
         """The nets that run in training mode in a player's phase."""
         if player.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
@@ -236,7 +237,7 @@ class Loop:
             return player.touches | {"inference_net"}
         return player.touches
 
-    def _constant(self, player: Player) -> frozenset[str]:
+    def _constant(self, player: ActivePhase) -> frozenset[str]:
         """Whether the energy's own parameters get no gradient in a player's phase: the ordinary rule reaches those that
         move, and a net that is an optimiser differentiates the energy by itself."""
         net = self.model.inference_net
@@ -273,7 +274,7 @@ class Loop:
             found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]
         return [batch.to(self.accelerator.device) for batch in found]
 
-    def _update(self, stage: Stage, player: Player, contexts: Sequence[LiveContext], examples: int) -> None:
+    def _update(self, stage: Stage, player: ActivePhase, contexts: Sequence[LiveContext], examples: int) -> None:
         every, sums = self.config.gradient_norms_every, self.position.sums
         measure = bool(every) and player.updates % every == 0
         owned = {other.phase.name: other.parameters for other in self.active}
@@ -297,16 +298,16 @@ class Loop:
         if norm is not None and not math.isfinite(norm) and self.accelerator.scaler is None:  # a scaler skips that step
             raise self._not_finite(stage, player, "gradient norm", norm)
         for name in player.touches:
-            self.players.moves[name] += 1
+            self.nets.moves[name] += 1
 
-    def _note_losses(self, stage: Stage, player: Player, terms: dict[str, Tensor], examples: int) -> None:
+    def _note_losses(self, stage: Stage, player: ActivePhase, terms: dict[str, Tensor], examples: int) -> None:
         values = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
         for name, value in zip(terms, values, strict=True):
             if not math.isfinite(value):
                 raise self._not_finite(stage, player, f"loss {name!r}", value)
             ledger.add(self.position.sums, "loss", f"{player.phase.name}.{name}", value, examples)
 
-    def _note_measures(self, player: Player, context: LiveContext) -> None:
+    def _note_measures(self, player: ActivePhase, context: LiveContext) -> None:
         # What is logged draws its random numbers apart: training is the same without it.
         devices = [self.accelerator.device] if self.accelerator.device.type == "cuda" else []
         with torch.random.fork_rng(devices), torch.no_grad(), self.accelerator.autocast():
@@ -315,7 +316,7 @@ class Loop:
                     self.position.sums, "measure", f"{player.phase.name}.{name}", values.sum().item(), len(values)
                 )
 
-    def _not_finite(self, stage: Stage, player: Player, what: str, value: float) -> NonFiniteLoss:
+    def _not_finite(self, stage: Stage, player: ActivePhase, what: str, value: float) -> NonFiniteLoss:
         at, checkpoint = self.position, self.folder.checkpoint
         kept = (
             f"The last good checkpoint is in {checkpoint.folder}"
@@ -336,7 +337,7 @@ class Loop:
         if stage.select is not None:
             with torch.no_grad():
                 score = float(stage.select(self.model, self._validation_batches()))
-        self.players.modes.clear()
+        self.nets.modes.clear()
         return scores, score
 
     def _probe(self, scores: dict[str, Any]) -> dict[str, Any]:

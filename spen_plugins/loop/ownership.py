@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
+from spen_plugins.player import is_below
 from spen_plugins.trainer import Stage
 
 
@@ -39,6 +40,30 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
         if owners[0] != "frozen":
             owned[owners[0]][aliases[0]] = parameters[key]
     return owned
+
+
+def check_stages(model: Model, stages: Sequence[Stage]) -> None:
+    """Whether all stages can run on a model: who owns which parameter, and which of them a player's groups name.
+
+    Raises:
+        ConfigError: as `assign`; or a player's groups name a beginning that no parameter has which it moves in any of
+            its stages.
+    """
+    assigned = [(stage, assign(model, stage)) for stage in stages]
+    owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
+    for phase, _ in owned:
+        groups = phase.player.groups
+        # A player may move other parameters in each stage; its phases have its groups.
+        names = [name for other, found in owned if other.player.groups == groups for name in found]
+        for prefix in groups:
+            if not any(is_below(name, prefix) for name in names):
+                parts = [name.split(".")[1:] for name in names]
+                known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+                first = ", ".join(dict.fromkeys(part[0] for part in parts))
+                raise ConfigError(
+                    f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
+                    f"so.{did_you_mean(prefix, known)} They begin with: {first}"
+                )
 
 
 def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:

@@ -56,7 +56,8 @@ class Reporter:
 
     def stage(self, stage: Stage, epoch: int) -> None:
         """A stage begins or goes on."""
-        players = ", ".join(f"{phase.name} x{phase.steps}" if phase.steps > 1 else phase.name for phase in stage.phases)
+        steps = ((phase.name, phase.player.steps) for phase in stage.phases)
+        players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
         self.say(f"stage {stage.name}: {players}{rounds}; at most {stage.epochs} epochs")
         self._epochs = stage.epochs

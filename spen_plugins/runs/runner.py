@@ -17,7 +17,7 @@ from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
 from spen_plugins.loop.evaluation import example_ratios
-from spen_plugins.loop.ownership import assign
+from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.registry import Registry
@@ -182,8 +182,7 @@ def _stages(built: Built, accelerator: Accelerator) -> list[Stage]:
     """The trainer's stages for a model on its device; what is wrong with them is said before a folder is made."""
     built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
-    for stage in stages:
-        assign(built.model, stage)
+    check_stages(built.model, stages)
     return stages
 
 

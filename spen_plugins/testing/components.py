@@ -51,7 +51,8 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
 
 
 def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task: Task) -> None:
-    """One number per example that depends on no other example; nothing to learn where there is no gold; storable.
+    """Terms, net terms and measures: one number per example that depends on no other example; nothing to learn where
+    there is no gold; storable.
 
     The loss may be the first to use a proposal, and the net learns from the same one: that must not change how.
     """
@@ -62,42 +63,51 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
     proposal = net(batch.x, energy.at(batch.x) if net.uses_energy else None).detach()
     logits = proposal.logits.clone().requires_grad_()
     proposal = replace(proposal, logits=logits, _kept={})
-    gold = batch.gold.clone()
+    kinds = {"term": loss.terms, "net term": loss.net_terms, "measure": loss.measures}
 
-    def term(which: Callable[..., Tensor], batch: Batch) -> Tensor:
+    def parts(kind: str, batch: Batch) -> dict[str, Tensor]:
         torch.manual_seed(0)
-        return which(energy.at(batch.x), batch, replace(proposal, _kept={}))
+        gold = None if batch.gold is None else batch.gold.clone()
+        found = kinds[kind](energy.at(batch.x), batch, replace(proposal, _kept={}))
+        assert found or kind == "measure", f"{name} has no {kind}"
+        for key, values in found.items():
+            shaped(values, (EXAMPLES,), f"{name}'s {kind} {key!r} is one number per example")
+            assert torch.isfinite(values).all(), f"{name}'s {kind} {key!r} is not finite"
+        assert gold is None or torch.equal(batch.gold, gold), f"{name}'s {kind}s changed the batch's gold"
+        return dict(found)
 
-    for what, which in (("loss", loss), ("net term", loss.net_term)):
-        values = term(which, batch)
-        shaped(values, (EXAMPLES,), f"{name}'s {what} is one number per example")
-        assert torch.equal(batch.gold, gold), f"{name}'s {what} changed the batch's gold"
-        if values.requires_grad:
-            (gradient,) = torch.autograd.grad(values[0], logits, allow_unused=True)
-            if gradient is not None:
-                assert not gradient[1:].any(), f"{name}'s {what} of one example depends on the net's output for another"
-    (gradient,) = torch.autograd.grad(term(loss.net_term, batch).sum(), logits, allow_unused=True)
-    assert gradient is not None and gradient.any(), f"{name}'s net term has no gradient to the net"
+    def gradients(kind: str, of: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(sum(parts(kind, batch).values()).sum(), of, allow_unused=True)
 
-    parameters = [p for p in energy.parameters() if p.requires_grad]
-    gradients = torch.autograd.grad(term(loss, batch).sum(), parameters, allow_unused=True)
-    assert any(g is not None and g.any() for g in gradients), f"{name} has no gradient to the energy"
+    for kind in kinds:
+        for key, values in parts(kind, batch).items():
+            gradient = None
+            if values.requires_grad:
+                (gradient,) = torch.autograd.grad(values[0], logits, retain_graph=True, allow_unused=True)
+            assert gradient is None or not gradient[1:].any(), (
+                f"{name}'s {kind} {key!r} of one example depends on the net's output for another"
+            )
+    (gradient,) = gradients("net term", [logits])
+    assert gradient is not None and gradient.any(), f"{name}'s net terms have no gradient to the net"
+    reached = gradients("term", [p for p in energy.parameters() if p.requires_grad])
+    assert any(gradient is not None and gradient.any() for gradient in reached), f"{name} has no gradient to the energy"
 
     labelled = torch.tensor([True, False, True, False])
-    part = replace(batch, labelled=labelled, gold=gold * labelled.view(-1, *[1] * (gold.dim() - 1)))
-    values = term(loss, part)
-    assert not values[~labelled].any(), f"{name} is not 0 in rows without gold"
-    same(values[labelled], term(loss, batch)[labelled], f"{name} of a row depends on whether other rows have gold")
-    for what, which in (("loss", loss), ("net term", loss.net_term)):
-        shaped(
-            term(which, replace(part, gold=None, labelled=labelled & False)),
-            (EXAMPLES,),
-            f"{name}'s {what} without gold",
+    some = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
+    none = replace(batch, labelled=labelled & False, gold=None)
+    parts("net term", some), parts("net term", none)
+    for kind in ("term", "measure"):
+        whole, found = parts(kind, batch), parts(kind, some)
+        assert found.keys() == whole.keys(), f"{name} has other {kind}s where some rows lack gold"
+        for key, values in found.items():
+            assert not values[~labelled].any(), f"{name}'s {kind} {key!r} is not 0 in rows without gold"
+            said = f"{name}'s {kind} {key!r} of a row depends on whether other rows have gold"
+            same(values[labelled], whole[key][labelled], said)
+        assert not any(values.any() for values in parts(kind, none).values()), (
+            f"{name}'s {kind}s are not 0 without gold"
         )
-        assert torch.isfinite(term(which, part)).all(), f"{name}'s {what} is not finite where rows lack gold"
-    assert not term(loss, replace(part, gold=None, labelled=labelled & False)).any(), f"{name} is not 0 without gold"
     _check_shared_proposal(loss, energy, net, batch, name)
-    check_state(loss, lambda: term(loss, batch).detach())
+    check_state(loss, lambda: sum(parts("term", batch).values()).detach())
 
 
 def check_inference_net(
@@ -201,7 +211,7 @@ def _check_k_best(proposal: Proposal, name: str) -> None:
 
 
 def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:
-    """A trainer hands one proposal to the loss, to its net term and to cross entropy: none may spoil it for the next.
+    """A trainer hands one proposal to the loss, to its net terms and to cross entropy: none may spoil it for the next.
 
     A loss that draws without gradients may be the first to ask for what a proposal computes once and keeps.
     """
@@ -214,23 +224,23 @@ def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, 
     def cross_entropy(proposal: Proposal) -> Tensor:
         return -proposal.log_prob(batch.gold)
 
-    def net_term(proposal: Proposal) -> Tensor:
+    def net_terms(proposal: Proposal) -> Tensor:
         torch.manual_seed(0)
-        return loss.net_term(bound, batch, proposal)
+        return sum(loss.net_terms(bound, batch, proposal).values())
 
     def gradients(of: Callable[[Proposal], Tensor], proposal: Proposal) -> tuple[Tensor | None, ...]:
         return torch.autograd.grad(of(proposal).sum(), list(parameters.values()), retain_graph=True, allow_unused=True)
 
     shared = propose()
     torch.manual_seed(0)
-    loss(bound, batch, shared)
-    for what, of in (("net term", net_term), ("cross entropy", cross_entropy)):
+    loss.terms(bound, batch, shared)
+    for what, of in (("net terms", net_terms), ("cross entropy", cross_entropy)):
         for key, found, wanted in zip(parameters, gradients(of, shared), gradients(of, propose()), strict=True):
             zero = torch.zeros_like(parameters[key])
             same(
                 zero if found is None else found,
                 zero if wanted is None else wanted,
-                f"after {name} has used a proposal, the {what}'s gradient to the net's {key} is another",
+                f"after {name} has used a proposal, the gradient of the {what} to the net's {key} is another",
             )
 
 

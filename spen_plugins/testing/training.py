@@ -91,6 +91,8 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
             terms = phase.loss(_Context(model, batch))
             for term, value in terms.items():
                 shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
+            for measure, value in ({} if phase.measures is None else phase.measures(_Context(model, batch))).items():
+                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, measure {measure!r}")
             trained = {
                 key: value
                 for key, value in model.named_parameters()

@@ -31,7 +31,8 @@ def train(folder: Path, loss: dict, task: dict | None = None, **trainer: object)
             "type": "infnet.joint",
             "epochs": 1,
             "batch_size": 64,
-            "net_optimizer": {"type": "adam", "lr": 0.03},
+            "net": {"type": "adam", "lr": 0.03, "weight_decay": 0.0},
+            "energy": {"type": "adam", "weight_decay": 0.0},
             **trainer,
         },
     }

@@ -24,7 +24,7 @@ from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import LabelSet
 from tests.infnet.toys import loop_for, make, model_for, toy
 
-ADAM = sp.OptimizerConfig(type="adam", lr=0.02, weight_decay=0.0)
+ADAM = {"type": "adam", "lr": 0.02, "weight_decay": 0.0}
 
 
 @pytest.fixture(autouse=True)
@@ -33,8 +33,13 @@ def _same_numbers() -> None:
 
 
 def joint(**fields) -> Joint:
-    common = {"epochs": 2, "batch_size": 4, "net_optimizer": ADAM, "energy_optimizer": ADAM, "gradient_norms_every": 1}
+    """With Adam for those whose player isn't given."""
+    common = {"epochs": 2, "batch_size": 4, "net": adam(), "energy": adam(), "gradient_norms_every": 1}
     return Joint(Joint.Config(**(common | fields)))
+
+
+def adam(**fields) -> sp.Player:
+    return sp.Player(**(ADAM | fields))
 
 
 def compound(task, cost_net=Stacked):
@@ -49,8 +54,8 @@ def energy_with_lm(task):
 def test_k_updates_of_the_nets_then_one_of_the_energy():
     task, _ = toy()
     model = model_for(task, compound(task))
-    [stage] = joint(net_steps=5).stages(model, task)
-    assert [(p.name, p.trains[0], p.steps, p.every) for p in stage.phases] == [
+    [stage] = joint(net=adam(steps=5)).stages(model, task)
+    assert [(p.name, p.trains[0], p.player.steps, p.every) for p in stage.phases] == [
         ("inference_net", "inference_net", 5, 1),
         ("energy", "energy.pairs", 1, 1),
     ]
@@ -65,22 +70,26 @@ def test_the_k_updates_may_be_on_k_batches(tmp_path):
     batches = -(-len(task.part("train")) // 4)
     for same, net, energy in ((True, 3 * batches * 2, batches * 2), (False, batches * 2, batches * 2 // 3)):
         model = model_for(task, compound(task))
-        loop = loop_for(model, task, joint(net_steps=3, same_batch=same), tmp_path / str(same))
+        loop = loop_for(model, task, joint(net=adam(steps=3), same_batch=same), tmp_path / str(same))
         loop.run()
         assert loop.folder.history()[-1]["updates"] == {"inference_net": net, "energy": energy}
 
 
-def test_the_cost_net_may_have_an_optimiser_of_its_own():
+def test_the_cost_net_may_be_a_player_of_its_own():
     task, _ = toy()
     model = model_for(task, compound(task))
-    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, momentum=0.9)
-    [stage] = joint(cost_net_optimizer=sgd).stages(model, task)
-    assert [(p.name, p.trains[0], p.optimizer.type) for p in stage.phases] == [
-        ("inference_net", "inference_net", "adam"),
-        ("cost_net", "energy_loss", "sgd"),
-        ("energy", "energy.pairs", "adam"),
-    ]
-    assign(model, stage)
+    sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
+    for same, steps in ((True, [2, 3, 1]), (False, [1, 1, 1])):
+        [stage] = joint(net=adam(steps=2), cost_net=sgd, same_batch=same).stages(model, task)
+        assert [(p.name, p.trains[0], p.player.type, p.player.clip) for p in stage.phases] == [
+            ("inference_net", "inference_net", "adam", 10.0),
+            ("cost_net", "energy_loss", "sgd", 1.0),
+            ("energy", "energy.pairs", "adam", 10.0),
+        ]
+        assert [p.player.steps for p in stage.phases] == steps
+        assign(model, stage)
+    with pytest.raises(ConfigError, match="Margin has no cost-augmented net"):
+        joint(cost_net=sgd).stages(model_for(task, make(Margin, task)), task)
 
 
 def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
@@ -101,14 +110,15 @@ def test_losses_measures_and_gradient_norms_are_logged(tmp_path):
 @pytest.mark.parametrize("cost_net", [Stacked, Shared, Separated])
 def test_parts_of_a_batch_make_the_same_updates(cost_net, tmp_path):
     task, _ = toy()
-    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, weight_decay=0.0)
+    sgd = {"type": "sgd", "lr": 0.05, "weight_decay": 0.0}
     found = []
     for parts in (1, 2):
         torch.manual_seed(1)
         terms = {"chain": make(LinearChain, task), "tags": make(TagLm, task, hidden=4, tag_dim=3, dropout=0.0)}
         model = model_for(task, compound(task, cost_net), Sum(Sum.Config(), task, terms=terms)).double()
-        fields = {"net_optimizer": sgd, "energy_optimizer": sgd, "distance_weight": 0.1, "entropy_weight": 0.1}
-        loop = loop_for(model, task, joint(accumulate=parts, net_steps=2, **fields), tmp_path / str(parts))
+        players = {"net": sp.Player(**sgd, steps=2), "energy": sp.Player(**sgd)}
+        fields = {**players, "distance_weight": 0.1, "entropy_weight": 0.1}
+        loop = loop_for(model, task, joint(accumulate=parts, **fields), tmp_path / str(parts))
         loop.run()
         found.append(model.state_dict())
         assert loop.folder.history()[-1]["updates"] == {"inference_net": 12, "energy": 6}
@@ -330,16 +340,16 @@ def test_distance_is_from_where_the_net_began():
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
 def test_a_run_that_was_stopped_ends_where_it_would_have(cost_net, tmp_path):
     task, _ = toy()
-    sgd = sp.OptimizerConfig(type="sgd", lr=0.05, momentum=0.9)
+    sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9)
 
     def loop_in(folder, **more):
         torch.manual_seed(1)
         model = model_for(task, compound(task, cost_net), energy_with_lm(task))
         trainer = joint(
             epochs=3,
-            net_steps=2,
+            net=adam(steps=2),
             same_batch=False,
-            cost_net_optimizer=sgd,
+            cost_net=sgd,
             finetune=FineTune(epochs=2),
             energy_dropout=True,
         )
@@ -365,7 +375,7 @@ def test_the_compound_objective_learns(tmp_path):
     learnable(task)
     model = model_for(task, compound(task))
     loop = loop_for(
-        model, task, joint(epochs=40, patience=None, net_steps=5, cross_entropy_weight=0.0), tmp_path / "run"
+        model, task, joint(epochs=40, patience=None, net=adam(steps=5), cross_entropy_weight=0.0), tmp_path / "run"
     )
     loop.run()
     scores = [r["score"] for r in loop.folder.history()]

@@ -61,7 +61,9 @@ def test_values_worked_by_hand(objective, fields, of_gold, of_others, hinge):
     energy = Fixed(task, batch.gold, of_gold, of_others).at(batch.x)
     lengths = batch.x.mask.sum(1).tolist()
     expected = torch.tensor([hinge(n) for n in lengths], dtype=torch.float64)
-    torch.testing.assert_close(loss(energy, batch, proposal), expected)
+    terms = loss.terms(energy, batch, proposal)
+    assert list(terms) == ["hinge"]
+    torch.testing.assert_close(terms["hinge"], expected)
 
 
 @pytest.mark.parametrize("truncate", [False, True])
@@ -70,9 +72,9 @@ def test_the_net_maximises_the_margin_with_or_without_truncation(truncate):
     proposal = halfway(task, batch)
     lengths = batch.x.mask.sum(1).double()
     energy = Fixed(task, batch.gold, -50.0, 2.0).at(batch.x)
-    asked = make(Margin, task, truncate_nets=truncate).net_term(energy, batch, proposal)
+    asked = make(Margin, task, truncate_nets=truncate).net_terms(energy, batch, proposal)
     expected = torch.zeros_like(lengths) if truncate else 2.0 + 50.0 - lengths
-    torch.testing.assert_close(asked, expected)
+    torch.testing.assert_close(asked["energy"], expected)
 
 
 def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
@@ -84,8 +86,9 @@ def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
     augmenting = loss.cost_net(batch, proposal)
     e_f, e_a, e_y = (bound(y)[:, 0] for y in (augmenting.mean, proposal.mean, gold))
     delta = ((augmenting.mean - gold).abs() * mask[:, None, :, None]).flatten(1).sum(-1)
-    theta = (delta - e_f + e_y).clamp(min=0) + 0.3 * (e_y - e_a).clamp(min=0)
-    torch.testing.assert_close(loss(bound, batch, proposal), theta)
+    terms = loss.terms(bound, batch, proposal)
+    torch.testing.assert_close(terms["margin"], (delta - e_f + e_y).clamp(min=0))
+    torch.testing.assert_close(terms["perceptron"], 0.3 * (e_y - e_a).clamp(min=0))
     nll = -(gold * torch.log(augmenting.mean.clamp(min=1e-30))).flatten(1).sum(-1)
     asked = loss.net_terms(bound, batch, proposal)
     torch.testing.assert_close(asked["cost_augmented"], -(delta - e_f))
@@ -98,6 +101,10 @@ def test_the_compound_objective_is_margin_of_f_and_perceptron_of_a():
     assert not any(values.any() for values in loss.measures(bound, unknown, proposal).values())
 
 
+def total(terms):
+    return sum(terms.values())
+
+
 def gradients(loss, batch, energy, net):
     """Squared norms of what reaches the net, the loss's own net and the energy."""
     proposal = net(batch.x)
@@ -108,8 +115,8 @@ def gradients(loss, batch, energy, net):
         found = torch.autograd.grad(value.sum(), parameters, retain_graph=True, allow_unused=True)
         return float(sum(g.square().sum() for g in found if g is not None))
 
-    asked = loss.net_term(bound, batch, proposal)
-    return norm(asked, net), norm(asked, loss), norm(loss(bound, batch, proposal), energy)
+    asked = total(loss.net_terms(bound, batch, proposal))
+    return norm(asked, net), norm(asked, loss), norm(total(loss.terms(bound, batch, proposal)), energy)
 
 
 @pytest.mark.parametrize("cost_net", [Stacked, Separated])
@@ -163,7 +170,10 @@ def test_truncating_the_nets_changes_nothing_for_the_energy(truncate):
         for t in (False, truncate)
     )
     other.load_state_dict(plain.state_dict())
-    a, b = (torch.autograd.grad(x(energy.at(batch.x), batch, net(batch.x)).sum(), energy.c)[0] for x in (plain, other))
+    a, b = (
+        torch.autograd.grad(total(loss.terms(energy.at(batch.x), batch, net(batch.x))).sum(), energy.c)[0]
+        for loss in (plain, other)
+    )
     assert a.abs().sum() > 0
     torch.testing.assert_close(a, b)
 

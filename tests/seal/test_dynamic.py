@@ -9,8 +9,8 @@ from pydantic import ValidationError
 import spen_plugins as sp
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.trainers.cross_entropy import CrossEntropy
-from spen_plugins.loop.context import LiveContext, Players
-from spen_plugins.trainer import Context, OptimizerConfig
+from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.trainer import Context
 from spen_seal.contrast import Nce
 from spen_seal.dynamic import Dynamic
 from spen_seal.labels import Labels
@@ -48,11 +48,10 @@ def stage_of(task, model, **fields):
 
 def test_the_released_schedule_is_rounds_of_steps():
     task, _ = toy("labels")
-    stage = stage_of(task, model_for(task), energy_steps=12, rounds=5)
-    assert [(phase.name, phase.steps) for phase in stage.phases] == [("energy", 12), ("inference_net", 1)]
+    stage = stage_of(task, model_for(task), energy=sp.Player(steps=12), rounds=5)
+    assert [(phase.name, phase.player.steps) for phase in stage.phases] == [("energy", 12), ("inference_net", 1)]
     assert stage.rounds == 5
-    assert [phase.clip for phase in stage.phases] == [None, 10.0]
-    assert [phase.plateau is None for phase in stage.phases] == [True, False]
+    assert [phase.player for phase in stage.phases] == [sp.Player(steps=12), sp.Player()]
     assert stage.phases[0].frozen_dropout
 
 
@@ -74,16 +73,16 @@ def test_the_energy_teaches_the_net_with_dropout_only_if_asked(drops):
 def test_samples_of_a_round_are_drawn_from_one_proposal(redraw, alike, monkeypatch):
     task, batch = toy("labels")
     model = model_for(task, samples=30, redraw=redraw)
-    players = Players(model)
-    context, seen = LiveContext(players, batch), []
+    nets = NetStates(model)
+    context, seen = LiveContext(nets, batch), []
     asked = model.energy.forward
     monkeypatch.setattr(model.energy, "forward", lambda features, y: seen.append(y.detach()) or asked(features, y))
     energy = stage_of(task, model).phases[0]
     for _ in range(2):
         energy.loss(context)
-        players.moves["energy"] += 1
+        nets.moves["energy"] += 1
     assert torch.equal(*seen) is alike
-    players.moves["inference_net"] += 1  # a new round: the net has moved
+    nets.moves["inference_net"] += 1  # a new round: the net has moved
     energy.loss(context)
     assert not torch.equal(seen[1], seen[2])
 
@@ -104,7 +103,7 @@ def test_without_weight_a_term_is_not_computed():
     task, batch = toy("labels")
     model = model_for(task)
     control = stage_of(task, model, energy_weight=0.0)
-    model.energy_loss.net_term = lambda *_: pytest.fail("the energy's term has no weight")
+    model.energy_loss.net_terms = lambda *_: pytest.fail("the energy's term has no weight")
     assert list(control.phases[1].loss(Here(model, batch))) == ["cross_entropy"]
     assert control.phases[0].trains == ("energy",)
     with pytest.raises(ValidationError, match="nothing to learn from"):
@@ -122,9 +121,9 @@ def test_an_energy_loss_with_parameters_moves_with_the_net(weight, trains, froze
 def test_cross_entropy_leaves_the_energy_alone_and_can_match_updates():
     task, batch = toy("labels")
     model = model_for(task, CompoundMargin)
-    (stage,) = CrossEntropy(CrossEntropy.Config(steps=2, rounds=5)).stages(model, task)
+    (stage,) = CrossEntropy(CrossEntropy.Config(net=sp.Player(steps=2), rounds=5)).stages(model, task)
     assert set(stage.frozen) == {"energy", "energy_loss"}
-    assert (stage.rounds, stage.phases[0].steps, stage.phases[0].trains) == (5, 2, ("inference_net",))
+    assert (stage.rounds, stage.phases[0].player.steps, stage.phases[0].trains) == (5, 2, ("inference_net",))
     (stage,) = CrossEntropy(CrossEntropy.Config()).stages(sp.Model(model.inference_net, None, None), task)
     assert stage.frozen == ()
     assert stage.phases[0].loss(Here(model, batch))["cross_entropy"].shape == (4,)
@@ -134,7 +133,7 @@ def test_the_energy_learns_to_prefer_gold_to_the_nets_samples():
     """A few hundred updates on one batch: gold's energy falls below that of every other likely output."""
     task, batch = toy("labels")
     model = model_for(task)
-    stage = stage_of(task, model, energy_optimizer=OptimizerConfig(lr=0.05))
+    stage = stage_of(task, model, energy=sp.Player(lr=0.05))
     optimizer = torch.optim.AdamW(model.energy.parameters(), lr=0.05)
     for _ in range(300):
         loss = sum(term.mean() for term in stage.phases[0].loss(Here(model, batch)).values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -38,6 +39,11 @@ def _same_numbers() -> None:
 
 def energy_for(task) -> sp.Energy:
     return make(Labels, task, hidden=3) if isinstance(task.space, sp.LabelSet) else make(LinearChain, task)
+
+
+def asked(loss, *given) -> torch.Tensor:
+    """What the net minimises, `(batch,)`."""
+    return sum(loss.net_terms(*given).values())
 
 
 def every_label_set(n: int) -> torch.Tensor:
@@ -156,7 +162,7 @@ def test_margin_is_eq_6_and_zero_only_without_violation():
         found = loss(energy.at(batch.x), batch, proposal)
         torch.testing.assert_close(found, torch.clamp(cost - e_hat + e_gold, min=0))
         assert ((found > 0) == (e_hat < e_gold + cost)).all()
-        torch.testing.assert_close(loss.net_term(energy.at(batch.x), batch, proposal), e_hat)
+        torch.testing.assert_close(asked(loss, energy.at(batch.x), batch, proposal), e_hat)
 
 
 def test_margin_cost_is_a_mean_or_a_sum_over_what_exists():
@@ -181,14 +187,14 @@ def test_compound_margin_truncates_for_the_energy_only(space):
     wanted = torch.relu(cost - e_f + e_gold) + 0.3 * torch.relu(e_gold - e_a)
     torch.testing.assert_close(loss(energy.at(batch.x), batch, proposal), wanted)
     wanted = -(cost - e_f) + 0.3 * e_a
-    torch.testing.assert_close(loss.net_term(energy.at(batch.x), batch, proposal), wanted)
+    torch.testing.assert_close(asked(loss, energy.at(batch.x), batch, proposal), wanted)
 
 
 def test_cost_net_stops_the_gradient_before_the_net():
     task, batch = toy("labels")
     proposal = proposal_for(task, batch)
     loss = make(CompoundMargin, task, perceptron_weight=0.0)
-    value = loss.net_term(energy_for(task).at(batch.x), batch, proposal).sum()
+    value = asked(loss, energy_for(task).at(batch.x), batch, proposal).sum()
     gradients = torch.autograd.grad(value, [proposal.logits, *loss.parameters()], allow_unused=True)
     assert not gradients[0].any()
     assert all(g is not None and g.any() for g in gradients[1:])
@@ -204,7 +210,7 @@ def test_regression_is_cross_entropy_with_the_soft_score():
     s = task.space.score(proposal.mean, batch.gold)[:, 0]
     wanted = -s * value.log() - (1 - s) * (1 - value).log()
     torch.testing.assert_close(loss(energy.at(batch.x), batch, proposal), wanted)
-    torch.testing.assert_close(loss.net_term(energy.at(batch.x), batch, proposal), -value)
+    torch.testing.assert_close(asked(loss, energy.at(batch.x), batch, proposal), -value)
 
 
 def test_sampled_regression_sums_over_the_output_and_samples():
@@ -240,7 +246,7 @@ def test_gradients(cls, fields, space):
     if isinstance(loss, CompoundMargin):  # its cost net stops the gradient to the logits on purpose
         inputs = (logits.detach(), *parameters)
     assert torch.autograd.gradcheck(value(loss), inputs, fast_mode=True)
-    assert torch.autograd.gradcheck(value(loss.net_term), inputs, fast_mode=True)
+    assert torch.autograd.gradcheck(value(partial(asked, loss)), inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +273,7 @@ def test_padding_changes_no_loss(cls, fields):
         Drawn(task.space, proposal.logits, drawn, x.mask),
         Drawn(task.space, noisy, pad(drawn, 2), longer_x.mask),
     )
-    for which in (loss, loss.net_term):
+    for which in (loss, partial(asked, loss)):
         torch.testing.assert_close(which(energy.at(longer_x), longer, long), which(energy.at(x), batch, short))
 
 
@@ -282,5 +288,5 @@ def test_rows_without_gold_teach_the_energy_nothing(cls, fields, space):
     assert not values[~labelled].any()
     gradients = torch.autograd.grad(values[~labelled].sum(), list(energy.parameters()), allow_unused=True)
     assert not any(g is not None and g.any() for g in gradients)
-    asked = loss.net_term(energy.at(batch.x), batch, proposal)
-    assert asked[~labelled].all(), "the energy still teaches the net there"
+    taught = asked(loss, energy.at(batch.x), batch, proposal)
+    assert taught[~labelled].all(), "the energy still teaches the net there"

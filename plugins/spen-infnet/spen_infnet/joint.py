@@ -10,12 +10,11 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_infnet.objectives import Hinge
 from spen_infnet.tag_lm import TagLm
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.text import sha256
-from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
+from spen_plugins.trainer import Context, all_but, asked_terms, cross_entropy, energy_phase
 
 
 class FineTune(sp.Config):
@@ -27,7 +26,7 @@ class FineTune(sp.Config):
     """Whose inputs; their gold is hidden, but for the training part's cross entropy. With "test" a score on the test
     part is a transductive one, and says so."""
     lr: float = Field(1e-4, gt=0)
-    """Learning rate; the rest is the net's optimiser."""
+    """Learning rate; the rest is the net's player, one update a batch."""
     cross_entropy_weight: float = Field(0.0, ge=0)
     """Weight of cross entropy beside the energy; on the training part only."""
 
@@ -46,13 +45,13 @@ class TagLmPretraining(sp.Config):
     text: str | None = None
     """Tagged text in the task's format, automatically tagged text too; null for the training part."""
     lr: float = Field(1e-3, gt=0)
-    """Learning rate; the rest is the energy's optimiser."""
+    """Learning rate; the rest is the energy's player, one update a batch."""
 
 
 class Joint(sp.Trainer):
     """The energy and the nets take turns: k updates of the nets (I steps), then one of the energy (E step).
 
-    The nets minimise what the energy loss asks of them (`net_term`) + cross entropy of A (Tu et al. 2020, Sec. 4).
+    The nets minimise what the energy loss asks of them (`net_terms`) + cross entropy of A (Tu et al. 2020, Sec. 4).
     Stages before and after it are there where they are asked for: the nets alone on cross entropy (`pretrain_epochs`),
     tag language models alone (`tag_lm`), fine-tuning (`finetune`).
     """
@@ -68,26 +67,18 @@ class Joint(sp.Trainer):
         """Weight of the entropy of A's output, summed over variables; above 0 the net is asked for less of it."""
         distance_weight: float = Field(0.0, ge=0)
         """Weight of the squared distance of A's parameters to those it began with, which `init.inference_net` names."""
-        net_steps: int = Field(1, ge=1)
-        """k: updates of the nets for one of the energy."""
+        net: sp.Player = sp.Player()
+        """The test-time net's player; its `steps` are k, the updates for one turn of the energy."""
+        energy: sp.Player = sp.Player()
+        """The energy's player."""
+        cost_net: sp.Player | None = None
+        """The cost-augmented net's player, which takes its own steps after A has taken A's; null: both move together,
+        by the net's player."""
         same_batch: bool = True
-        """Whether the k updates are on the batch of the energy's update; else each is on a batch of its own."""
+        """Whether the nets' steps are on the batch of the energy's turn; else each is on a batch of its own, and the
+        energy has its turn at every k-th batch."""
         first: Literal["net", "energy"] = "net"
         """Who begins on a batch. With "energy" and one step each, one pass of the net serves both phases."""
-        net_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
-        """The test-time net's optimiser."""
-        cost_net_optimizer: sp.OptimizerConfig | None = None
-        """The cost-augmented net's, which then takes its k updates after A has taken A's; null: both move together."""
-        energy_optimizer: sp.OptimizerConfig = sp.OptimizerConfig(type="adam", weight_decay=0.0)
-        """The energy's optimiser."""
-        net_clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm of the nets; null for no clipping."""
-        energy_clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm of the energy; null for no clipping."""
-        net_plateau: sp.PlateauConfig | None = None
-        """Schedule of the nets' learning rate; null keeps it."""
-        energy_plateau: sp.PlateauConfig | None = None
-        """Schedule of the energy's learning rate; null keeps it."""
         sampling_dropout: bool = True
         """The nets (and language models that are frozen) drop out while the energy learns from the nets' outputs."""
         energy_dropout: bool = False
@@ -142,44 +133,40 @@ class Joint(sp.Trainer):
         start = [p.detach().clone() for p in model.inference_net.parameters()] if config.distance_weight else None
         loss = partial(_net_loss, config, start)
         own = any(True for _ in model.energy_loss.parameters())
-        apart = own and config.cost_net_optimizer is not None
+        apart = config.cost_net is not None
+        if apart and not own:
+            raise ConfigError(
+                f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, "
+                "or an energy loss that has one (infnet.compound)"
+            )
         nets = [self._net_phase(("inference_net", "energy_loss") if own and not apart else ("inference_net",), loss)]
         if apart:
-            optimizer = {"name": "cost_net", "optimizer": config.cost_net_optimizer}
-            nets.append(self._net_phase(("energy_loss",), _asked, **optimizer))
-        energy = sp.Phase(
-            name="energy",
+            nets.append(self._net_phase(("energy_loss",), asked_terms, "cost_net", self._turn(config.cost_net)))
+        energy = energy_phase(
+            config.energy,
             trains=tuple(
                 f"energy.{name}" for name, _ in model.energy.named_parameters() if f"energy.{name}" not in frozen
             ),
-            loss=_energy_loss,
-            optimizer=config.energy_optimizer,
-            clip=config.energy_clip,
-            plateau=config.energy_plateau,
             frozen_dropout=config.sampling_dropout,
-            every=1 if config.same_batch else config.net_steps,
-            measures=_measures,
+            every=1 if config.same_batch else config.net.steps,
         )
         phases = (*nets, energy) if config.first == "net" else (energy, *nets)
         return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience)
 
-    def _net_phase(self, trains: tuple[str, ...], loss: Any, **other: Any) -> sp.Phase:
-        config = self.config
-        fields = {
-            "name": "inference_net",
-            "optimizer": config.net_optimizer,
-            "steps": config.net_steps if config.same_batch else 1,
-            "clip": config.net_clip,
-            "plateau": config.net_plateau,
-            "frozen_dropout": config.energy_dropout,
-        }
-        return sp.Phase(trains=trains, loss=loss, **(fields | other))
+    def _net_phase(
+        self, trains: tuple[str, ...], loss: Any, name: str = "inference_net", player: sp.Player | None = None
+    ) -> sp.Phase:
+        player = player or self._turn(self.config.net)
+        return sp.Phase(name, trains, loss, player, frozen_dropout=self.config.energy_dropout)
+
+    def _turn(self, player: sp.Player) -> sp.Player:
+        """A net's player on one batch of the game."""
+        return player if self.config.same_batch else player.model_copy(update={"steps": 1})
 
     def _finetune(self, model: sp.Model, task: sp.Task) -> sp.Stage:
         tune = self.config.finetune
-        optimizer = self.config.net_optimizer.model_copy(update={"lr": tune.lr})
-        loss = partial(_finetune_loss, self.config)
-        phase = self._net_phase(("inference_net",), loss, optimizer=optimizer, steps=1)
+        player = self.config.net.model_copy(update={"lr": tune.lr, "steps": 1})
+        phase = self._net_phase(("inference_net",), partial(_finetune_loss, self.config), player=player)
         return sp.Stage(
             "finetune",
             (phase,),
@@ -193,13 +180,8 @@ class Joint(sp.Trainer):
         if not trained:
             raise ConfigError("trainer.tag_lm: the energy has no tag language model (infnet.tag_lm) to train")
         config = self.config.tag_lm
-        phase = sp.Phase(
-            name="tag_lm",
-            trains=trained,
-            loss=_tag_lm_loss,
-            optimizer=self.config.energy_optimizer.model_copy(update={"lr": config.lr}),
-            clip=self.config.energy_clip,
-        )
+        player = self.config.energy.model_copy(update={"lr": config.lr, "steps": 1})
+        phase = sp.Phase("tag_lm", trained, _tag_lm_loss, player)
         others = tuple(name for name, _ in model.named_parameters() if name not in trained)
         examples = tagged(task, task.part("train") if config.text is None else task.read(config.text))
         if not examples:
@@ -224,19 +206,13 @@ def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
     return tuple(name for name, parameter in model.named_parameters() if id(parameter) in of)
 
 
-def _cross_entropy(config: Joint.Config, context: Context) -> Terms:
+def _cross_entropy(config: Joint.Config, context: Context) -> sp.Terms:
     return {"cross_entropy": config.cross_entropy_weight * cross_entropy(context, config.per_variable)}
 
 
-def _asked(context: Context) -> Terms:
-    """What the energy asks of the nets."""
-    loss, given = context.model.energy_loss, (context.energy, context.batch, context.proposal)
-    return loss.net_terms(*given) if isinstance(loss, Hinge) else {"energy": loss.net_term(*given)}
-
-
-def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: Context) -> Terms:
+def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: Context) -> sp.Terms:
     """A term without weight isn't computed."""
-    terms, net = dict(_asked(context)), context.model.inference_net
+    terms, net = dict(asked_terms(context)), context.model.inference_net
     if config.cross_entropy_weight:
         terms |= _cross_entropy(config, context)
     if config.entropy_weight:
@@ -261,17 +237,7 @@ def _entropy_part(p: torch.Tensor) -> torch.Tensor:
     return torch.special.entr(torch.where(p > 0, p, 1.0))
 
 
-def _energy_loss(context: Context) -> Terms:
-    loss, given = context.model.energy_loss, (context.energy, context.batch, context.proposal)
-    return loss.terms(*given) if isinstance(loss, Hinge) else {"energy_loss": loss(*given)}
-
-
-def _measures(context: Context) -> Terms:
-    loss = context.model.energy_loss
-    return loss.measures(context.energy, context.batch, context.proposal) if isinstance(loss, Hinge) else {}
-
-
-def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
+def _finetune_loss(config: Joint.Config, context: Context) -> sp.Terms:
     terms = {"energy": context.energy(context.proposal.mean)[:, 0]}
     if config.finetune.cross_entropy_weight:
         weight = config.finetune.cross_entropy_weight
@@ -281,7 +247,7 @@ def _finetune_loss(config: Joint.Config, context: Context) -> Terms:
     return terms
 
 
-def _tag_lm_loss(context: Context) -> Terms:
+def _tag_lm_loss(context: Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     return {
         f"nll_{i}": _negative_log_likelihood(lm, context.batch) for i, lm in enumerate(tag_lms(context.model.energy))

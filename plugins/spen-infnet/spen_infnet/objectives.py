@@ -13,8 +13,6 @@ import spen_plugins as sp
 from spen_infnet.cost_nets import Stacked
 from spen_plugins.builtin.losses.ssvm import Cost, distance
 
-Terms = dict[str, Tensor]
-
 
 class Hinge(sp.EnergyLoss):
     """[h(Δ, E(x, ŷ), E(x, y))]₊ with ŷ an inference net's output; a subclass says what h is.
@@ -32,22 +30,14 @@ class Hinge(sp.EnergyLoss):
 
     config: Any
 
-    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        """What the energy minimises, `(batch,)`: the sum of `terms`."""
-        return sum(self.terms(energy, batch, proposal).values())
-
-    def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        """What the nets minimise, `(batch,)`: the sum of `net_terms`."""
-        return sum(self.net_terms(energy, batch, proposal).values())
-
-    def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
+    def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         """The energy's loss by parts, `(batch,)` each; zero in rows without gold."""
         if batch.gold is None:
             return {"hinge": 0 * energy(proposal.mean)[:, 0]}
         wrong, right = energy(torch.cat([proposal.mean, batch.gold], 1)).unbind(1)
         return {"hinge": F.relu(self._violation(self._cost(proposal.mean, batch), wrong, right)) * batch.labelled}
 
-    def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
+    def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         """The nets' loss by parts, `(batch,)` each; in rows without gold E(x, ŷ)."""
         if batch.gold is None:
             return {"energy": energy(proposal.mean)[:, 0]}
@@ -55,7 +45,7 @@ class Hinge(sp.EnergyLoss):
         asked = self._asked(self._violation(self._cost(proposal.mean, batch), wrong, right))
         return {"energy": torch.where(batch.labelled, asked, wrong)}
 
-    def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
+    def measures(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         """l1 = Δ − E(x, ŷ) and l0 = [l1 + E(x, y)]₊ of Sec. 4.3, `(batch,)` each, whatever the objective is; zero in
         rows without gold."""
         if batch.gold is None:
@@ -143,7 +133,7 @@ class Compound(Hinge):
         super().__init__(config, task, features)
         self.cost_net = cost_net if cost_net is not None else Stacked(Stacked.Config(), task)
 
-    def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
+    def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         if batch.gold is None:
             return {"margin": 0 * energy(proposal.mean)[:, 0]}
         augmented = self.augmented(batch, proposal)
@@ -153,7 +143,7 @@ class Compound(Hinge):
             "perceptron": self.config.perceptron_weight * F.relu(right - predicted) * batch.labelled,
         }
 
-    def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Terms:
+    def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         weight, labelled = self.config.perceptron_weight, batch.labelled
         if batch.gold is None:
             return {"test_time": weight * energy(proposal.mean)[:, 0]}

@@ -19,7 +19,7 @@ class Contrast(sp.Config):
     """K, outputs drawn from the net for each example."""
     redraw: Literal["step", "round"] = "step"
     """step: draw anew at each update of the energy (as released). round: draw once and keep the samples with the
-    proposal, which is made anew whenever the net has moved: they serve all `energy_steps` of one round."""
+    proposal, which is made anew whenever the net has moved: they serve all `energy.steps` of one round."""
     sample: Literal["discrete", "continuous"] = "discrete"
     """Draw from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)

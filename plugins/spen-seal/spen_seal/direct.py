@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_plugins.trainer import Context, Terms, all_but, cross_entropy
+from spen_plugins.trainer import Context, all_but, cross_entropy
 from spen_seal.contrast import ranking_loss
 from spen_seal.samples import candidates
 
@@ -24,21 +24,17 @@ class Direct(sp.Trainer):
         """Weight of the ranking loss."""
         cross_entropy_weight: float = Field(1.0, ge=0)
         """Weight of the cross entropy."""
-        optimizer: sp.OptimizerConfig = sp.OptimizerConfig()
-        """The net's optimiser."""
-        clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm; null for no clipping."""
-        plateau: sp.PlateauConfig | None = sp.PlateauConfig()
-        """Schedule of the learning rate; null keeps it."""
+        net: sp.Player = sp.Player()
+        """The net's player."""
 
     config: Config
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
-        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.optimizer, clip=c.clip, plateau=c.plateau)
+        phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.net)
         return [sp.Stage("direct", (phase,), c.epochs, frozen=all_but(model, "inference_net"), patience=c.patience)]
 
-    def _loss(self, context: Context) -> Terms:
+    def _loss(self, context: Context) -> sp.Terms:
         c, batch, proposal = self.config, context.batch, context.proposal
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:

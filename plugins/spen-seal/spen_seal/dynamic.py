@@ -7,24 +7,21 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_seal.net import SealConfig, energy_loss, net_phase
+from spen_plugins.trainer import energy_phase
+from spen_seal.net import SealConfig, net_phase
 
 
 class Dynamic(sp.Trainer):
     """Alg. 1 of SEAL (Lee et al. 2022, Eq. 4 and 5).
 
-    Each batch: `rounds` x (`energy_steps` updates of Θ on the energy loss, `net_steps` updates of Φ on
-    λ1 · net term + λ2 · cross entropy). A released schedule "score 12 : task 5" is energy_steps 12, rounds 5: 60
+    Each batch: `rounds` x (`energy.steps` updates of Θ on the energy loss, `net.steps` updates of Φ on
+    λ1 · net terms + λ2 · cross entropy). A released schedule "score 12 : task 5" is energy.steps 12, rounds 5: 60
     updates of the energy and 5 of the net on one batch. With λ1 = 0 the energy learns and teaches nothing: a control.
     """
 
     needs = ("energy", "energy_loss")
 
     class Config(SealConfig):
-        energy_steps: int = Field(1, ge=1)
-        """Updates of the energy in a row."""
-        net_steps: int = Field(1, ge=1)
-        """Updates of the net in a row."""
         warmup_epochs: int = Field(0, ge=0)
         """Epochs before the others in which the net learns from cross entropy alone, and the energy from the net: an
         energy that knows nothing yet leads a net that starts from nothing astray."""
@@ -35,7 +32,7 @@ class Dynamic(sp.Trainer):
         sampling_dropout: bool = True
         """The net drops out while it makes outputs for the energy to learn from, as released.
 
-        One proposal (one dropout mask, one P_N) serves all `energy_steps` of a round; released code makes a new one at
+        One proposal (one dropout mask, one P_N) serves all `energy.steps` of a round; released code makes a new one at
         each step. New samples are drawn from it at each step all the same, unless the loss says `redraw: round`.
         """
 
@@ -60,17 +57,9 @@ class Dynamic(sp.Trainer):
         config = self.config
         loss_learns = any(True for _ in model.energy_loss.parameters())
         loss_used = energy_weight > 0
-        energy = sp.Phase(
-            name="energy",
-            trains=("energy",),
-            loss=energy_loss,
-            optimizer=config.energy_optimizer,
-            steps=config.energy_steps,
-            clip=config.energy_clip,
-            frozen_dropout=config.sampling_dropout,
-        )
+        energy = energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
         trains = ("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",)
-        net = net_phase(config, energy_weight, trains, config.net_steps)
+        net = net_phase(config, energy_weight, trains)
         return sp.Stage(
             name,
             (energy, net) if config.first == "energy" else (net, energy),

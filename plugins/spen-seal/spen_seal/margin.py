@@ -83,11 +83,11 @@ class CompoundMargin(sp.EnergyLoss):
         hinge = F.relu(cost - violating + right)
         return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
 
-    def net_term(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+    def net_terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> sp.Terms:
         weight = self.config.perceptron_weight
         if batch.gold is None:
-            return weight * energy(proposal.mean)[:, 0]
+            return {"energy": weight * energy(proposal.mean)[:, 0]}
         augmented = self.cost_net(batch, proposal).mean
         cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
         violating, predicted = energy(torch.cat([augmented, proposal.mean], 1)).unbind(1)
-        return (violating - cost) * batch.labelled + weight * predicted
+        return {"energy": (violating - cost) * batch.labelled + weight * predicted}

@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 import spen_plugins as sp
 from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
 from spen_plugins.builtin.trainers.energy_alone import need_no_training, net_stage
-from spen_plugins.trainer import all_but
-from spen_seal.net import SealConfig, energy_loss, net_phase
+from spen_plugins.trainer import all_but, energy_phase
+from spen_seal.net import SealConfig, net_phase
 
 
 class Static(sp.Trainer):
@@ -21,7 +21,7 @@ class Static(sp.Trainer):
     1. `net`: the net learns by cross entropy, where the energy loss wants one to start from (samples for NCE).
     2. `energy`: the energy learns by its loss, the net standing still; its score is what gradient-based inference gets
        out of it, or its own loss.
-    3. `seal`: the net learns from λ1 · net term + λ2 · cross entropy; not a bit of the energy moves.
+    3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy; not a bit of the energy moves.
 
     With `init.energy` and `energy_epochs` 0 the energy of another run teaches.
     """
@@ -30,13 +30,9 @@ class Static(sp.Trainer):
 
     class Config(SealConfig):
         net_epochs: int = Field(0, ge=0)
-        """Epochs at most of stage 1."""
+        """Epochs at most of stage 1, in which the net makes one update a batch."""
         energy_epochs: int = Field(60, ge=0)
         """Epochs at most of stage 2."""
-        energy_steps: int = Field(1, ge=1)
-        """Updates of the energy in a row on one batch of stage 2."""
-        net_steps: int = Field(1, ge=1)
-        """Updates of the net in a row on one batch of stage 3."""
         select: Literal["gbi", "loss"] = "gbi"
         """What chooses the energy's best epoch, on the validation part: the score of its predictions by `gbi`, or its
         loss."""
@@ -57,21 +53,20 @@ class Static(sp.Trainer):
         c = self.config
         stages = []
         if c.net_epochs:
-            stages.append(net_stage("net", model, task, c.net_epochs, c, c.per_variable))
+            stages.append(net_stage("net", model, task, c.net_epochs, c.net, c.patience, c.per_variable))
         if c.energy_epochs:
             need_no_training(model.energy_loss, "seal.static")
-            energy = sp.Phase("energy", ("energy",), energy_loss, c.energy_optimizer, c.energy_steps, c.energy_clip)
             stages.append(
                 sp.Stage(
                     "energy",
-                    (energy,),
+                    (energy_phase(c.energy),),
                     c.energy_epochs,
                     frozen=all_but(model, "energy"),
                     select=self._select(task),
                     patience=c.patience,
                 )
             )
-        phase = net_phase(c, c.energy_weight, ("inference_net",), c.net_steps)
+        phase = net_phase(c, c.energy_weight, ("inference_net",))
         start = reset(model) if c.fresh_net and stages else None
         frozen = all_but(model, "inference_net")
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
@@ -100,6 +95,7 @@ def _minus_loss(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
         torch.manual_seed(0)
         for batch in batches:
             bound = model.energy.at(batch.x)
-            total += float(model.energy_loss(bound, batch, model.inference_net.training_proposal(batch.x, bound)).sum())
+            proposal = model.inference_net.training_proposal(batch.x, bound)
+            total += sum(float(term.sum()) for term in model.energy_loss.terms(bound, batch, proposal).values())
             count += len(batch)
     return -total / max(count, 1)

@@ -13,7 +13,7 @@ from spen_plugins.batch import Batch, Proposal
 from spen_plugins.builtin.losses.ssvm import net_output
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
-from spen_plugins.energy_loss import EnergyLoss
+from spen_plugins.energy_loss import EnergyLoss, Terms
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
 
@@ -44,9 +44,9 @@ class Dvn(EnergyLoss):
             return 0 * energy(proposal.mean)[:, 0]
         return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).mean(1) * batch.labelled
 
-    def net_term(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
+    def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         """−σ(−E), the score the energy expects, turned round."""
-        return -torch.sigmoid(-energy(proposal.mean)[:, 0])
+        return {"energy": -torch.sigmoid(-energy(proposal.mean)[:, 0])}
 
     def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The tuples' ŷ, `(batch, tuple, *variables)`, without gradient."""

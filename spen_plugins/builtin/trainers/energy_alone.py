@@ -11,18 +11,18 @@ from spen_plugins.batch import Batch
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
+from spen_plugins.player import Player
 from spen_plugins.task import Task
 from spen_plugins.trainer import (
     Context,
-    OptimizerConfig,
     Phase,
-    PlateauConfig,
     Stage,
     Terms,
     Trainer,
     TrainerConfig,
     all_but,
     cross_entropy,
+    energy_phase,
 )
 
 
@@ -36,22 +36,12 @@ class EnergyAlone(Trainer):
     needs = ("energy", "energy_loss")
 
     class Config(TrainerConfig):
-        optimizer: OptimizerConfig = OptimizerConfig()
-        """The energy's optimiser."""
-        clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm of the energy; null for no clipping."""
-        plateau: PlateauConfig | None = None
-        """Schedule of the energy's learning rate; null keeps it."""
-        steps: int = Field(1, ge=1)
-        """Updates in a row on one batch."""
+        energy: Player = Player()
+        """The energy's player."""
+        net: Player = Player()
+        """The net's, one update a batch."""
         net_epochs: int = Field(30, ge=0)
         """Epochs at most in which the net learns before the energy; 0 where it comes from `init.inference_net`."""
-        net_optimizer: OptimizerConfig = OptimizerConfig()
-        """The net's optimiser."""
-        net_clip: float | None = Field(10.0, gt=0)
-        """Largest gradient norm of the net; null for no clipping."""
-        net_plateau: PlateauConfig | None = PlateauConfig()
-        """Schedule of the net's learning rate; null keeps it."""
 
     config: Config
 
@@ -59,27 +49,14 @@ class EnergyAlone(Trainer):
         config = self.config
         frozen = all_but(model, "energy")
         need_no_training(model.energy_loss, "energy")
-        energy = Phase(
-            name="energy",
-            trains=("energy",),
-            loss=self._loss,
-            optimizer=config.optimizer,
-            steps=config.steps,
-            clip=config.clip,
-            plateau=config.plateau,
-        )
-        alone = Stage("energy", (energy,), config.epochs, frozen=frozen, patience=config.patience)
+        alone = Stage("energy", (energy_phase(config.energy),), config.epochs, frozen=frozen, patience=config.patience)
         if not config.net_epochs or "inference_net" not in frozen:
             return [alone]
-        return [net_stage("net", model, task, config.net_epochs, config), alone]
-
-    @staticmethod
-    def _loss(context: Context) -> Terms:
-        return {"energy_loss": context.model.energy_loss(context.energy, context.batch, context.proposal)}
+        return [net_stage("net", model, task, config.net_epochs, config.net, config.patience), alone]
 
 
 def net_stage(
-    name: str, model: Model, task: Task, epochs: int, config: TrainerConfig, per_variable: bool = False
+    name: str, model: Model, task: Task, epochs: int, net: Player, patience: int | None, per_variable: bool = False
 ) -> Stage:
     """A stage in which the inference net learns by cross entropy alone and everything else is frozen.
 
@@ -89,24 +66,18 @@ def net_stage(
         name: of the stage.
         model, task: whose net, and what scores it.
         epochs: at most.
-        config: one that has `net_optimizer`, `net_clip` and `net_plateau`.
+        net: the net's player; it makes one update a batch here, whatever its `steps`.
+        patience: epochs without a better score before the stage ends.
         per_variable: cross entropy as the mean over an example's variables.
     """
 
     def loss(context: Context) -> Terms:
         return {"cross_entropy": cross_entropy(context, per_variable)}
 
-    phase = Phase(
-        name="inference_net",
-        trains=("inference_net",),
-        loss=loss,
-        optimizer=config.net_optimizer,
-        clip=config.net_clip,
-        plateau=config.net_plateau,
-    )
+    phase = Phase("inference_net", ("inference_net",), loss, net.model_copy(update={"steps": 1}))
     select = partial(_net_score, task) if model.inference_net.uses_energy else None
     frozen = all_but(model, "inference_net")
-    return Stage(name, (phase,), epochs, frozen=frozen, select=select, patience=config.patience)
+    return Stage(name, (phase,), epochs, frozen=frozen, select=select, patience=patience)
 
 
 def need_no_training(loss: EnergyLoss, trainer: str) -> None:

@@ -3,55 +3,83 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import nn
 
-from spen_plugins.trainer import OptimizerConfig, Phase
+from spen_plugins.player import Player
+from spen_plugins.trainer import Phase, Stage
 
 
-def make_optimizer(config: OptimizerConfig, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimiser a config describes; the fused kernels where they exist (several times faster on a CPU)."""
-    parameters = list(parameters)
-    fused = all(parameter.is_floating_point() for parameter in parameters)
-    if config.type == "sgd":
-        return torch.optim.SGD(
-            parameters, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay, fused=fused
-        )
-    kind = torch.optim.AdamW if config.type == "adamw" else torch.optim.Adam
-    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=fused)
+def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimiser a player describes; the fused kernels where they exist (several times faster on a CPU).
+
+    A parameter group keeps, beside its rate `lr`, its rate before any schedule, `base_lr`, and its `multiplier`.
+
+    Args:
+        player: the settings.
+        parameters: what it moves, by names in the model.
+    """
+    groups = [
+        {"params": group, "lr": player.lr * multiplier, "base_lr": player.lr * multiplier, "multiplier": multiplier}
+        for multiplier, group in player.parameter_groups(parameters).items()
+    ]
+    fused = all(parameter.is_floating_point() for parameter in parameters.values())
+    shared = {"lr": player.lr, "weight_decay": player.weight_decay, "fused": fused}
+    if player.type == "sgd":
+        return torch.optim.SGD(groups, momentum=player.momentum, **shared)
+    kind = torch.optim.AdamW if player.type == "adamw" else torch.optim.Adam
+    return kind(groups, **shared)
 
 
-class Player:
-    """A phase at work: its parameters, optimiser and schedule.
+def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
+    """Updates that a phase makes in its stage, if that does not stop early.
+
+    Args:
+        stage, phase: the recipe.
+        batches: batches of an epoch.
+    """
+    return stage.epochs * batches // phase.every * stage.rounds * phase.player.steps
+
+
+class ActivePhase:
+    """A phase at work: its parameters, optimiser and learning rate.
 
     Args:
         phase: the recipe.
         owned: the parameters it trains, by name.
         touches: the model's children that hold any of them.
         accelerator: wraps the optimiser for mixed precision.
+        planned: updates it will have made at the end of its stage, which a schedule ends with.
     """
 
     def __init__(
-        self, phase: Phase, owned: dict[str, nn.Parameter], touches: frozenset[str], accelerator: Accelerator
+        self,
+        phase: Phase,
+        owned: dict[str, nn.Parameter],
+        touches: frozenset[str],
+        accelerator: Accelerator,
+        planned: int = 0,
     ) -> None:
-        self.phase, self.touches = phase, touches
+        self.phase, self.player, self.touches, self.planned = phase, phase.player, touches, planned
         self.parameters = list(owned.values())
         self.updates = 0
-        self.optimizer = make_optimizer(phase.optimizer, self.parameters)
+        self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
         self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
-        plateau = phase.plateau
+        plateau = self.player.plateau
         self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
             self.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
         )
 
     @property
     def learning_rate(self) -> float:
-        return float(self.optimizer.param_groups[0]["lr"])
+        """The rate of the last update, of parameters without a multiplier."""
+        group = self.optimizer.param_groups[0]
+        return float(group["lr"] / group["multiplier"])
 
     def gradient_norm(self, scaler: torch.amp.GradScaler | None = None) -> float:
         """Norm of the gradients as they stand, without what a scaler has multiplied them with."""
@@ -73,7 +101,7 @@ class Player:
                 parameter.grad = accelerator.reduce(parameter.grad, "sum")
         if accelerator.scaler is not None:
             accelerator.unscale_gradients(self._stepper)
-        norm, clip = None, self.phase.clip
+        norm, clip = None, self.player.clip
         if clip is not None:
             # Not accelerate's own clipping, which looks for optional packages at every call.
             gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
@@ -81,6 +109,10 @@ class Player:
             norm = total.item()
             if norm > clip:
                 torch.nn.utils.clip_grads_with_norm_(self.parameters, clip, total)
+        if self.player.schedule is not None:
+            share = self.player.schedule.share(self.updates, self.planned)
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["base_lr"] * share
         if norm is None or accelerator.scaler is not None or math.isfinite(norm):
             self._stepper.step()
         self._stepper.zero_grad()
@@ -88,9 +120,14 @@ class Player:
         return norm
 
     def epoch_ends(self, score: float) -> None:
-        """Tell the schedule the validation score."""
-        if self.plateau is not None:
-            self.plateau.step(score)
+        """Tell the plateau the validation score; it lowers the rates before any schedule."""
+        if self.plateau is None:
+            return
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["base_lr"]
+        self.plateau.step(score)
+        for group in self.optimizer.param_groups:
+            group["base_lr"] = group["lr"]
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,117 @@
+"""Players: the settings of whoever moves, in every trainer under `net`, `energy` and `cost_net`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+from torch import nn
+
+from spen_plugins.config.config import Config
+
+
+class PlateauConfig(Config):
+    """Lower the learning rate when the validation score stands still."""
+
+    factor: float = Field(0.5, gt=0, lt=1)
+    """What the rate is multiplied with."""
+    patience: int = Field(5, ge=0)
+    """Epochs without a better score before that happens."""
+
+
+class Schedule(Config):
+    """The learning rate by update: a warm-up, then a constant rate or a decay to the stage's last planned update.
+
+    A stage plans `epochs` epochs; one that stops early ends at a higher rate. Every stage begins a schedule anew.
+    """
+
+    type: Literal["constant", "linear", "cosine"] = "constant"
+    """How the rate goes on after the warm-up."""
+    warmup: float = Field(0, ge=0)
+    """Updates in which the rate rises linearly to its full value; below 1 a share of the planned updates."""
+    final: float = Field(0, ge=0, lt=1)
+    """Where a decay ends, as a share of the full rate."""
+
+    @model_validator(mode="after")
+    def _fits_the_type(self) -> Schedule:
+        if self.warmup >= 1 and self.warmup != int(self.warmup):
+            raise ValueError(f"warmup={self.warmup:g} is no whole number of updates and, from 1 on, no share of them")
+        if self.final and self.type == "constant":
+            raise ValueError("final is where a decay ends: take type 'linear' or 'cosine'")
+        return self
+
+    def share(self, update: int, planned: int) -> float:
+        """The share of the full rate that an update has.
+
+        With w updates of warm-up, update u < w has (u + 1) / w. After it a decay goes from 1 to `final` by the progress
+        p = (u − w) / (planned − w): linear in p, or along (1 + cos πp) / 2.
+
+        Args:
+            update: its number in the stage, from 0.
+            planned: updates that the stage plans; later ones keep `final`.
+        """
+        warmup = round(self.warmup * planned) if self.warmup < 1 else int(self.warmup)
+        if update < warmup:
+            return (update + 1) / warmup
+        if self.type == "constant":
+            return 1.0
+        progress = min(1.0, (update - warmup) / max(1, planned - warmup))
+        left = 1 - progress if self.type == "linear" else (1 + math.cos(math.pi * progress)) / 2
+        return self.final + (1 - self.final) * left
+
+
+class Player(Config):
+    """Whoever moves in a phase: its optimiser, its learning rates, and how many updates in a row."""
+
+    type: Literal["adamw", "adam", "sgd"] = "adamw"
+    """The optimiser; adamw has decoupled weight decay, adam and sgd the L2 kind."""
+    lr: float = Field(1e-3, gt=0)
+    """Learning rate."""
+    weight_decay: float = Field(1e-5, ge=0)
+    """Weight decay."""
+    momentum: float = Field(0.0, ge=0, lt=1)
+    """Momentum; sgd only."""
+    clip: float | None = Field(10.0, gt=0)
+    """Largest gradient norm; null for no clipping."""
+    steps: int = Field(1, ge=1)
+    """Updates in a row on one batch."""
+    plateau: PlateauConfig | None = None
+    """Lowers the rate when the validation score stands still; null keeps it."""
+    schedule: Schedule | None = None
+    """The rate by update; null for a constant one."""
+    groups: dict[str, Annotated[float, Field(gt=0)]] = Field(default={})
+    """What the rate is multiplied with, by the beginning of a parameter's name below its net: {"features": 0.1} for the
+    encoder against the head, or one line a layer. The longest beginning wins; other parameters have the rate itself."""
+
+    @model_validator(mode="after")
+    def _one_way_down(self) -> Player:
+        if self.plateau is not None and self.schedule is not None and self.schedule.type != "constant":
+            raise ValueError(
+                f"plateau and a {self.schedule.type} schedule both lower the rate; take one of them (plateau: null, or "
+                "schedule.type: 'constant' for the warm-up alone)"
+            )
+        return self
+
+    def multiplier(self, name: str) -> float:
+        """What the rate of a parameter is multiplied with, by its name in the model."""
+        prefix = max((p for p in self.groups if is_below(name, p)), key=len, default=None)
+        return 1.0 if prefix is None else self.groups[prefix]
+
+    def parameter_groups(self, parameters: Mapping[str, nn.Parameter]) -> dict[float, list[nn.Parameter]]:
+        """Multiplier -> its parameters, in their order; those with the rate itself come first.
+
+        Args:
+            parameters: by their names in the model.
+        """
+        found: dict[float, list[nn.Parameter]] = {1.0: []}
+        for name, parameter in parameters.items():
+            found.setdefault(self.multiplier(name), []).append(parameter)
+        return {multiplier: group for multiplier, group in found.items() if group}
+
+
+def is_below(name: str, prefix: str) -> bool:
+    """Whether a parameter of the model (`inference_net.features.layer.weight`) has a prefix below its net
+    (`features`)."""
+    return (name.partition(".")[2] + ".").startswith(prefix + ".")
