@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.component import Component
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.spaces import Proposal
 
 
 class EnergyLoss(Component):

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.scores.calibration import Decisions
-from spen_plugins.spaces import OutputSpace
+from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")
 
@@ -115,7 +115,7 @@ class Task(ABC):
     selection: str
     """Name of the metric that picks the best epoch; higher is better. An instance's own where the config decides."""
     temperature: float = 1.0
-    """What flattens (above 1) or sharpens the probabilities that `predictions` reports; no decision depends on it."""
+    """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` doesn't depend on it."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | TextInputs
@@ -140,21 +140,26 @@ class Task(ABC):
     def metric(self) -> Metric:
         """A fresh accumulator."""
 
-    def decide(self, proposal: Proposal) -> Tensor:
-        """The y that `predictions` reports, `(batch, 1, *variables)` of zeros and ones: `proposal.chosen` if set."""
-        return proposal.best()
+    def decode(self, proposal: Proposal) -> Tensor:
+        """The y that is reported and scored, `(batch, 1, *variables)` of zeros and ones.
 
-    def candidates(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` likeliest outputs, `(batch, k, *variables)`, among which another judge than the net may choose.
+        `proposal.chosen` where the net decided by itself; else the mode, or what the task makes of the mean (labels
+        above a threshold).
+        """
+        return proposal.mode if proposal.chosen is None else proposal.chosen
 
-        Where `decide` doesn't take the likeliest output, likely is what lies near to its decision.
+    def k_best(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` likeliest outputs, `(batch, k, *variables)`, among which an energy may choose (`rerank`).
+
+        Where `decode` doesn't take the mode, likely is what lies near to its decision.
         """
         return proposal.k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """What is decided of a batch's examples with gold, how sure the net is and what is right, to fit `temperature`.
+        """The single decisions (labels, tags, spans) in `decode`'s outputs for the examples with gold, for calibration.
 
-        None where the task reports no probabilities, or nothing here has gold.
+        Each with the net's probability for it and whether it is right; `temperature` is fitted to them. None where the
+        task reports no probabilities, or nothing here has gold.
         """
         return None
 
@@ -194,16 +199,16 @@ class Task(ABC):
         """How long an example is, for batches of like lengths."""
         return 1
 
-    def choose_decision(self, metric: Metric) -> None:
-        """Fit what a decision needs (a threshold) on the validation part's metric; nothing by default."""
+    def fit_threshold(self, metric: Metric) -> None:
+        """Fit the threshold that `decode` uses on the validation part's metric; by default there is none."""
 
     def selection_score(self, found: Iterable[tuple[Proposal, Batch]]) -> float:
-        """The selection score of other predictions of the validation part than the model's: under a decision (a
-        threshold) fitted to them, the task's own staying as it is."""
+        """The selection score of other predictions of the validation part than the model's, under a threshold fitted to
+        them; the task's own stays as it is."""
         metric = self.metric()
         for proposal, batch in found:
             metric.update(proposal, batch)
-        copy(self).choose_decision(metric)
+        copy(self).fit_threshold(metric)
         return float(metric.compute()[self.selection])
 
 

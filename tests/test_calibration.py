@@ -13,7 +13,6 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.nets.crf import Chain, CrfProposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
@@ -125,7 +124,7 @@ def test_a_spans_probability_against_brute_force(encoding: str, temperature: flo
     torch.manual_seed(0)
     examples = [task.parse({"words": WORDS[:n]}) for n in (7, 3, 1, 5)]
     batch = task.collate(examples)
-    proposal = Proposal(task.space, 2 * torch.randn(4, 1, 7, len(tags)), batch.x.mask)
+    proposal = task.space.independent(2 * torch.randn(4, 1, 7, len(tags)), batch.x.mask)
     seen = 0
     for i, found in enumerate(task.predictions(proposal, batch, examples)):
         for entity in found["entities"]:
@@ -151,7 +150,7 @@ def test_an_argument_in_pieces_is_as_sure_as_all_of_it() -> None:
     logits = torch.zeros(3, 1, 4, len(tags))
     for t, (tag, height) in enumerate(zip(said, (9.0, 8.0, 1.0, 2.0), strict=True)):
         logits[:, 0, t, tags.index(tag)] = height
-    proposal = Proposal(task.space, logits, batch.x.mask)
+    proposal = task.space.independent(logits, batch.x.mask)
     least = float(proposal.mean[0, 0, 3, tags.index("B-C-A1")])
     for found in task.predictions(proposal, batch, examples):
         assert [(a["role"], a["score"]) for a in found["arguments"]] == [
@@ -169,7 +168,7 @@ def test_what_counts_as_right() -> None:
     examples = [task.parse({"words": WORDS[:2]}), task.parse(gold)]
     batch = task.collate(examples)
     said = torch.tensor([[1, 2, 0, 0], [1, 2, 0, 1]])
-    proposal = Proposal(task.space, 5.0 * torch.nn.functional.one_hot(said, 4).unsqueeze(1), batch.x.mask)
+    proposal = task.space.independent(5.0 * torch.nn.functional.one_hot(said, 4).unsqueeze(1), batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "spans" and decisions.right.tolist() == [True, False], "unlabelled sentences don't count"
     assert task.decisions(proposal, task.collate(examples[:1])) is None
@@ -179,7 +178,7 @@ def test_what_counts_as_right() -> None:
     batch = task.collate(examples)
     logits = torch.randn(2, 1, 3, 2)
     logits[0, 0, :, 1] = 9
-    proposal = Proposal(task.space, logits, batch.x.mask)
+    proposal = task.space.independent(logits, batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "tags" and decisions.right.tolist() == [True, False]
     assert decisions.confidences.at(1.0) == pytest.approx(proposal.mean[0, 0, :2, 1].numpy())
@@ -206,7 +205,7 @@ def test_labels_are_decided_before_and_shown_after() -> None:
     p = torch.tensor([[0.9, 0.6, 0.71, 0.01, 0.5]])
     examples = [task.parse({"text": "a", "labels": ["v"]})]
     batch = task.collate(examples)
-    proposal = Proposal(task.space, torch.logit(p).unsqueeze(1), None)
+    proposal = task.space.independent(torch.logit(p).unsqueeze(1), None)
     task.temperature = 2.0
     [found] = task.predictions(proposal, batch, examples)
     assert found["labels"] == ["v", "x"], "0.71 is above the threshold, though 0.61 is shown"
@@ -224,10 +223,10 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
     proposal = CrfProposal(task.space, 3 * torch.randn(2, 1, 5, 3), batch.x.mask, chain=chain)
     found = task.predictions(proposal, batch, examples)
     assert scores_in(found)
-    marginals = Proposal(task.space, torch.log(proposal.mean), batch.x.mask)
-    spans = task._table.spans(proposal.best()[:, 0].argmax(-1).numpy(), np.array([5, 2]))
+    marginals = task.space.independent(torch.log(proposal.mean), batch.x.mask)
+    spans = task._table.spans(proposal.mode[:, 0].argmax(-1).numpy(), np.array([5, 2]))
     same = [
-        task._span_confidences(q, proposal.best()[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
+        task._span_confidences(q, proposal.mode[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
         for q in (proposal, marginals)
     ]
     assert same[0].at(1.7) == pytest.approx(same[1].at(1.7), abs=1e-5)

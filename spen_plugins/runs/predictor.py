@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.config.experiment import Experiment, build, check, make_net, make_task
 from spen_plugins.energy import Energy
@@ -148,7 +147,7 @@ class Predictor:
                     if step == len(metrics):
                         metrics.append(self.task.metric())
                         energies.append(0.0)
-                    at = Proposal(self.task.space, self.task.space.logits(y, batch.x.mask), batch.x.mask)
+                    at = self.task.space.independent(self.task.space.logits(y, batch.x.mask), batch.x.mask)
                     metrics[step].update(at, batch)
                     energies[step] += float(bound(y).sum())
         self.model.inference_net.keep_path = False
@@ -256,7 +255,7 @@ class Predictor:
         for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
             with torch.no_grad():
                 bound = energy.at(batch.x)
-                predicted = bound(self.task.decide(proposal))[:, 0].tolist()
+                predicted = bound(self.task.decode(proposal))[:, 0].tolist()
                 gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
             labelled = batch.labelled.tolist()
             for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):
@@ -290,7 +289,7 @@ class Predictor:
             answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
             if judge is not None:
                 with torch.no_grad():
-                    energies = judge.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
+                    energies = judge.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
                 answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
             found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]

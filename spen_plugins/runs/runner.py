@@ -261,7 +261,7 @@ def _train(
     batch_size = 4 * built.trainer.config.batch_size
     decisions: dict[str, list[Decisions]] = {"validation": []}
     validation = evaluate(model, task, task.part("validation"), batch_size, accelerator.device, decisions["validation"])
-    task.choose_decision(validation)
+    task.fit_threshold(validation)
     scores: dict[str, Any] = {"validation": validation.compute()}
     ratios = example_ratios(validation, task, task.part("validation"))
     if test and len(task.part("test")):

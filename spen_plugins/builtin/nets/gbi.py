@@ -9,14 +9,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.energy import BoundEnergy
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.model import Model
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 
@@ -57,19 +58,24 @@ class Gbi(InferenceNet):
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
         found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_path).lowest()
-        return Proposal(self.space, self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
+        return self.space.independent(self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         if self.net is not None:
             return self.net.training_proposal(x, energy)
         assert energy is not None
-        return Proposal(self.space, torch.zeros_like(self._like(x, energy)), x.mask)
+        return self.space.independent(torch.zeros_like(self._like(x, energy)), x.mask)
 
     def _like(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
         of = next(energy.energy.parameters(), None)
         device = next(iter(x.inputs.values())).device if of is None else of.device
-        sizes = [size if size is not None else x.mask.shape[1] for size in self.space.shape]
+        sizes = self.space.sizes(x.mask)
+        if None in sizes:
+            raise PluginError(
+                f"the outputs of {type(self.space).__name__} differ in size from batch to batch, and this batch has no "
+                "mask to tell it: the task's collate sets X.mask"
+            )
         return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if of is None else of.dtype)
 
 

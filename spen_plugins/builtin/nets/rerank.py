@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import torch
 from pydantic import Field
 
-from spen_plugins.batch import Proposal, X
+from spen_plugins.batch import X
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 
@@ -48,8 +49,8 @@ class Rerank(InferenceNet):
         assert energy is not None
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
-            y = self.task.candidates(proposal, self.config.k)
-            y[:, :1] = self.task.decide(proposal)  # where several are equally likely, it may be another of them
+            y = self.task.k_best(proposal, self.config.k)
+            y[:, :1] = self.task.decode(proposal)  # where several are equally likely, it may be another of them
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.labels import GRID, example_f1, scores
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
 
 
