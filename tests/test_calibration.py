@@ -22,6 +22,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs import runner
 from spen_plugins.scores.calibration import (
+    BINS,
     Decisions,
     LabelConfidences,
     TagConfidences,
@@ -74,6 +75,17 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
     batches = [Decisions("labels", LabelConfidences(p[some]), right[some]) for some in (slice(0, 4), slice(4, 6))]
     assert expected_calibration_error(batches) == pytest.approx((abs(1 - 1.02) + abs(2 - 1.82) + 1 + 0) / 6)
     assert expected_calibration_error([]) == 0
+
+
+@pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_the_error_is_that_of_torchmetrics(drawn: Any, temperature: float) -> None:
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    found = drawn(3.0)
+    p, right = torch.from_numpy(found.confidences.at(temperature)), torch.from_numpy(found.right).long()
+    wanted = binary_calibration_error(p.double(), right, n_bins=BINS, norm="l1").item()
+    assert expected_calibration_error([found], temperature) == pytest.approx(wanted, abs=1e-6) and wanted > 0.02
 
 
 def test_batches_do_not_matter() -> None:

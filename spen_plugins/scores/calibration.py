@@ -125,7 +125,8 @@ def rounded(p: np.ndarray) -> list[float]:
 def expected_calibration_error(found: Sequence[Decisions], temperature: float = 1.0) -> float:
     """The mean over decisions of |share that is right − mean probability| of the bin they are in, 15 of equal width.
 
-    0 where there are none. Guo et al. 2017, Eq. 3.
+    0 where there are none. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which wants all
+    decisions in one tensor: of thousands of labels these are gigabytes.
     """
     gap, n = np.zeros(BINS), 0
     for p, right in _at(found, temperature):
