@@ -62,7 +62,7 @@ class Indexer(ABC):
 
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
-        """What to keep of a sentence."""
+        """A sentence as it is kept, for `collate`."""
 
     @abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Indexer(ABC):
 
 
 class Shown(NamedTuple):
-    """What a person can read of an example."""
+    """An example as a person can read it."""
 
     inputs: Sequence[str]
     """Words where outputs are tags of words; else names of features, or one text."""
@@ -90,7 +90,7 @@ class Metric(ABC):
         """Scores by the field's names, as fractions; a nested table where a score has parts (`"roles"`)."""
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """What each example adds to the selection score, for tests over examples; None where it is no such sum.
+        """Terms that each example adds to the selection score, for tests over examples; None where it is no such sum.
 
         Returns:
             Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without
@@ -165,7 +165,7 @@ class Task(ABC):
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """What a user wants to see of each example: JSON values."""
+        """Predictions as a user sees them, one JSON value for each example."""
 
     @abstractmethod
     def read(self, path: str) -> Sequence[Any]:
@@ -185,7 +185,7 @@ class Task(ABC):
 
     @abstractmethod
     def protocol(self) -> dict[str, Any]:
-        """How scores come about: the metric's definition, the split, the threshold policy."""
+        """Origin of the scores: the metric's definition, the split, the threshold policy."""
 
     def show(self, example: Any) -> Shown:
         """An example for a reader's eyes; JSON of what there is by default."""
@@ -196,7 +196,7 @@ class Task(ABC):
         return {}
 
     def length(self, example: Any) -> int:
-        """How long an example is, for batches of like lengths."""
+        """Length of an example, for batches of like lengths."""
         return 1
 
     def fit_threshold(self, metric: Metric) -> None:

@@ -21,7 +21,7 @@ class OutputSpace(ABC):
     """
 
     simplex: bool = False
-    """Whether the last axis of `y` holds shares that sum to one, rather than variables of their own."""
+    """True where the last axis of `y` holds shares that sum to one, rather than variables of their own."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """How many variables each example has, `(batch, 1)`: what a mean Δ divides by."""
+        """Number of variables of each example, `(batch, 1)`: the divisor of a mean Δ."""
 
     @abstractmethod
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> Proposal:

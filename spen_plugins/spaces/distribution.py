@@ -44,7 +44,8 @@ class Proposal(ABC):
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     sparse: ClassVar[bool] = False
-    """Whether there is a `sample_sparse(n)`, which draws from what `sample` draws from, as `SparseLabels`."""
+    """True where there is a `sample_sparse(n)`, which draws from the same distribution as `sample`, as `SparseLabels`.
+    A subclass with other samples sets it to False."""
 
     def __post_init__(self) -> None:
         # A net may run in half precision; what is drawn and compared may not: rare labels would be drawn too often.

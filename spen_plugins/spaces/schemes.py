@@ -1,4 +1,4 @@
-"""What BIO and BIOES allow: which tag may follow which, be the first, be the last."""
+"""Tag schemes BIO and BIOES: which tag may follow which, be the first, be the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Transitions(NamedTuple):
-    """What a scheme allows, all boolean: `following` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+    """Transitions that a scheme allows, all boolean: `following` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
 
     following: Tensor
     start: Tensor

@@ -245,7 +245,7 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
-    """What is computed for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
+    """The result for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
     examples = by_length(task, EXAMPLES)
     values = compute(collate(task, examples))
     order = torch.tensor([2, 0, 3, 1])

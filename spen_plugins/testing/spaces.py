@@ -41,7 +41,7 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
 
 
 def lists_k_best(proposal: Proposal) -> bool:
-    """Whether the distribution has a `k_best` of its own, which it may do without."""
+    """True where the distribution has a `k_best` of its own, which it may do without."""
     return type(proposal).k_best is not Proposal.k_best
 
 

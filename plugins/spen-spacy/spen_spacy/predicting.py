@@ -103,7 +103,7 @@ class Run:
                 yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
-        """E(x, y) of what the task decides on, of each example of a batch; low is good."""
+        """E(x, y) of what the task decodes, of each example of a batch; low is good."""
         with torch.no_grad(), self._threads():
             return self.predictor.model.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
 

@@ -40,7 +40,7 @@ class Crf(InferenceNet):
 
     class Config(Config):
         constrained: bool = True
-        """Whether decoding keeps to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
+        """Mode and k best keep to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

@@ -24,8 +24,8 @@ from spen_plugins.task import Task
 class Gbi(InferenceNet):
     """y of low E(x, y) by gradient steps inside the relaxed set (Belanger & McCallum 2016; Gygli et al. 2017).
 
-    It may stand on another inference net (`net`): that one's output is then a start, and while something trains, losses
-    see that net's proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
+    It may build on another inference net (`net`): its mean is then a start, and in training losses see that net's
+    proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
     """
 
     uses_energy = True
@@ -33,10 +33,10 @@ class Gbi(InferenceNet):
 
     class Config(Descent):
         starts: list[Start] | None = Field(None, min_length=1)
-        """Where from; of several starts the one that ends at the lowest energy counts. null: the net's output where
+        """Starting points; of several the one that ends at the lowest energy counts. null: the net's output where
         there is a net, zeros otherwise."""
         random: int = Field(3, ge=1)
-        """How many starts "random" stands for; the same ones for every example."""
+        """Number of starts that "random" stands for; the same ones for every example."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -47,7 +47,7 @@ class Gbi(InferenceNet):
         if "net" in self.starts and net is None:
             raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
         self.keep_path = False
-        """Whether proposals keep every iterate."""
+        """Proposals keep every iterate."""
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_path`."""

@@ -22,7 +22,7 @@ class Independent(InferenceNet):
 
     class Config(Config):
         bias: bool | None = None
-        """Whether the output layer has a bias; null: none for labels (as SEAL released it), one for tags."""
+        """A bias in the output layer; null: none for labels (as SEAL released it), one for tags."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

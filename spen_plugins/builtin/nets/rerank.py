@@ -22,7 +22,8 @@ from spen_plugins.task import Task
 class Rerank(InferenceNet):
     """argmin of E(x, y) over the k likeliest y of another inference net (re-ranking: Collins & Koo 2005).
 
-    The proposal is that net's, marginals and samples included; only the output decided on is the energy's choice.
+    The proposal is that net's, marginals, samples and mode included; its `chosen`, which the task decodes, is the
+    energy's choice.
     """
 
     uses_energy = True
@@ -30,7 +31,7 @@ class Rerank(InferenceNet):
 
     class Config(Config):
         k: int = Field(8, ge=1)
-        """How many outputs the energy chooses from; 1 leaves the net's own."""
+        """Number of outputs that the energy chooses from; 1 leaves the net's own."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None

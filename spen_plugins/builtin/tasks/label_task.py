@@ -1,4 +1,4 @@
-"""What tasks with sets of labels share, whatever their inputs: gold, scores, threshold, predictions, protocol."""
+"""Common to tasks with sets of labels, whatever their inputs: gold, scores, threshold, predictions, protocol."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class SemanticRoles(Task):
         return examples
 
     def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
-        """What is known without the arguments."""
+        """A prediction without its arguments."""
         words = example.entry.words
         tags = [self.space.tags[i] for i in row[: len(words)]]
         predicate = {"index": example.predicate, "word": words[example.predicate]}

@@ -26,7 +26,7 @@ DEFINITIONS = {
     "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
     "unseen_roles": "gold arguments whose role is not in the training part count as missed",
 }
-"""What the scores mean, for a run's protocol."""
+"""Definitions of the scores, for a run's protocol."""
 
 
 @dataclass(eq=False)

@@ -33,7 +33,7 @@ SPAN_DEFINITIONS = {
     "invalid": "share of sentences whose most probable tag at each token breaks the scheme, before decoding",
     "unseen_types": "gold spans whose type is not in the training part count as missed",
 }
-"""What the scores mean, for a run's protocol."""
+"""Definitions of the scores, for a run's protocol."""
 
 
 @dataclass(eq=False)
@@ -105,7 +105,7 @@ class TagMetric(Metric):
         right: np.ndarray,
         lengths: np.ndarray,
     ) -> np.ndarray:
-        """What each labelled sentence adds to the selection score, `(sentence, 2)`: numerator and denominator."""
+        """Numerator and denominator that each labelled sentence adds to the selection score, `(sentence, 2)`."""
         return np.stack([right, lengths], 1)
 
     def ratios(self) -> tuple[Tensor, Tensor]:
