@@ -24,9 +24,9 @@ _WHERE = {
     "SparseLabels": "spaces",
     "LabelSet": "spaces",
     "OutputSpace": "spaces",
+    "Proposal": "spaces",
     "TagSequence": "spaces",
     "Batch": "batch",
-    "Proposal": "batch",
     "X": "batch",
     "Metric": "task",
     "Task": "task",
@@ -68,7 +68,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.batch import Batch, Proposal, X
+    from spen_plugins.batch import Batch, X
     from spen_plugins.config.config import Config
     from spen_plugins.energy import BoundEnergy, Energy
     from spen_plugins.energy_loss import EnergyLoss, Terms
@@ -78,6 +78,6 @@ if TYPE_CHECKING:
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.registry import Registry
     from spen_plugins.runs.predictor import load
-    from spen_plugins.spaces import LabelSet, OutputSpace, SparseLabels, TagSequence
+    from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, SparseLabels, TagSequence
     from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
     from spen_plugins.trainer import Phase, Stage, Trainer, TrainerConfig

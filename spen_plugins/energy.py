@@ -53,9 +53,7 @@ class BoundEnergy:
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` where y has another shape."""
-        space, mask = self.energy.space, self.x.mask
-        variables = [size or (None if mask is None else mask.shape[1]) for size in space.shape]
-        wanted = (self.x.size, None, *variables)
+        wanted = (self.x.size, None, *self.energy.space.sizes(self.x.mask))
         if len(wanted) != y.dim() or any(a not in (None, b) for a, b in zip(wanted, y.shape, strict=True)):
             sizes = ", ".join("any" if size is None else str(size) for size in wanted)
             raise ValueError(

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.component import Component
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.spaces import Proposal
 
 Terms = Mapping[str, Tensor]
 """Named parts of a loss, each `(batch,)` and already weighted; who learns from them minimises the mean of their sum."""

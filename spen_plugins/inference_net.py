@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.component import Component
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.spaces import Proposal
 
 
 class InferenceNet(Component):

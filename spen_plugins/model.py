@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from torch import nn
 
-from spen_plugins.batch import Proposal, X
+from spen_plugins.batch import X
 from spen_plugins.energy import Energy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.inference_net import CostNet, InferenceNet
+from spen_plugins.spaces import Proposal
 
 
 class Model(nn.Module):

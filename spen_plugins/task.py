@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.scores.calibration import Decisions
-from spen_plugins.spaces import OutputSpace
+from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")
 
@@ -62,7 +62,7 @@ class Indexer(ABC):
 
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
-        """What to keep of a sentence."""
+        """A sentence as it is kept, for `collate`."""
 
     @abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Indexer(ABC):
 
 
 class Shown(NamedTuple):
-    """What a person can read of an example."""
+    """An example as a person can read it."""
 
     inputs: Sequence[str]
     """Words where outputs are tags of words; else names of features, or one text."""
@@ -90,7 +90,7 @@ class Metric(ABC):
         """Scores by the field's names, as fractions; a nested table where a score has parts (`"roles"`)."""
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """What each example adds to the selection score, for tests over examples; None where it is no such sum.
+        """Terms that each example adds to the selection score, for tests over examples; None where it is no such sum.
 
         Returns:
             Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without
@@ -115,7 +115,7 @@ class Task(ABC):
     selection: str
     """Name of the metric that picks the best epoch; higher is better. An instance's own where the config decides."""
     temperature: float = 1.0
-    """What flattens (above 1) or sharpens the probabilities that `predictions` reports; no decision depends on it."""
+    """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` doesn't depend on it."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | TextInputs
@@ -140,27 +140,32 @@ class Task(ABC):
     def metric(self) -> Metric:
         """A fresh accumulator."""
 
-    def decide(self, proposal: Proposal) -> Tensor:
-        """The y that `predictions` reports, `(batch, 1, *variables)` of zeros and ones: `proposal.chosen` if set."""
-        return proposal.best()
+    def decode(self, proposal: Proposal) -> Tensor:
+        """The y that is reported and scored, `(batch, 1, *variables)` of zeros and ones.
 
-    def candidates(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` likeliest outputs, `(batch, k, *variables)`, among which another judge than the net may choose.
+        `proposal.chosen` where the net decided by itself; else the mode, or what the task makes of the mean (labels
+        above a threshold).
+        """
+        return proposal.mode if proposal.chosen is None else proposal.chosen
 
-        Where `decide` doesn't take the likeliest output, likely is what lies near to its decision.
+    def k_best(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` likeliest outputs, `(batch, k, *variables)`, among which an energy may choose (`rerank`).
+
+        Where `decode` doesn't take the mode, likely is what lies near to its decision.
         """
         return proposal.k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """What is decided of a batch's examples with gold, how sure the net is and what is right, to fit `temperature`.
+        """The single decisions (labels, tags, spans) in `decode`'s outputs for the examples with gold, for calibration.
 
-        None where the task reports no probabilities, or nothing here has gold.
+        Each with the net's probability for it and whether it is right; `temperature` is fitted to them. None where the
+        task reports no probabilities, or nothing here has gold.
         """
         return None
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """What a user wants to see of each example: JSON values."""
+        """Predictions as a user sees them, one JSON value for each example."""
 
     @abstractmethod
     def read(self, path: str) -> Sequence[Any]:
@@ -180,7 +185,7 @@ class Task(ABC):
 
     @abstractmethod
     def protocol(self) -> dict[str, Any]:
-        """How scores come about: the metric's definition, the split, the threshold policy."""
+        """Origin of the scores: the metric's definition, the split, the threshold policy."""
 
     def show(self, example: Any) -> Shown:
         """An example for a reader's eyes; JSON of what there is by default."""
@@ -191,19 +196,19 @@ class Task(ABC):
         return {}
 
     def length(self, example: Any) -> int:
-        """How long an example is, for batches of like lengths."""
+        """Length of an example, for batches of like lengths."""
         return 1
 
-    def choose_decision(self, metric: Metric) -> None:
-        """Fit what a decision needs (a threshold) on the validation part's metric; nothing by default."""
+    def fit_threshold(self, metric: Metric) -> None:
+        """Fit the threshold that `decode` uses on the validation part's metric; by default there is none."""
 
     def selection_score(self, found: Iterable[tuple[Proposal, Batch]]) -> float:
-        """The selection score of other predictions of the validation part than the model's: under a decision (a
-        threshold) fitted to them, the task's own staying as it is."""
+        """The selection score of other predictions of the validation part than the model's, under a threshold fitted to
+        them; the task's own stays as it is."""
         metric = self.metric()
         for proposal, batch in found:
             metric.update(proposal, batch)
-        copy(self).choose_decision(metric)
+        copy(self).fit_threshold(metric)
         return float(metric.compute()[self.selection])
 
 

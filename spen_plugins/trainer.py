@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 from pydantic import Field
 from torch import Tensor, nn
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import Terms
 from spen_plugins.inference.descent import Descent
 from spen_plugins.model import Model
 from spen_plugins.player import Player
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 

@@ -13,7 +13,6 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.nets.crf import Chain, CrfProposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
@@ -23,6 +22,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs import runner
 from spen_plugins.scores.calibration import (
+    BINS,
     Decisions,
     LabelConfidences,
     TagConfidences,
@@ -77,6 +77,17 @@ def test_the_error_of_a_few_decisions_by_hand() -> None:
     assert expected_calibration_error([]) == 0
 
 
+@pytest.mark.parametrize("drawn", [tags_drawn, labels_drawn])
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_the_error_is_that_of_torchmetrics(drawn: Any, temperature: float) -> None:
+    from torchmetrics.functional.classification import binary_calibration_error
+
+    found = drawn(3.0)
+    p, right = torch.from_numpy(found.confidences.at(temperature)), torch.from_numpy(found.right).long()
+    wanted = binary_calibration_error(p.double(), right, n_bins=BINS, norm="l1").item()
+    assert expected_calibration_error([found], temperature) == pytest.approx(wanted, abs=1e-6) and wanted > 0.02
+
+
 def test_batches_do_not_matter() -> None:
     whole = labels_drawn(2.0, 3000)
     p = whole.confidences.at(1.0)
@@ -125,7 +136,7 @@ def test_a_spans_probability_against_brute_force(encoding: str, temperature: flo
     torch.manual_seed(0)
     examples = [task.parse({"words": WORDS[:n]}) for n in (7, 3, 1, 5)]
     batch = task.collate(examples)
-    proposal = Proposal(task.space, 2 * torch.randn(4, 1, 7, len(tags)), batch.x.mask)
+    proposal = task.space.independent(2 * torch.randn(4, 1, 7, len(tags)), batch.x.mask)
     seen = 0
     for i, found in enumerate(task.predictions(proposal, batch, examples)):
         for entity in found["entities"]:
@@ -151,7 +162,7 @@ def test_an_argument_in_pieces_is_as_sure_as_all_of_it() -> None:
     logits = torch.zeros(3, 1, 4, len(tags))
     for t, (tag, height) in enumerate(zip(said, (9.0, 8.0, 1.0, 2.0), strict=True)):
         logits[:, 0, t, tags.index(tag)] = height
-    proposal = Proposal(task.space, logits, batch.x.mask)
+    proposal = task.space.independent(logits, batch.x.mask)
     least = float(proposal.mean[0, 0, 3, tags.index("B-C-A1")])
     for found in task.predictions(proposal, batch, examples):
         assert [(a["role"], a["score"]) for a in found["arguments"]] == [
@@ -169,7 +180,7 @@ def test_what_counts_as_right() -> None:
     examples = [task.parse({"words": WORDS[:2]}), task.parse(gold)]
     batch = task.collate(examples)
     said = torch.tensor([[1, 2, 0, 0], [1, 2, 0, 1]])
-    proposal = Proposal(task.space, 5.0 * torch.nn.functional.one_hot(said, 4).unsqueeze(1), batch.x.mask)
+    proposal = task.space.independent(5.0 * torch.nn.functional.one_hot(said, 4).unsqueeze(1), batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "spans" and decisions.right.tolist() == [True, False], "unlabelled sentences don't count"
     assert task.decisions(proposal, task.collate(examples[:1])) is None
@@ -179,7 +190,7 @@ def test_what_counts_as_right() -> None:
     batch = task.collate(examples)
     logits = torch.randn(2, 1, 3, 2)
     logits[0, 0, :, 1] = 9
-    proposal = Proposal(task.space, logits, batch.x.mask)
+    proposal = task.space.independent(logits, batch.x.mask)
     decisions = task.decisions(proposal, batch)
     assert decisions.kind == "tags" and decisions.right.tolist() == [True, False]
     assert decisions.confidences.at(1.0) == pytest.approx(proposal.mean[0, 0, :2, 1].numpy())
@@ -206,7 +217,7 @@ def test_labels_are_decided_before_and_shown_after() -> None:
     p = torch.tensor([[0.9, 0.6, 0.71, 0.01, 0.5]])
     examples = [task.parse({"text": "a", "labels": ["v"]})]
     batch = task.collate(examples)
-    proposal = Proposal(task.space, torch.logit(p).unsqueeze(1), None)
+    proposal = task.space.independent(torch.logit(p).unsqueeze(1), None)
     task.temperature = 2.0
     [found] = task.predictions(proposal, batch, examples)
     assert found["labels"] == ["v", "x"], "0.71 is above the threshold, though 0.61 is shown"
@@ -224,10 +235,10 @@ def test_a_crfs_marginals_are_what_is_tempered() -> None:
     proposal = CrfProposal(task.space, 3 * torch.randn(2, 1, 5, 3), batch.x.mask, chain=chain)
     found = task.predictions(proposal, batch, examples)
     assert scores_in(found)
-    marginals = Proposal(task.space, torch.log(proposal.mean), batch.x.mask)
-    spans = task._table.spans(proposal.best()[:, 0].argmax(-1).numpy(), np.array([5, 2]))
+    marginals = task.space.independent(torch.log(proposal.mean), batch.x.mask)
+    spans = task._table.spans(proposal.mode[:, 0].argmax(-1).numpy(), np.array([5, 2]))
     same = [
-        task._span_confidences(q, proposal.best()[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
+        task._span_confidences(q, proposal.mode[:, 0].argmax(-1).numpy(), spans, np.array([5, 2]))
         for q in (proposal, marginals)
     ]
     assert same[0].at(1.7) == pytest.approx(same[1].at(1.7), abs=1e-5)

@@ -11,7 +11,7 @@ import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
-from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence, bio_transitions
+from spen_plugins.spaces import IndependentLabels, IndependentTags, LabelSet, TagSequence, allowed_transitions
 from spen_plugins.testing import (
     ToyFeatures,
     ToyLabels,
@@ -357,7 +357,7 @@ class IdleNet(sp.InferenceNet):
         self.linear, self.spare = torch.nn.Linear(3, 4), torch.nn.Linear(3, 4)
 
     def forward(self, x, energy=None):
-        return sp.Proposal(self.space, self.linear(self.features(x)).unsqueeze(1), x.mask)
+        return self.space.independent(self.linear(self.features(x)).unsqueeze(1), x.mask)
 
 
 class IdleFeatures(ToyFeatures):
@@ -381,22 +381,21 @@ def test_the_checks_find_idle_parameters():
     check_trainer(cls(config), Model(net, None, None), task, allow_idle=("inference_net.spare",))
 
 
-class DecidesByItself(sp.Proposal):
-    def best(self):
-        return self.space.best(self.logits, self.mask)
-
-
-class ListsOthers(sp.Proposal):
+class ListsOthers(IndependentLabels):
     """Its labels are not what is likely under its logits, which `k_best` doesn't know."""
 
-    def likeliest(self):
-        return 1 - super().likeliest()
+    @property
+    def mode(self):
+        return 1 - super().mode
 
 
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [(DecidesByItself, "not the output that was chosen: override likeliest"), (ListsOthers, "k best don't begin with")],
-)
+class HalfLabels(IndependentLabels):
+    @property
+    def mode(self):
+        return super().mode / 2
+
+
+@pytest.mark.parametrize(("kind", "says"), [(HalfLabels, "mode is not discrete"), (ListsOthers, "don't begin with")])
 def test_the_checks_find_a_broken_proposal(kind, says):
     class Net(IdleNet):
         def forward(self, x, energy=None):
@@ -407,48 +406,97 @@ def test_the_checks_find_a_broken_proposal(kind, says):
         check_inference_net(Net(sp.Config(), task, ToyFeatures(task)), task, allow_idle=("spare",))
 
 
-class ListsNothing(LabelSet):
-    k_best = OutputSpace.k_best
+def test_the_checks_find_a_task_that_passes_over_what_a_net_has_chosen():
+    class Modes(ToyLabels):
+        def decode(self, proposal):
+            return proposal.mode
+
+    check_task(ToyLabels())
+    with pytest.raises(AssertionError, match=r"decode passes over what the net has chosen"):
+        check_task(Modes())
 
 
-def test_a_space_may_do_without_its_k_best():
-    check_space(ListsNothing(["a", "b", "c"]))
+def labels_drawn_by(kind):
+    """A space of three labels whose default distribution is of this class."""
+
+    class Labels(LabelSet):
+        def independent(self, logits, mask=None, **kept):
+            return kind(self, logits, mask, **kept)
+
+    return Labels(["a", "b", "c"])
+
+
+class ListsNothing(IndependentLabels):
+    k_best = sp.Proposal.k_best
+
+
+def test_a_distribution_may_do_without_its_k_best():
     task = ToyLabels()
-    task.space = ListsNothing(task.space.labels)
+    task.space = labels_drawn_by(ListsNothing)
+    check_space(task.space)
+    task.space.labels = [*task.space.labels, "d"]
     net = IdleNet(sp.Config(), task, ToyFeatures(task))
-    with pytest.raises(PluginError, match=r"ListsNothing doesn't list its k best .* 'rerank' .* method k_best"):
+    with pytest.raises(PluginError, match=r"ListsNothing, .* doesn't list its k best .* 'rerank' .* method k_best"):
         net(task.collate(task.part("train")).x).k_best(2)
     check_inference_net(net, task, allow_idle=("spare",))
 
 
-class Unnormalised(LabelSet):
-    def log_prob(self, logits, y, mask=None):
-        return super().log_prob(logits, y, mask) - 0.5
+class Unnormalised(IndependentLabels):
+    def log_prob(self, y):
+        return super().log_prob(y) - 0.5
 
 
-class LikesFewLabels(LabelSet):
-    def best(self, logits, mask=None):
-        return (logits > 1).to(logits.dtype)
+class LikesFewLabels(IndependentLabels):
+    @property
+    def mode(self):
+        return (self.logits > 1).to(self.logits.dtype)
+
+
+class FixedNoise(IndependentLabels):
+    def rsample(self, n, temperature=1.0):
+        return super().rsample(n, temperature).detach().requires_grad_()
+
+
+class DrawsItsMode(IndependentLabels):
+    """It forgets `sparse = False`."""
+
+    def sample(self, n):
+        return self.mode.expand(-1, n, -1)
+
+
+class HalfOfTheLabels(LabelSet):
+    def sizes(self, mask):
+        return (len(self.labels) // 2,)
 
 
 class RepairsGreedily(TagSequence):
+    def independent(self, logits, mask=None, **kept):
+        return RepairedTags(self, logits, mask, **kept)
+
+
+class RepairedTags(IndependentTags):
     """The likeliest tag at each token, and whatever that breaks made O: a BIO sequence, not the likeliest one."""
 
-    def best(self, logits, mask):
-        tags = TagSequence(self.tags).decode(logits, mask)
-        allowed, start = bio_transitions(self.tags)
+    @property
+    def mode(self):
+        space = self.space
+        tags = TagSequence(space.tags).independent(self.logits, self.mask).mode.argmax(-1)
+        allowed, start, _ = allowed_transitions(space.tags, "bio")
         tags[..., 0] *= start[tags[..., 0]]
         for t in range(1, tags.shape[-1]):
             tags[..., t] *= allowed[tags[..., t - 1], tags[..., t]]
-        return self.one_hot(tags, mask).to(logits.dtype)
+        return space.one_hot(tags, self.mask).to(self.logits.dtype)
 
 
 @pytest.mark.parametrize(
     ("space", "says"),
     [
-        (Unnormalised(["a", "b", "c"]), "log_prob doesn't sum to 1"),
-        (LikesFewLabels(["a", "b", "c"]), "best is not the likeliest"),
-        (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "best is not the likeliest"),
+        (labels_drawn_by(Unnormalised), "log_prob doesn't sum to 1"),
+        (labels_drawn_by(LikesFewLabels), "mode is not the likeliest"),
+        (labels_drawn_by(FixedNoise), "rsample has no gradient"),
+        (labels_drawn_by(DrawsItsMode), r"DrawsItsMode\.sample: the average of 1000 samples is 0\.\d\d away"),
+        (HalfOfTheLabels(["a", "b", "c"]), "sizes: found"),
+        (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "mode is not the likeliest"),
     ],
 )
 def test_the_checks_find_a_broken_space(space, says):

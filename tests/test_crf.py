@@ -90,7 +90,7 @@ def test_marginals_are_the_gradient_of_log_z():
 @pytest.mark.parametrize("constrained", [False, True])
 def test_best(constrained):
     p = proposal(constrained=constrained, scale=0.3)
-    found = p.best()[:, 0].argmax(-1)
+    found = p.mode[:, 0].argmax(-1)
     for row in range(4):
         ranked = energies(p, row).argsort(descending=True).tolist()
         allowed = [
@@ -99,7 +99,7 @@ def test_best(constrained):
             if not constrained or all(b != 2 or a != 0 for a, b in zip((0, *path), path, strict=False))
         ]
         assert tuple(found[row, : LENGTHS[row]].tolist()) == allowed[0]
-    assert p.best().sum().item() == sum(LENGTHS)
+    assert p.mode.sum().item() == sum(LENGTHS)
 
 
 def test_best_under_bioes_ends_no_sentence_within_a_span():
@@ -109,7 +109,7 @@ def test_best_under_bioes_ends_no_sentence_within_a_span():
     logits[..., 1] += 2
     chain = Chain(*(torch.randn(*shape, dtype=torch.double) for shape in [(4, 4), (4,), (4,)]))
     p = CrfProposal(TagSequence(tags, scheme="bioes"), logits, MASK, chain=chain)
-    found = p.best()[:, 0].argmax(-1)
+    found = p.mode[:, 0].argmax(-1)
     for row, length in enumerate(LENGTHS):
 
         def score(path, row=row):
@@ -142,7 +142,7 @@ def test_padding_does_not_matter():
     short, long = proposal(), proposal(pad=3)
     assert torch.allclose(short.log_z, long.log_z)
     assert torch.allclose(short.mean, long.mean[:, :, :4]) and long.mean[:, :, 4:].abs().sum() == 0
-    assert torch.equal(short.best(), long.best()[:, :, :4])
+    assert torch.equal(short.mode, long.mode[:, :, :4])
     y = short.sample(5)
     padded = torch.cat([y, torch.ones(4, 5, 3, K, dtype=torch.double)], 2)
     assert torch.allclose(short.log_prob(y), long.log_prob(padded))
@@ -197,11 +197,11 @@ def test_long_peaked_sequences_stay_finite():
     logits = torch.randn(2, 1, 200, K) * 60
     chain = Chain(torch.randn(K, K) * 20, torch.zeros(K), torch.zeros(K))
     p = CrfProposal(TagSequence(TAGS), logits.requires_grad_(), None, chain=chain)
-    p.log_prob(p.best()).sum().backward()
+    p.log_prob(p.mode).sum().backward()
     assert logits.grad.isfinite().all() and p.mean.isfinite().all()
     assert torch.allclose(p.mean.sum(-1), torch.ones(2, 1, 200), atol=1e-3)
     # A draw that is by far worse than the best path would be no draw from this distribution.
-    assert (p.log_prob(p.sample(50)) > p.log_prob(replace(p, constrained=False).best()) - 60).all()
+    assert (p.log_prob(p.sample(50)) > p.log_prob(replace(p, constrained=False).mode) - 60).all()
 
 
 def test_allennlp_agrees():
@@ -217,7 +217,7 @@ def test_allennlp_agrees():
     expected = other(p.logits[:, 0], gold[:, 0].argmax(-1), MASK)
     assert torch.allclose(p.log_prob(gold).sum(), expected)
     tags = [path for path, _ in other.viterbi_tags(p.logits[:, 0], MASK)]
-    assert [row[:n] for row, n in zip(p.best()[:, 0].argmax(-1).tolist(), LENGTHS, strict=True)] == tags
+    assert [row[:n] for row, n in zip(p.mode[:, 0].argmax(-1).tolist(), LENGTHS, strict=True)] == tags
 
 
 def test_labels_have_no_chain():

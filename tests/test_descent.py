@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.losses.dvn import Dvn
 from spen_plugins.builtin.losses.ssvm import Ssvm, distance
 from spen_plugins.builtin.nets.gbi import Gbi
@@ -222,8 +222,8 @@ def test_gbi_finds_the_local_energys_minimum(toy):
     net = Gbi(Gbi.Config(steps=60, starts=["uniform"]), task).eval()
     bound = energy.at(batch.x)
     with torch.no_grad():
-        found = net(batch.x, bound).best()
-    assert torch.equal(found, task.space.best(bound.features.unsqueeze(1), batch.x.mask))
+        found = net(batch.x, bound).mode
+    assert torch.equal(found, task.space.independent(bound.features.unsqueeze(1), batch.x.mask).mode)
 
 
 def test_gbi_needs_a_net_to_start_from_one():
@@ -264,7 +264,7 @@ def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_ow
     task.load()
     batch = task.collate(task.part("validation"))
     task.threshold = 0.9  # the model's
-    low = Proposal(task.space, torch.logit(0.1 + 0.2 * batch.gold))
+    low = task.space.independent(torch.logit(0.1 + 0.2 * batch.gold))
     assert task.selection_score([(low, batch)]) == 1.0
     assert task.threshold == 0.9
 
@@ -278,7 +278,7 @@ def test_ssvm_is_zero_only_without_violations(toy, cost):
     loss = Ssvm(
         Ssvm.Config(cost=cost, descent=Descent(steps=100, lr=0.1), starts=["uniform", "random"], random=8), task
     )
-    proposal = Proposal(task.space, torch.zeros_like(batch.gold), batch.x.mask)
+    proposal = task.space.independent(torch.zeros_like(batch.gold), batch.x.mask)
     bound = energy.at(batch.x)
     value = loss(bound, batch, proposal)
     assert (value >= 0).all() and value.requires_grad
@@ -314,7 +314,7 @@ def test_dvn_adversary_steps_along_the_gradient_of_the_loss(toy):
     """One plain step: up the loss, which has another gradient than the energy, from gold in some rows only."""
     task = toy()
     energy, batch = energy_of(task), batch_of(task)
-    proposal = Proposal(task.space, torch.zeros_like(batch.gold), batch.x.mask)
+    proposal = task.space.independent(torch.zeros_like(batch.gold), batch.x.mask)
     step = Descent(steps=1, optimizer="gradient", lr=0.3, pick="last")
     loss = Dvn(Dvn.Config(tuples=["adversarial"], starts=["uniform"], adversary=step), task)
     bound, origins = energy.at(batch.x), set()
@@ -475,7 +475,6 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
 
 def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
     """The start is the net's output, and every step halves its logits."""
-    from spen_plugins.batch import Proposal
 
     class Halving(sp.InferenceNet):
         uses_energy = iterative = True
@@ -487,7 +486,7 @@ def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
         def forward(self, x, energy=None):
             logits = [self.net(x).logits / 2**step for step in range(3)]
             iterates = tuple(self.space.relax(one, x.mask) for one in logits) if self.keep_iterates else ()
-            return Proposal(self.space, logits[-1], x.mask, iterates=iterates)
+            return self.space.independent(logits[-1], x.mask, iterates=iterates)
 
     predictor = sp.load(seal)
     plain = predictor.evaluate_file(gold)["scores"]

@@ -105,6 +105,14 @@ def test_strict_scores_of_broken_tags_are_those_of_seqeval(scheme, letters):
 
 
 @pytest.mark.parametrize("letters", ["BI", "BIES"])
+def test_chunks_are_those_of_get_entities(letters):
+    from seqeval.metrics.sequence_labeling import get_entities
+
+    for tags in random_tags(letters, 5):
+        assert sorted(chunks(tags)) == sorted((kind, first, last + 1) for kind, first, last in get_entities(list(tags)))
+
+
+@pytest.mark.parametrize("letters", ["BI", "BIES"])
 def test_conlleval_counts_of_broken_tags_are_those_of_seqevals_default_mode(letters):
     gold, said = random_tags(letters, 2), random_tags(letters, 3)
     said = [(s * 9)[: len(g)] for s, g in zip(said, gold, strict=True)]

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 
 ROOT = Path(__file__).parent.parent
@@ -65,7 +64,7 @@ def majority() -> dict[str, Any]:
     ]
     metric = task.metric()
     logits = 20 * torch.nn.functional.one_hot(torch.tensor(best), len(task.space.tags)).float().unsqueeze(1)
-    metric.update(Proposal(task.space, logits, batch.x.mask), batch)
+    metric.update(task.space.independent(logits, batch.x.mask), batch)
     return metric.compute()
 
 

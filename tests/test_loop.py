@@ -34,7 +34,7 @@ class ToyMetric(sp.Metric):
         self.right = self.count = 0
 
     def update(self, proposal: sp.Proposal, batch: sp.Batch) -> None:
-        self.right += int((proposal.best() == batch.gold).all(-1).sum())
+        self.right += int((proposal.mode == batch.gold).all(-1).sum())
         self.count += len(batch)
 
     def compute(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class ToyTask(sp.Task):
         return ToyMetric()
 
     def predictions(self, proposal: Any, batch: Any, examples: Any) -> list[Any]:
-        return proposal.best()[:, 0].tolist()
+        return proposal.mode[:, 0].tolist()
 
     def read(self, path: str) -> list[Any]:
         return self.parts["test"]
@@ -93,7 +93,7 @@ class ToyNet(sp.InferenceNet):
 
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         self.calls += 1
-        return sp.Proposal(self.space, self.linear(x.inputs["vector"]).unsqueeze(1))
+        return self.space.independent(self.linear(x.inputs["vector"]).unsqueeze(1))
 
 
 class ToyEnergy(sp.Energy):

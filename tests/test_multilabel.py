@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.samples import labels as sample
 from spen_plugins.scores.labels import GRID, scores
-from spen_plugins.spaces import LabelSet
+from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import PARTS
 
 MIXED = """@relation r
@@ -254,7 +254,7 @@ def proposal(p: torch.Tensor, gold: torch.Tensor, labelled=None) -> tuple[Propos
     space = LabelSet([f"l{i}" for i in range(p.shape[1])])
     x = X({}, None, len(p))
     labelled = torch.ones(len(p), dtype=torch.bool) if labelled is None else labelled
-    return Proposal(space, torch.logit(p).unsqueeze(1)), Batch(
+    return space.independent(torch.logit(p).unsqueeze(1)), Batch(
         x, torch.arange(len(p)), gold.float().unsqueeze(1), labelled
     )
 
@@ -326,13 +326,13 @@ def test_the_threshold_is_the_best_of_the_grid():
     assert it.threshold == 0.5
     metric = it.metric()
     metric.update(*proposal(p, gold))
-    it.choose_decision(metric)
+    it.fit_threshold(metric)
     by_hand = {t: scores(p > t, gold)["example_f1"] for t in GRID}
     assert by_hand[it.threshold] == max(by_hand.values()) > by_hand[0.5]
     assert metric.compute()["example_f1"] == by_hand[it.threshold] and it.facts()["threshold"] == it.threshold
     assert it.protocol()["threshold"] == f"{it.threshold:g}, picked on validation from 0.05 to 0.95"
     fixed = task(corpus="sample")
-    fixed.choose_decision(metric)
+    fixed.fit_threshold(metric)
     assert fixed.threshold == 0.5 and fixed.protocol()["threshold"] == "0.5, fixed"
 
 
@@ -342,7 +342,7 @@ def test_predictions():
     p = torch.full((2, 40), 0.01)
     p[0, 7], p[0, 3], p[1, :12] = 0.9, 0.6, 0.8
     batch = it.collate(it.part("test")[:2])
-    first, second = it.predictions(Proposal(it.space, torch.logit(p).unsqueeze(1)), batch, it.part("test")[:2])
+    first, second = it.predictions(it.space.independent(torch.logit(p).unsqueeze(1)), batch, it.part("test")[:2])
     assert first["labels"] == [names[7], names[3]]
     assert list(first["probabilities"])[:2] == first["labels"] and len(first["probabilities"]) == 10
     assert first["probabilities"][names[7]] == pytest.approx(0.9, abs=1e-5)
@@ -350,17 +350,17 @@ def test_predictions():
     json.dumps([first, second])
 
 
-def test_what_is_decided_is_what_is_predicted():
+def test_what_is_decoded_is_what_is_predicted():
     it = task(corpus="sample", threshold=0.7)
     p = torch.full((2, 40), 0.01)
     p[0, 7], p[0, 3], p[1, 5] = 0.9, 0.6, 0.7 - 1e-4
     examples = it.part("test")[:2]
-    made = Proposal(it.space, torch.logit(p).unsqueeze(1))
-    decided = it.decide(made)
-    assert decided.shape == (2, 1, 40) and decided.nonzero().tolist() == [[0, 0, 7]]
+    made = it.space.independent(torch.logit(p).unsqueeze(1))
+    decoded = it.decode(made)
+    assert decoded.shape == (2, 1, 40) and decoded.nonzero().tolist() == [[0, 0, 7]]
     labels = [answer["labels"] for answer in it.predictions(made, it.collate(examples), examples)]
     assert labels == [[it.space.labels[7]], []]
-    assert made.best().sum() == 3  # the base's decision, at 0.5
+    assert made.mode.sum() == 3
 
 
 def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):

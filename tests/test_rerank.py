@@ -12,7 +12,6 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.builtin.nets.crf import Chain, CrfProposal
 from spen_plugins.builtin.nets.independent import Independent
@@ -22,7 +21,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.runs import runner
-from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
 
 TAGS = {
@@ -54,7 +53,7 @@ def proposal(kind: str, scheme: str, constrained: bool = True) -> Proposal:
     logits = 2 * torch.randn(len(LENGTHS), 1, max(LENGTHS), len(tags), dtype=torch.double)
     space = TagSequence(tags, scheme)
     if kind == "independent":
-        return Proposal(space, logits, MASK)
+        return space.independent(logits, MASK)
     n = len(tags)
     chain = Chain(*(torch.randn(*shape, dtype=torch.double) for shape in [(n, n), (n,), (n,)]))
     return CrfProposal(space, logits, MASK, chain=chain, constrained=constrained)
@@ -82,7 +81,7 @@ def test_k_best_sequences(kind: str, scheme: str, constrained: bool, k: int) -> 
         torch.testing.assert_close(y[row, :n], all_y[row, order])
         assert (log_q[row, n:] == -torch.inf).all()
         torch.testing.assert_close(y[row, n:], y[row, :1].expand_as(y[row, n:]))
-    torch.testing.assert_close(y[:, :1], p.best())
+    torch.testing.assert_close(y[:, :1], p.mode)
 
 
 @pytest.mark.parametrize("kind", ["independent", "crf"])
@@ -103,7 +102,7 @@ def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
     space = TagSequence([str(i) for i in range(40)])
     chain = Chain(*(torch.zeros(*shape, dtype=torch.double) for shape in [(40, 40), (40,), (40,)]))
     for k in (7, 64):
-        ours, theirs = (p.k_best(k) for p in (Proposal(space, logits), CrfProposal(space, logits, chain=chain)))
+        ours, theirs = (p.k_best(k) for p in (space.independent(logits), CrfProposal(space, logits, chain=chain)))
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other)
 
@@ -112,7 +111,7 @@ def test_many_tags_and_ranks_agree_with_another_way_to_the_same_paths() -> None:
 @pytest.mark.parametrize("labels", [1, 5])
 def test_k_best_label_sets(labels: int, k: int) -> None:
     torch.manual_seed(labels)
-    p = Proposal(LabelSet([str(i) for i in range(labels)]), 2 * torch.randn(4, 1, labels, dtype=torch.double))
+    p = LabelSet([str(i) for i in range(labels)]).independent(2 * torch.randn(4, 1, labels, dtype=torch.double))
     y, log_q = p.k_best(k)
     every = torch.tensor(list(product([0.0, 1.0], repeat=labels)), dtype=torch.double).expand(4, -1, -1)
     value, order = p.log_prob(every).sort(descending=True)
@@ -125,9 +124,9 @@ def test_k_best_label_sets(labels: int, k: int) -> None:
 
 def test_k_best_sets_of_many_labels_are_all_different() -> None:
     torch.manual_seed(0)
-    p = Proposal(LabelSet([str(i) for i in range(300)]), 4 * torch.randn(5, 1, 300, dtype=torch.double))
+    p = LabelSet([str(i) for i in range(300)]).independent(4 * torch.randn(5, 1, 300, dtype=torch.double))
     y, log_q = p.k_best(50)
-    assert all(len(row.unique(dim=0)) == 50 for row in y) and torch.equal(y[:, :1], p.best())
+    assert all(len(row.unique(dim=0)) == 50 for row in y) and torch.equal(y[:, :1], p.mode)
     torch.testing.assert_close(p.log_prob(y), log_q)
     assert (log_q[:, 1:] <= log_q[:, :-1]).all()
 
@@ -160,12 +159,14 @@ def test_the_lowest_energy_of_the_k_best_wins(toy: type, energy: type) -> None:
     for k in (1, 2, 4, every.shape[1] + 3):
         net_of_k = Rerank(Rerank.Config(k=k), task, net=net).eval()
         found = net_of_k(batch.x, bound)
+        decided = task.decode(found)
         for row in range(3):
             some = every[row, order[row, :k]]
             wanted = some[bound(some.expand(3, *some.shape))[row].argmin()]
-            torch.testing.assert_close(found.best()[row, 0], wanted)
-        changed += int((found.best() != plain.best()).any())
+            torch.testing.assert_close(decided[row, 0], wanted)
+        changed += int((decided != plain.mode).any())
         torch.testing.assert_close(found.mean, plain.mean)
+        torch.testing.assert_close(found.mode, plain.mode)
         torch.testing.assert_close(found.log_prob(every), plain.log_prob(every))
         torch.testing.assert_close(net_of_k.training_proposal(batch.x, bound).logits, plain.logits)
     assert changed, "the energy never disagreed: nothing was seen"
@@ -189,8 +190,8 @@ def test_it_needs_a_net() -> None:
 def test_what_was_chosen_survives_detaching() -> None:
     p = proposal("crf", "bio")
     y = p.k_best(2)[0][:, 1:]
-    assert torch.equal(replace(p, chosen=y).detach().best(), y)
-    assert torch.equal(replace(p, chosen=y).likeliest(), p.best())
+    assert torch.equal(ToyTags().decode(replace(p, chosen=y).detach()), y)
+    assert torch.equal(replace(p, chosen=y).mode, p.mode)
 
 
 # Labels: what is decided by a threshold
@@ -205,12 +206,12 @@ def labels_task(threshold: float | str) -> sp.Task:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 0.5, 0.9, 1.0])
-def test_the_first_candidate_is_the_set_the_threshold_decides(threshold: float) -> None:
+def test_the_first_of_the_k_best_is_the_set_above_the_threshold(threshold: float) -> None:
     torch.manual_seed(0)
     task = labels_task(threshold)
-    made = Proposal(task.space, 2 * torch.randn(20, 1, len(task.space.labels)))
-    found = task.candidates(made, 4)
-    assert torch.equal(found[:, :1], task.decide(made))
+    made = task.space.independent(2 * torch.randn(20, 1, len(task.space.labels)))
+    found = task.k_best(made, 4)
+    assert torch.equal(found[:, :1], task.decode(made))
     if 0 < threshold < 1:  # then the label nearest to the threshold, in logits
         nearest = (made.logits - torch.logit(torch.tensor(threshold))).abs()[:, 0].argmin(1)
         differs = (found[:, 1] != found[:, 0]).nonzero()
@@ -223,10 +224,10 @@ def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
     batch = task.collate(examples)
     p = torch.full_like(batch.gold, 0.01)
     p[:, 0, :2] = 0.9
-    made = replace(Proposal(task.space, torch.logit(p)), chosen=batch.gold)
+    made = replace(task.space.independent(torch.logit(p)), chosen=batch.gold)
     metric = task.metric()
     metric.update(made, batch)
-    task.choose_decision(metric)
+    task.fit_threshold(metric)
     assert task.threshold == 0.5, "no threshold can be fitted to what no threshold decides"
     assert metric.compute()["example_f1"] == 1.0 and metric.ratios()[0].tolist() == [1.0] * 3
     for answer, gold in zip(task.predictions(made, batch, examples), batch.gold[:, 0], strict=True):

@@ -35,13 +35,13 @@ def test_label_probabilities_are_products_and_sum_to_one():
     logits = torch.randn(1, 1, 3, dtype=torch.float64)
     y, p = every_label_set(), logits.sigmoid()
     wanted = torch.where(y > 0, p, 1 - p).prod(-1).log()
-    torch.testing.assert_close(LABELS.log_prob(logits, y), wanted)
-    assert LABELS.log_prob(logits, y).exp().sum().item() == pytest.approx(1)
+    torch.testing.assert_close(LABELS.independent(logits).log_prob(y), wanted)
+    assert LABELS.independent(logits).log_prob(y).exp().sum().item() == pytest.approx(1)
 
 
 def test_extreme_logits_have_finite_log_probabilities():
     logits = torch.tensor([[[800.0, -800.0, 0.0]]], requires_grad=True)
-    value = LABELS.log_prob(logits, torch.tensor([[[0.0, 1.0, 1.0]]]))
+    value = LABELS.independent(logits).log_prob(torch.tensor([[[0.0, 1.0, 1.0]]]))
     value.sum().backward()
     assert value.item() == pytest.approx(-1600 - math.log(2))
     assert torch.isfinite(logits.grad).all()
@@ -53,28 +53,28 @@ def test_tag_probabilities_are_products_and_leave_padding_out():
     y = torch.cat([every_sequence(3), torch.zeros(1, 8, 1, 2, dtype=torch.float64)], 2)
     p = logits.softmax(-1)[:, :, :3]
     wanted = (y[:, :, :3] * p).sum(-1).prod(-1).log()
-    torch.testing.assert_close(TAGS.log_prob(logits, y, mask), wanted)
-    assert TAGS.log_prob(logits, y, mask).exp().sum().item() == pytest.approx(1)
+    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), wanted)
+    assert TAGS.independent(logits, mask).log_prob(y).exp().sum().item() == pytest.approx(1)
     # Even an output that is not zero on padding, as a step of an optimiser may leave it.
     y[:, :, 3] = 0.5
-    torch.testing.assert_close(TAGS.log_prob(logits, y, mask), wanted)
+    torch.testing.assert_close(TAGS.independent(logits, mask).log_prob(y), wanted)
 
 
 @pytest.mark.parametrize("space", [LABELS, TAGS])
 def test_many_logits_give_the_log_probability_of_each(space):
     shape = (3,) if space is LABELS else (4, 2)
     logits = torch.randn(2, 5, *shape, dtype=torch.float64)
-    y = space.sample(logits[:, :1], 5, None)
-    each = torch.cat([space.log_prob(logits[:, i : i + 1], y[:, i : i + 1], None) for i in range(5)], 1)
-    torch.testing.assert_close(space.log_prob(logits, y, None), each)
+    y = space.independent(logits[:, :1]).sample(5)
+    each = torch.cat([space.independent(logits[:, i : i + 1]).log_prob(y[:, i : i + 1]) for i in range(5)], 1)
+    torch.testing.assert_close(space.independent(logits).log_prob(y), each)
 
 
 def test_label_samples_have_the_right_frequencies():
     logits = torch.tensor([[[-2.0, 0.0, 1.5]]])
     n = 40_000
-    sets = LABELS.sample(logits, n)[0]
+    sets = LABELS.independent(logits).sample(n)[0]
     numbers = (sets @ torch.tensor([4.0, 2.0, 1.0])).long().bincount(minlength=8)
-    wanted = LABELS.log_prob(logits.double(), every_label_set())[0].exp() * n
+    wanted = LABELS.independent(logits.double()).log_prob(every_label_set())[0].exp() * n
     # χ² with 7 degrees of freedom is above 24.3 once in a thousand.
     assert ((numbers - wanted).square() / wanted).sum() < 24.3
 
@@ -89,9 +89,9 @@ def test_bags_have_the_frequencies_of_whole_outputs():
     space = LabelSet(list("abcd"))
     logits = torch.tensor([[[-2.0, 1.0, -0.3, 1.5]], [[0.4, -1.0, -3.0, -0.1]]])
     n = 40_000
-    sets = space.sample_sparse(logits, n).dense()
+    sets = space.independent(logits).sample_sparse(n).dense()
     numbers = (sets @ torch.tensor([8.0, 4.0, 2.0, 1.0])).long()
-    wanted = space.log_prob(logits.double(), every_label_set(4).expand(2, -1, -1)).exp() * n
+    wanted = space.independent(logits.double()).log_prob(every_label_set(4).expand(2, -1, -1)).exp() * n
     for row in range(2):
         # χ² with 15 degrees of freedom is above 37.7 once in a thousand.
         assert chi_square(numbers[row].bincount(minlength=16), wanted[row]) < 37.7
@@ -101,7 +101,7 @@ def test_bags_have_the_frequencies_of_labels_and_of_pairs():
     labels, n, batch = 300, 4_000, 3
     space = LabelSet([str(i) for i in range(labels)])
     logits = 2 * torch.randn(batch, 1, labels) - 3
-    y, p = space.sample_sparse(logits, n).dense(torch.float64), logits.double().sigmoid()[:, 0]
+    y, p = space.independent(logits).sample_sparse(n).dense(torch.float64), logits.double().sigmoid()[:, 0]
     often = p * n > 5
     z = (y.sum(1) - n * p)[often] / (n * p * (1 - p))[often].sqrt()
     count = len(z)
@@ -120,9 +120,9 @@ def test_bags_drawn_one_by_one_have_the_frequencies_of_whole_outputs():
     """How many labels are on differs from call to call, as it should: that is drawn too."""
     space = LabelSet(list("abc"))
     logits, n = torch.tensor([[[-1.0, 0.5, -0.2]]]), 3_000
-    sets = torch.cat([space.sample_sparse(logits, 1).dense() for _ in range(n)])[:, 0]
+    sets = torch.cat([space.independent(logits).sample_sparse(1).dense() for _ in range(n)])[:, 0]
     numbers = (sets @ torch.tensor([4.0, 2.0, 1.0])).long().bincount(minlength=8)
-    assert chi_square(numbers, space.log_prob(logits.double(), every_label_set())[0].exp() * n) < 24.3
+    assert chi_square(numbers, space.independent(logits.double()).log_prob(every_label_set())[0].exp() * n) < 24.3
 
 
 def test_bags_are_exact_where_rates_are_tiny():
@@ -131,7 +131,7 @@ def test_bags_are_exact_where_rates_are_tiny():
     labels, likely, batch, n, p = 50_000, 6_000, 16, 62, 1e-4
     logits = torch.full((batch, 1, labels), math.log(p) - math.log1p(-p))
     logits[..., :likely] = 0.0
-    bags = LabelSet([str(i) for i in range(labels)]).sample_sparse(logits, n)
+    bags = LabelSet([str(i) for i in range(labels)]).independent(logits).sample_sparse(n)
     tail = bags.indices >= likely
     wanted = batch * n * (labels - likely) * p
     assert abs(tail.sum().item() - wanted) < 4 * wanted**0.5
@@ -146,24 +146,26 @@ def test_bags_are_exact_where_rates_are_tiny():
 def test_bags_at_the_ends_of_probability():
     space = LabelSet(list("abcdef"))
     logits = torch.tensor([[[-math.inf, -800.0, math.inf, 800.0, 40.0, -40.0]]])
-    bags = space.sample_sparse(logits, 50)
+    bags = space.independent(logits).sample_sparse(50)
     assert (bags.dense() == torch.tensor([0.0, 0, 1, 1, 1, 0])).all()
-    assert torch.isfinite(space.log_prob(logits[..., 3:], space.sample_sparse(logits[..., 3:], 5))).all()
-    assert not space.sample_sparse(torch.full((2, 1, 6), -math.inf), 3).indices.numel()
-    assert not space.sample_sparse(torch.full((2, 1, 6), math.nan), 3).indices.numel(), "a loss says what went wrong"
+    finite = space.independent(logits[..., 3:])
+    assert torch.isfinite(finite.log_prob(finite.sample_sparse(5))).all()
+    assert not space.independent(torch.full((2, 1, 6), -math.inf)).sample_sparse(3).indices.numel()
+    diverged = space.independent(torch.full((2, 1, 6), math.nan))
+    assert not diverged.sample_sparse(3).indices.numel(), "a loss says what went wrong"
 
 
 @pytest.mark.parametrize(("batch", "n", "labels"), [(1, 1, 1), (1, 3, 5), (3, 1, 4), (4, 2, 70)])
 def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
     space = LabelSet([str(i) for i in range(labels)])
     logits = torch.randn(batch, 1, labels, dtype=torch.float64)
-    bags = space.sample_sparse(logits, n)
+    bags = space.independent(logits).sample_sparse(n)
     y = bags.dense(torch.float64)
     assert y.shape == bags.shape == (batch, n, labels) and bags.indices.numel() == y.sum()
     again = SparseLabels.of_dense(y)
     assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
-    torch.testing.assert_close(space.log_prob(logits, bags), space.log_prob(logits, y))
-    other = space.sample(logits, 2)
+    torch.testing.assert_close(space.independent(logits).log_prob(bags), space.independent(logits).log_prob(y))
+    other = space.independent(logits).sample(2)
     both = join(SparseLabels.of_dense(other), bags)
     assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
     weight = torch.randn(labels, 3, dtype=torch.float64)
@@ -185,21 +187,21 @@ def test_bag_sums_can_be_differentiated_twice():
 def test_tag_samples_have_the_right_frequencies():
     logits = torch.tensor([[[[0.0, 1.0], [2.0, -1.0], [0.0, 0.0]]]])
     n = 40_000
-    tags = TAGS.sample(logits, n, None)[0].argmax(-1)
+    tags = TAGS.independent(logits).sample(n)[0].argmax(-1)
     numbers = (tags * torch.tensor([4, 2, 1])).sum(-1).bincount(minlength=8)
-    wanted = TAGS.log_prob(logits.double(), every_sequence(3), None)[0].exp() * n
+    wanted = TAGS.independent(logits.double()).log_prob(every_sequence(3))[0].exp() * n
     assert ((numbers - wanted).square() / wanted).sum() < 24.3
 
 
 def test_relaxed_label_samples_round_to_the_right_frequencies():
     logits = torch.tensor([[[-2.0, 0.0, 1.5]]])
-    rounded = LABELS.round(LABELS.rsample(logits, 40_000, temperature=0.3))
+    rounded = LABELS.round(LABELS.independent(logits).rsample(40_000, temperature=0.3))
     torch.testing.assert_close(rounded.mean((0, 1)), logits.sigmoid()[0, 0], atol=0.01, rtol=0)
 
 
 def test_relaxed_tag_samples_round_to_the_right_frequencies():
     logits = torch.tensor([[[[0.0, 1.0], [2.0, -1.0]]]])
-    rounded = TAGS.round(TAGS.rsample(logits, 40_000, None, temperature=0.3), None)
+    rounded = TAGS.round(TAGS.independent(logits).rsample(40_000, temperature=0.3), None)
     torch.testing.assert_close(rounded.mean((0, 1)), logits.softmax(-1)[0, 0], atol=0.01, rtol=0)
 
 
@@ -256,33 +258,44 @@ def test_projection_onto_larger_simplices_meets_the_optimality_conditions(tags):
 
 def test_perturbed_outputs_spread_with_the_deviation():
     logits = torch.zeros(1, 1, 3, dtype=torch.float64)
-    noise = torch.logit(LABELS.perturb(logits, 20_000, 0.5))
+    noise = torch.logit(LABELS.independent(logits).perturb(20_000, 0.5))
     assert noise.std().item() == pytest.approx(0.5, rel=0.02)
     assert noise.mean().item() == pytest.approx(0, abs=0.01)
 
 
-def test_best_labels_are_those_above_one_half():
+def test_the_mode_of_labels_is_those_above_one_half():
     logits = torch.tensor([[[-0.1, 0.1, 3.0]]])
     y = every_label_set()
-    best = y[:, LABELS.log_prob(logits.double(), y)[0].argmax()]
-    torch.testing.assert_close(LABELS.best(logits).double()[:, 0], best)
+    best = y[:, LABELS.independent(logits.double()).log_prob(y)[0].argmax()]
+    torch.testing.assert_close(LABELS.independent(logits).mode.double()[:, 0], best)
 
 
 def test_rows_without_tokens_or_samples_dont_break():
     logits = torch.randn(2, 1, 3, 2)
     mask = torch.tensor([[True, True, True], [False, False, False]])
-    y = TAGS.relax(logits, mask)
-    for value in (y, TAGS.sample(logits, 2, mask), TAGS.log_prob(logits, y, mask), TAGS.score(y, y, mask)):
+    q = TAGS.independent(logits, mask)
+    y = q.mean
+    for value in (y, q.mode, q.sample(2), q.log_prob(y), TAGS.score(y, y, mask)):
         assert torch.isfinite(value).all()
+
+
+def test_sizes_come_from_the_space_and_then_from_the_mask():
+    class Grid(LabelSet):
+        shape = (None, None)
+
+    mask = torch.ones(2, 5, 7, dtype=torch.bool)
+    assert LABELS.sizes(None) == (3,)
+    assert TAGS.sizes(mask[:, :, 0]) == (5, 2) and TAGS.sizes(None) == (None, 2)
+    assert Grid([]).sizes(mask) == (5, 7) and Grid([]).sizes(None) == (None, None)
 
 
 @pytest.mark.parametrize("space", [LABELS, TAGS])
 def test_log_probabilities_keep_full_precision_under_autocast(space):
     """Their differences decide NCE; bfloat16 would round a value near -100 to the next half."""
     logits = torch.randn(2, 1, *((300,) if space is LABELS else (300, 2)))
-    y = space.sample(logits, 3, None)
-    wanted = space.log_prob(logits, y, None)
+    y = space.independent(logits).sample(3)
+    wanted = space.independent(logits).log_prob(y)
     with torch.autocast("cpu", torch.bfloat16):
-        found = space.log_prob(logits, y, None)
+        found = space.independent(logits).log_prob(y)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, wanted)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.srl import write_srl
 from spen_plugins.samples.lexicon import NOUNS, VERBS
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 
 TRAIN = """0\tAnn\tNNP\t*\t-\t-\t(A0*)\t(A0*)
@@ -64,7 +64,7 @@ def says(task: SemanticRoles, batch, *rows: str) -> Proposal:
         for t, tag in enumerate(row.split()):
             name, _, sureness = tag.partition(":")
             logits[i, 0, t, task.space.tags.index(name)] = float(sureness or 9)
-    return Proposal(task.space, logits, batch.x.mask)
+    return task.space.independent(logits, batch.x.mask)
 
 
 def test_one_example_per_predicate(task):
@@ -150,7 +150,7 @@ def test_perfect_on_the_sample(sample):
     part = sample.part("test")
     for i in range(0, len(part), 50):
         batch = sample.collate(part[i : i + 50])
-        metric.update(Proposal(sample.space, batch.gold * 20, batch.x.mask), batch)
+        metric.update(sample.space.independent(batch.gold * 20, batch.x.mask), batch)
     scores = metric.compute()
     assert scores["span_f1"] == scores["accuracy"] == 1.0
     assert scores["ucr"] == scores["ucr_gold"] == scores["invalid_bio"] == 0.0
@@ -230,7 +230,7 @@ def test_a_metric_takes_batches_without_gold(task):
     example, unknown = task.part("train")[0], task.parse({"words": ["He", "came"], "predicate": 1})
     known, metric = task.collate([example]), task.metric()
     without = task.collate([unknown])
-    proposal = Proposal(task.space, torch.zeros(1, 1, 2, len(task.space.tags)), without.x.mask)
+    proposal = task.space.independent(torch.zeros(1, 1, 2, len(task.space.tags)), without.x.mask)
     metric.update(proposal, without)
     zero = torch.zeros(1, 1, 2, len(task.space.tags))
     metric.update(proposal, dataclasses.replace(without, gold=zero))
@@ -308,7 +308,7 @@ def test_scoring_five_thousand_predicates_takes_seconds(sample):
     """Counted in calls, of which a processor does millions a second: tables do the work, not loops over tokens."""
     part = list(sample.part("train"))[:500]
     batches = [sample.collate(part[i : i + 50]) for i in range(0, 500, 50)]
-    proposals = [Proposal(sample.space, torch.randn(b.gold.shape), b.x.mask) for b in batches]
+    proposals = [sample.space.independent(torch.randn(b.gold.shape), b.x.mask) for b in batches]
     metric, calls = sample.metric(), Counter()
     sys.setprofile(lambda frame, event, argument: calls.update([event]))
     try:

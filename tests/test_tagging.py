@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.batch import Proposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.research.compare import _selects
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 
 TRAIN = """Ann NNP I-PER
@@ -61,7 +61,7 @@ def says(task: Tagging, batch, *rows: str) -> Proposal:
         for t, tag in enumerate(row.split()):
             name, _, sureness = tag.partition(":")
             logits[i, 0, t, task.space.tags.index(name)] = float(sureness or 9)
-    return Proposal(task.space, logits, batch.x.mask)
+    return task.space.independent(logits, batch.x.mask)
 
 
 def scored(task: Tagging, examples, *rows: str):
@@ -355,7 +355,7 @@ def perfect(task: Tagging) -> None:
         metric = task.metric()
         for i in range(0, len(task.part(part)), 200):
             batch = task.collate(task.part(part)[i : i + 200])
-            metric.update(Proposal(task.space, 30 * batch.gold, batch.x.mask), batch)
+            metric.update(task.space.independent(30 * batch.gold, batch.x.mask), batch)
         assert metric.compute()[task.selection] == 1.0
         numerator, denominator = metric.ratios()
         assert torch.equal(numerator, denominator) and len(numerator) == len(task.part(part))

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from spen_plugins.readers.schemes import BrokenTags, spans
-from spen_plugins.spaces import TagSequence, allowed_transitions, bio_transitions, viterbi
-from spen_plugins.spaces.tags import span_links, span_viterbi
+from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces.schemes import span_links
+from spen_plugins.spaces.viterbi import span_viterbi
 
 TAGS = ["O", "B-A0", "I-A0", "I-A1", "B-A1"]
 BIOES = ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"]
@@ -108,11 +109,11 @@ def test_the_space_decodes_several_samples_under_bio():
     torch.manual_seed(2)
     logits = torch.randn(3, 5, 4, len(TAGS))
     space = TagSequence(TAGS, scheme="bio")
-    decoded = space.decode(logits, MASK[:3])
+    decoded = space.independent(logits, MASK[:3]).mode.argmax(-1)
     assert decoded.shape == (3, 5, 4)
     for row, length in zip(decoded, LENGTHS, strict=False):
         assert all(valid(tuple(path[:length])) for path in row.tolist())
-    assert torch.equal(space.best(logits, MASK[:3]).sum(-1), MASK[:3].unsqueeze(1).expand(3, 5, 4).float())
+    assert torch.equal(space.independent(logits, MASK[:3]).mode.sum(-1), MASK[:3].unsqueeze(1).expand(3, 5, 4).float())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_the_space_decodes_several_samples_under_bio():
     ],
 )
 def test_transitions(after, tag, allowed):
-    inside, start = bio_transitions(TAGS)
+    inside, start, _ = allowed_transitions(TAGS, "bio")
     assert bool(inside[TAGS.index(after), TAGS.index(tag)]) is allowed
     assert start.tolist() == [True, True, False, False, True]
 

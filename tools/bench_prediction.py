@@ -21,6 +21,7 @@ from spen_plugins.model import Model
 from spen_plugins.registry import Registry
 from spen_plugins.research.groups import read_groups
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.task import Task
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Contestant:
     label: str
     run: RunFolder
     model: Model
+    task: Task
     batches: list[Batch]
     score: float
     seconds: list[float]
@@ -43,7 +45,7 @@ class Contestant:
         started = time.perf_counter()
         with torch.no_grad():
             for batch in self.batches:
-                self.model.propose(batch.x).best()
+                self.task.decode(self.model.propose(batch.x))
         self.seconds.append(time.perf_counter() - started)
 
 
@@ -61,7 +63,7 @@ def load(word: str, batch_size: int) -> Contestant:
     with torch.no_grad():
         for batch in batches:
             metric.update(model.propose(batch.x), batch)
-    return Contestant(group.label, run, model, batches, float(metric.compute()[task.selection]), [])
+    return Contestant(group.label, run, model, task, batches, float(metric.compute()[task.selection]), [])
 
 
 def parameters(model: Model, prediction: bool) -> int:

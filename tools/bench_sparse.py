@@ -53,13 +53,13 @@ class Step:
         logits = 2 * torch.randn(batch, 1, labels)
         self.logits = logits + shift(logits, on)
         x = sp.X({"vector": vector}, None, batch)
-        gold = task.space.sample(self.logits, 1)
+        gold = task.space.independent(self.logits).sample(1)
         self.batch = sp.Batch(x, torch.arange(batch), gold, torch.ones(batch, dtype=torch.bool))
         self.losses = {form: Nce(Nce.Config(samples=samples, sampling=form), task) for form in ("dense", "sparse")}
 
     def seconds(self, form: str) -> float:
         """Of one forward and backward pass."""
-        proposal = sp.Proposal(self.energy.space, self.logits)
+        proposal = self.energy.space.independent(self.logits)
         self.energy.zero_grad()
         start = time.perf_counter()
         self.losses[form](self.energy.at(self.batch.x), self.batch, proposal).mean().backward()

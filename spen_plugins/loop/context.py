@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.model import Model
+from spen_plugins.spaces import Proposal
 from spen_plugins.trainer import Context
 
 

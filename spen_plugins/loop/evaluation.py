@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
 from spen_plugins.errors import PluginError
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
 from spen_plugins.trainer import ProbeConfig
 

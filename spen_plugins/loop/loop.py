@@ -331,7 +331,7 @@ class Loop:
 
     def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
         metric = evaluate(self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device)
-        self.task.choose_decision(metric)
+        self.task.fit_threshold(metric)
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:

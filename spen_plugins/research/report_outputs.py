@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.config.experiment import check, make_task
 from spen_plugins.errors import DataError
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
-from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
 from spen_plugins.task import Shown, Task
 
 
@@ -93,7 +93,7 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     """The examples of one batch that have gold."""
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
-    decided = task.decide(proposal)
+    decided = task.decode(proposal)
     predicted = _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
@@ -118,7 +118,7 @@ def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
     metric.update(proposal, batch)
     ratios = metric.ratios()
     if ratios is None:
-        return task.space.score(task.decide(proposal), batch.gold, batch.x.mask)[:, 0].tolist()
+        return task.space.score(task.decode(proposal), batch.gold, batch.x.mask)[:, 0].tolist()
     numerator, denominator = ratios
     return torch.where(denominator > 0, numerator / denominator, 1.0).tolist()
 

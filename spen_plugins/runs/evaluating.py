@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from spen_plugins.batch import Proposal
 from spen_plugins.config.experiment import make_task
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
@@ -61,7 +60,7 @@ def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str
                     if step == len(metrics):
                         metrics.append(task.metric())
                         energies.append(0.0)
-                    at = Proposal(task.space, task.space.logits(y, batch.x.mask), batch.x.mask)
+                    at = task.space.independent(task.space.logits(y, batch.x.mask), batch.x.mask)
                     metrics[step].update(at, batch)
                     energies[step] += float(bound(y).sum())
     finally:
@@ -84,7 +83,7 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
     for proposal, batch, rows in predictor.proposals(examples):
         with torch.no_grad():
             bound = energy.at(batch.x)
-            predicted = bound(task.decide(proposal))[:, 0].tolist()
+            predicted = bound(task.decode(proposal))[:, 0].tolist()
             gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
         labelled = batch.labelled.tolist()
         for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):

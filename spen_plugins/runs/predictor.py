@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.config.node import make, parse
 from spen_plugins.energy import Energy
@@ -19,6 +19,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs import evaluating, exporting
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.spaces import Proposal
 
 
 class Predictor:
@@ -130,7 +131,7 @@ class Predictor:
             answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
             if judge is not None:
                 with torch.no_grad():
-                    energies = judge.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
+                    energies = judge.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
                 answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
             found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]

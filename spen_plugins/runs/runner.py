@@ -252,7 +252,7 @@ def _score(
         examples, decisions[part] = task.part(part), []
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
         if part == "validation":
-            task.choose_decision(metric)
+            task.fit_threshold(metric)
         scores[part] = metric.compute()
         ratios = example_ratios(metric, task, examples)
     return scores, ratios, decisions

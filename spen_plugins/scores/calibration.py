@@ -1,7 +1,7 @@
-"""Confidence that means what it says: temperature scaling and the expected calibration error (Guo et al. 2017).
+"""Calibration of reported probabilities: temperature scaling and the expected calibration error (Guo et al. 2017).
 
-A net's probabilities are too sure, mostly. One number T, fitted on validation data, flattens (T > 1) or sharpens them:
-p_T ∝ p^(1/T). What is decided stays as it is; only the probability reported beside it changes.
+Most nets are too confident. One number T, fitted on validation data, flattens (T > 1) or sharpens their probabilities:
+p_T ∝ p^(1/T). What is decoded stays as it is; only the probability reported beside it changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TINY = 1e-7
 
 
 class Confidences(ABC):
-    """What a net says of some decisions of a batch, ready to be asked at any temperature."""
+    """The net's probabilities of some decisions of a batch, at any temperature."""
 
     @abstractmethod
     def at(self, temperature: float) -> np.ndarray:
@@ -28,10 +28,10 @@ class Confidences(ABC):
 
 
 class Decisions(NamedTuple):
-    """A batch's decisions and which of them are right."""
+    """A batch's decisions (single labels, tags or spans of decoded outputs), and which of them are right."""
 
     kind: str
-    """What they are: "tags", "spans", "arguments" or "labels"."""
+    """"tags", "spans", "arguments" or "labels"."""
     confidences: Confidences
     right: np.ndarray
     """`(decision,)` boolean."""
@@ -52,7 +52,7 @@ class LabelConfidences(Confidences):
 
 @dataclass(frozen=True)
 class TagConfidences(Confidences):
-    """That tokens have tags: `p` `(token, tag)` the marginals, `tags` `(token,)` the tag numbers decided on."""
+    """That tokens have tags: `p` `(token, tag)` the marginals, `tags` `(token,)` the tag numbers decoded."""
 
     p: np.ndarray
     tags: np.ndarray
@@ -97,7 +97,7 @@ def span_confidences(
 
     Args:
         y: marginals `(sentence, token, tag)`.
-        best: the tags decided on `(sentence, token)`.
+        best: the tags decoded `(sentence, token)`.
         spans: `(span, 4)` sentence, type, first and last token, as `SpanTable.spans`.
         lengths: `(sentence,)` tokens.
         goes_on: `(type,)` the tag I-x, with which a span of type x would go on after its last token; -1 where its last
@@ -125,7 +125,8 @@ def rounded(p: np.ndarray) -> list[float]:
 def expected_calibration_error(found: Sequence[Decisions], temperature: float = 1.0) -> float:
     """The mean over decisions of |share that is right − mean probability| of the bin they are in, 15 of equal width.
 
-    0 where there are none. Guo et al. 2017, Eq. 3.
+    0 where there are none. Guo et al. 2017, Eq. 3. Equal to torchmetrics' `binary_calibration_error`, which wants all
+    decisions in one tensor: of thousands of labels these are gigabytes.
     """
     gap, n = np.zeros(BINS), 0
     for p, right in _at(found, temperature):
@@ -143,12 +144,14 @@ def fit_temperature(found: Sequence[Decisions]) -> float:
     if right in (0, n):
         return 1.0
 
-    def surprise(log_temperature: float) -> float:
+    def negative_log_likelihood(log_temperature: float) -> float:
         batches = _at(found, float(np.exp(log_temperature)))
         return -sum(float(np.log(np.where(right, p, 1 - p).clip(_TINY)).sum()) for p, right in batches) / n
 
     bounds = np.log([LOWEST, HIGHEST])
-    return float(np.exp(minimize_scalar(surprise, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x))
+    return float(
+        np.exp(minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x)
+    )
 
 
 def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:

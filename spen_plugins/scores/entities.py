@@ -30,7 +30,10 @@ def strict_spans(sentences: Sequence[Sequence[str]], scheme: Literal["bio", "bio
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
-    """The spans of one sentence's tags as `conlleval` finds them (E and S as seqeval's default mode reads them)."""
+    """The spans of one sentence's tags as `conlleval` finds them (E and S as seqeval's default mode reads them).
+
+    The same spans as seqeval's `get_entities`, whose import loads scikit-learn: seconds at the start of every run.
+    """
     found = set()
     start, before, kind = 0, "O", ""
     for i, tag in enumerate((*tags, "O")):

@@ -1,16 +1,21 @@
-"""Output spaces: the sets in which outputs live."""
+"""Output spaces, the sets in which outputs live, and distributions over them."""
 
 from spen_plugins.spaces.base import OutputSpace
-from spen_plugins.spaces.labels import LabelSet
+from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.labels import IndependentLabels, LabelSet
+from spen_plugins.spaces.schemes import allowed_transitions
 from spen_plugins.spaces.sparse_labels import SparseLabels
-from spen_plugins.spaces.tags import TagSequence, allowed_transitions, bio_transitions, viterbi
+from spen_plugins.spaces.tags import IndependentTags, TagSequence
+from spen_plugins.spaces.viterbi import viterbi
 
 __all__ = [
+    "IndependentLabels",
+    "IndependentTags",
     "LabelSet",
     "OutputSpace",
+    "Proposal",
     "SparseLabels",
     "TagSequence",
     "allowed_transitions",
-    "bio_transitions",
     "viterbi",
 ]

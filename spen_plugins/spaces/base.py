@@ -1,32 +1,39 @@
-"""What an output space is: pure functions over tensors of outputs, no parameters."""
+"""Output spaces: pure functions over tensors of outputs, no parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from spen_plugins.errors import PluginError
+if TYPE_CHECKING:
+    from spen_plugins.spaces.distribution import Proposal
 
 
 class OutputSpace(ABC):
-    """The relaxed set Y_R that outputs live in, and how to relax, sample, round and compare in it.
+    """The relaxed set Y_R that outputs live in, its geometry, and its default distribution.
 
     Shapes: `y`, `gold` and `logits` are `(batch, sample, *variables)`; `mask` is `(batch, *masked)` boolean, true
-    where a variable exists, or None where all do. Rows of padding are zero in everything a space returns. `logits`
-    of a proposal have `sample = 1`; every function broadcasts over the sample axis.
+    where a variable exists, or None where all do. The masked axes are the first variable axes: `(batch, token)` for
+    sequences. Rows of padding are zero in everything a space returns. Every function broadcasts over the sample axis.
     """
 
     simplex: bool = False
-    """Whether the last axis of `y` holds shares that sum to one, rather than variables of their own."""
-    variables: int
-    """How many axes of `y` are variables: 1 for labels, 2 for (token, tag)."""
+    """True where the last axis of `y` holds shares that sum to one, rather than variables of their own."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int | None, ...]:
         """Sizes of the variable axes; None where it differs from batch to batch."""
+
+    def sizes(self, mask: Tensor | None) -> tuple[int | None, ...]:
+        """Sizes of the variable axes in a batch with this mask; None where neither the space nor a mask has it."""
+        masked = () if mask is None else mask.shape[1:]
+        return tuple(
+            size if size is not None or axis >= len(masked) else masked[axis] for axis, size in enumerate(self.shape)
+        )
 
     @abstractmethod
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
@@ -37,42 +44,12 @@ class OutputSpace(ABC):
         """Logits that relax to `y`, finite: y is taken to be at least 1e-4 away from 0 (and, for labels, from 1)."""
 
     @abstractmethod
-    def sample(self, logits: Tensor, n: int, mask: Tensor | None) -> Tensor:
-        """`n` discrete outputs drawn independently: `(batch, n, *variables)` of zeros and ones, no gradient."""
-
-    @abstractmethod
-    def rsample(self, logits: Tensor, n: int, mask: Tensor | None, temperature: float = 1.0) -> Tensor:
-        """`n` relaxed samples that carry a gradient to the logits (concrete / Gumbel-softmax)."""
-
-    @abstractmethod
-    def perturb(self, logits: Tensor, n: int, std: float, mask: Tensor | None) -> Tensor:
-        """`n` relaxed outputs with Gaussian noise of deviation `std` added to the logits (SEAL, regression-s)."""
-
-    @abstractmethod
-    def log_prob(self, logits: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        """ln q(y) under independent variables, `(batch, sample)`; for relaxed y, the expectation's lower bound."""
+    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
+        """The nearest point of the relaxed set (Euclidean), for projected gradient steps."""
 
     @abstractmethod
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """Relaxed y -> the discrete output it stands for."""
-
-    @abstractmethod
-    def best(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        """The most probable discrete output the space allows, `(batch, sample, *variables)` of zeros and ones."""
-
-    def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable discrete outputs the space allows, best first, and ln q of each, as `log_prob` has it.
-
-        Shapes: logits `(batch, 1, *variables)`; returns `(batch, k, *variables)` of zeros and ones and `(batch, k)`.
-        Where fewer than k outputs exist, ln q is −∞ and the best output stands again. A space may do without it.
-
-        Raises:
-            PluginError: it does.
-        """
-        raise PluginError(
-            f"the output space {type(self).__name__} doesn't list its k best outputs, of which the inference net "
-            "'rerank' chooses one: give it the method k_best, or predict with another net"
-        )
+        """Relaxed y -> the nearest discrete output, each variable by itself."""
 
     @abstractmethod
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
@@ -84,11 +61,15 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """How many variables each example has, `(batch, 1)`: what a mean Δ divides by."""
+        """Number of variables of each example, `(batch, 1)`: the divisor of a mean Δ."""
 
     @abstractmethod
-    def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """The nearest point of the relaxed set (Euclidean), for projected gradient steps."""
+    def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> Proposal:
+        """The default distribution: variables independent given x, with these logits `(batch, 1, *variables)`.
+
+        Args:
+            kept: what else a `Proposal` carries: `features`, `iterates`.
+        """
 
 
 def full(values: Tensor) -> Tensor:

@@ -6,13 +6,11 @@ Fewer outputs than k may exist: the others have the score −∞ and repeat the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from spen_plugins.spaces.tags import SpanLinks
+from spen_plugins.spaces.schemes import SpanLinks
 
 Step = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Scores of the k best paths to each tag `(batch, tag, k)` -> those of the k best ways on to each tag, and where each

@@ -1,12 +1,17 @@
-"""Multi-label outputs: the box [0, 1]^L."""
+"""Multi-label outputs: the box [0, 1]^L, and label sets drawn label by label."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.spaces.sparse import ascending
 from spen_plugins.spaces.sparse_labels import SparseLabels, positive, where
@@ -18,8 +23,6 @@ class LabelSet(OutputSpace):
     Args:
         labels: the labels' names, in the order of the last axis.
     """
-
-    variables = 1
 
     def __init__(self, labels: list[str]) -> None:
         self.labels = list(labels)
@@ -34,21 +37,54 @@ class LabelSet(OutputSpace):
     def logits(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
         return torch.logit(y, eps=1e-4)
 
-    def sample(self, logits: Tensor, n: int, mask: Tensor | None = None) -> Tensor:
-        p = torch.sigmoid(logits.detach())
+    def project(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return y.clamp(0.0, 1.0)
+
+    def round(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return (y > 0.5).to(y.dtype)
+
+    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
+        return (y - gold).abs().sum(-1)
+
+    def score(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Soft F1 of Gygli et al. 2017: 2I / (I + U), I = Σ min(y, gold), U = Σ max(y, gold)."""
+        intersection, union = torch.minimum(y, gold).sum(-1), torch.maximum(y, gold).sum(-1)
+        return torch.where(
+            union > 0, 2 * intersection / (intersection + union).clamp(min=1e-12), torch.ones_like(union)
+        )
+
+    def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
+        return y.new_full((y.shape[0], 1), float(y.shape[-1]))
+
+    def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentLabels:
+        return IndependentLabels(self, logits, mask, **kept)
+
+
+@dataclass(frozen=True)
+class IndependentLabels(Proposal):
+    """Each label on with probability sigmoid(logit), independently of the others (Bernoulli)."""
+
+    sparse: ClassVar[bool] = True
+
+    @cached_property
+    def mode(self) -> Tensor:
+        return (self.logits > 0).to(self.logits.dtype)
+
+    def sample(self, n: int) -> Tensor:
+        p = torch.sigmoid(self.logits.detach())
         noise = torch.rand(p.shape[0], n, p.shape[-1], device=p.device, dtype=p.dtype)
         return (noise < p).to(p.dtype)
 
-    def sample_sparse(self, logits: Tensor, n: int, mask: Tensor | None = None) -> SparseLabels:
-        """As `sample`, as bags: memory and random numbers for the labels that are on, none for those that are off.
+    def sample_sparse(self, n: int) -> SparseLabels:
+        """As `sample`, as lists of the labels that are on: memory and random numbers for these alone.
 
         Labels with p > 1/2 are drawn one by one. The others are a Poisson process (thinning, Lewis & Shedler 1979):
         events at rate −ln(1 − p) = softplus(logit) on each label of each sample, which is on if there is an event, so
         with probability 1 − exp(−rate) = p, independently. Float32 rates are summed in float64: the rate of a label
         with p = 1e-12 is still resolved after a sum over millions of them.
         """
-        batch, _, labels = logits.shape
-        logits = logits.detach().flatten()
+        batch, _, labels = self.logits.shape
+        logits = self.logits.detach().flatten()
         likely = positive(logits)
         # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
         # as fresh memory costs more than what is computed in it.
@@ -66,46 +102,21 @@ class LabelSet(OutputSpace):
         keys = ascending(cells + (cells // labels * (n - 1) + sample) * labels)
         return SparseLabels.of_keys(torch.unique_consecutive(keys), (batch, n, labels))
 
-    def rsample(self, logits: Tensor, n: int, mask: Tensor | None = None, temperature: float = 1.0) -> Tensor:
+    def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
+        logits = self.logits
         u = torch.rand(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
         return torch.sigmoid((logits + torch.logit(u, eps=1e-7)) / temperature)
 
-    def perturb(self, logits: Tensor, n: int, std: float, mask: Tensor | None = None) -> Tensor:
-        noise = torch.randn(logits.shape[0], n, logits.shape[-1], device=logits.device, dtype=logits.dtype)
-        return torch.sigmoid(logits + std * noise)
-
-    def log_prob(self, logits: Tensor, y: Tensor | SparseLabels, mask: Tensor | None = None) -> Tensor:
+    def log_prob(self, y: Tensor | SparseLabels) -> Tensor:
         # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
-        logits = full(logits)
+        logits = full(self.logits)
         if isinstance(y, SparseLabels):
             return y.sums(logits) - F.softplus(logits).sum(-1)
         linear = inner(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)
 
-    def round(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return (y > 0.5).to(y.dtype)
-
-    def best(self, logits: Tensor, mask: Tensor | None = None) -> Tensor:
-        return (logits > 0).to(logits.dtype)
-
-    def k_best(self, logits: Tensor, mask: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-        logits = full(logits.detach())
-        best = self.best(logits)
+    def k_best(self, k: int) -> tuple[Tensor, Tensor]:
+        logits = full(self.logits.detach())
+        best = (logits > 0).to(logits.dtype)
         flips, cost = cheapest_flips(logits[:, 0].abs(), k)
-        return (best - flips.to(best.dtype)).abs(), self.log_prob(logits, best) - cost
-
-    def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
-        return (y - gold).abs().sum(-1)
-
-    def score(self, y: Tensor, gold: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Soft F1 of Gygli et al. 2017: 2I / (I + U), I = Σ min(y, gold), U = Σ max(y, gold)."""
-        intersection, union = torch.minimum(y, gold).sum(-1), torch.maximum(y, gold).sum(-1)
-        return torch.where(
-            union > 0, 2 * intersection / (intersection + union).clamp(min=1e-12), torch.ones_like(union)
-        )
-
-    def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return y.new_full((y.shape[0], 1), float(y.shape[-1]))
-
-    def project(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
-        return y.clamp(0.0, 1.0)
+        return (best - flips.to(best.dtype)).abs(), self.log_prob(best).detach() - cost

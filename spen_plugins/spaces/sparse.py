@@ -71,7 +71,7 @@ class _ListSum(torch.autograd.Function):
 
 
 def starts_of_each(rows: Tensor, n: int) -> Tensor:
-    """Where each of `n` lists starts, given how often each number occurs in `rows`: `(n,)`."""
+    """Starts of each of `n` lists, given how often each number occurs in `rows`: `(n,)`."""
     return F.pad(torch.bincount(rows, minlength=n).cumsum(0)[:-1], (1, 0))
 
 

@@ -1,4 +1,4 @@
-"""What the checks are made of: batches in float64, outputs of every kind, and comparisons that name what broke."""
+"""Building blocks of the checks: batches in float64, outputs of every kind, and comparisons that name what broke."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shaped(value: Tensor, shape: tuple[int, ...], what: str) -> None:
 
 
 def check_state(module: nn.Module, compute: Any) -> None:
-    """What `compute()` returns survives a safetensors round trip of the module's state, bit for bit."""
+    """The result of `compute()` survives a safetensors round trip of the module's state, bit for bit."""
     wanted = compute()
     try:
         stored = save({name: value.contiguous() for name, value in module.state_dict().items()})
@@ -84,5 +84,5 @@ def check_state(module: nn.Module, compute: Any) -> None:
 
 
 def owned(prefixes: Sequence[str], key: str) -> bool:
-    """Whether a parameter's name is one of `prefixes` or lies below one."""
+    """True where a parameter's name is one of `prefixes` or lies below one."""
     return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)

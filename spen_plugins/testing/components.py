@@ -8,14 +8,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.energy import Energy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import CostNet, InferenceNet
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import by_length, check_state, collate, cut, owned, relaxed, same, shaped
-from spen_plugins.testing.spaces import lists_k_best
+from spen_plugins.testing.spaces import check_draws, lists_k_best
 
 EXAMPLES, SAMPLES = 4, 3
 
@@ -134,20 +135,19 @@ def check_inference_net(
         proposal.mean,
         f"{name}'s relaxed output is outside the output space",
     )
-    best = proposal.best()
-    shaped(best, (EXAMPLES, 1, *shape), f"{name}'s best output")
-    same(space.round(best, batch.x.mask), best, f"{name}'s best output is not discrete")
+    for what, y in (("mode", proposal.mode), ("choice", proposal.chosen)):
+        if y is not None:
+            shaped(y, (EXAMPLES, 1, *shape), f"{name}'s {what}")
+            same(space.round(y, batch.x.mask), y, f"{name}'s {what} is not discrete")
     drawn = proposal.sample(SAMPLES)
     shaped(drawn, (EXAMPLES, SAMPLES, *shape), f"{name}'s samples")
     same(space.round(drawn, batch.x.mask), drawn, f"{name}'s samples are not discrete")
-    instead = drawn[:, :1]
-    chosen = replace(proposal, chosen=instead).best()
-    same(chosen, instead, f"{name}'s best is not the output that was chosen: override likeliest, not best")
-    if lists_k_best(space) or type(proposal).k_best is not Proposal.k_best:
+    check_draws(proposal, name)
+    if lists_k_best(proposal):
         _check_k_best(proposal, name)
-    surprise = proposal.log_prob(drawn)
-    shaped(surprise, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
-    assert (surprise <= 1e-9).all(), f"{name} gives an output a probability above 1"
+    log_prob = proposal.log_prob(drawn)
+    shaped(log_prob, (EXAMPLES, SAMPLES), f"{name}'s log-probabilities")
+    assert (log_prob <= 1e-9).all(), f"{name} gives an output a probability above 1"
     _check_rows(task, lambda b: propose(b.x).mean, name)
 
     _check_none_idle(net, -proposal.log_prob(batch.gold).sum(), allow_idle, f"{name}'s log-probability")
@@ -200,14 +200,14 @@ def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequ
 
 
 def _check_k_best(proposal: Proposal, name: str) -> None:
-    """The likeliest output first, log q falling and the proposal's own."""
+    """The mode first, log q falling and the proposal's own."""
     y, log_q = proposal.k_best(SAMPLES)
     shaped(y, (proposal.logits.shape[0], SAMPLES, *proposal.logits.shape[2:]), f"{name}'s k best outputs")
     assert (log_q[:, 1:] <= log_q[:, :-1]).all(), f"{name}'s k best are not in the order of their log q"
     log_prob = proposal.log_prob(y).detach()
     same(log_q, log_prob.masked_fill(log_q == -torch.inf, -torch.inf), f"{name}'s log q of its k best is not log_prob")
-    first = proposal.log_prob(proposal.likeliest()).detach()
-    same(log_q[:, :1], first, f"{name}'s k best don't begin with its likeliest output")
+    first = proposal.log_prob(proposal.mode).detach()
+    same(log_q[:, :1], first, f"{name}'s k best don't begin with its mode")
 
 
 def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:
@@ -255,7 +255,7 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
-    """What is computed for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
+    """The result for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
     examples = by_length(task, EXAMPLES)
     values = compute(collate(task, examples))
     order = torch.tensor([2, 0, 3, 1])

@@ -1,130 +1,156 @@
-"""Checks of output spaces."""
+"""Checks of output spaces and their default distributions."""
 
 from __future__ import annotations
 
 import math
 
 import torch
+from torch import Tensor
 
-from spen_plugins.spaces import OutputSpace
+from spen_plugins.spaces import OutputSpace, Proposal
 from spen_plugins.testing.comparing import same, shaped
 
 EXAMPLES, SAMPLES = 5, 3
 LIMIT = 15
 """Zeros and ones in an output, at most, for all 2^n outputs to be tried."""
+DRAWS, NEAR = 1000, 0.15
+"""Samples whose average is compared with the mean, and how near it must come: nine deviations of a coin's average."""
 
 
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
-    """Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold.
+    """The space's geometry, and its default distribution `independent(logits, mask)`.
 
-    In a small space every output is tried: their probabilities sum to 1, `best` is the likeliest it can say, and
-    `k_best`, if it has that, are those it can say in the order of their probability. An axis whose size differs from
-    batch to batch is cut for that; a space that is too large even so is not enumerated.
+    Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold. In a small
+    space every output is tried: their probabilities sum to 1, `mode` is the likeliest that the distribution can name,
+    and `k_best`, if it has that, are those it can name in the order of their probability. An axis whose size differs
+    from batch to batch is cut for that; a space that is too large even so is not enumerated.
 
     Args:
         tokens: size of the variable axes whose size differs from batch to batch.
     """
-    name = type(space).__name__
-    shape = tuple(size or tokens for size in space.shape)
-    mask = None
-    if None in space.shape:
-        lengths = torch.tensor([tokens, 1, tokens - 1, 2, tokens])
-        mask = torch.arange(tokens) < lengths.unsqueeze(1)
     generator = torch.Generator().manual_seed(0)
+    mask = _mask(space, torch.tensor([tokens, 1, tokens - 1, 2, tokens]), tokens)
+    shape = space.sizes(mask)
+    assert shape == tuple(size or tokens for size in space.shape), f"{type(space).__name__}.sizes: found {shape}"
     logits = torch.randn(EXAMPLES, 1, *shape, generator=generator, dtype=torch.float64, requires_grad=True)
-    many = (EXAMPLES, SAMPLES, *shape)
-
-    outputs = {
-        "relax": (space.relax(logits, mask), (EXAMPLES, 1, *shape)),
-        "best": (space.best(logits, mask), (EXAMPLES, 1, *shape)),
-        "sample": (space.sample(logits, SAMPLES, mask), many),
-        "rsample": (space.rsample(logits, SAMPLES, mask), many),
-        "perturb": (space.perturb(logits, SAMPLES, 1.0, mask), many),
-        "project": (space.project(torch.randn(many, generator=generator, dtype=torch.float64), mask), many),
-    }
-    if lists_k_best(space):
-        outputs["k_best"] = (space.k_best(logits, mask, SAMPLES)[0], many)
-    for what, (y, wanted) in outputs.items():
-        shaped(y, wanted, f"{name}.{what}")
-        same(space.project(y, mask), y, f"{name}.{what} leaves the relaxed set, or project moves a point of it")
-        if mask is not None:
-            assert not y.transpose(1, 2)[~mask].any(), f"{name}.{what} is not zero on padding"
-    for what in ("best", "sample", *(["k_best"] if "k_best" in outputs else [])):
-        y = outputs[what][0]
-        same(space.round(y, mask), y, f"{name}.{what} is not discrete, or round moves a discrete output")
-        assert not y.requires_grad, f"{name}.{what} carries a gradient"
-    for what in ("relax", "rsample"):
-        weights = torch.randn(outputs[what][1], generator=generator, dtype=torch.float64)
-        (gradient,) = torch.autograd.grad((outputs[what][0] * weights).sum(), logits)
-        assert gradient.any(), f"{name}.{what} has no gradient to the logits"
-
-    samples, gold = outputs["sample"][0], outputs["sample"][0][:, :1]
-    for what, value in (
-        ("log_prob", space.log_prob(logits, samples, mask)),
-        ("cost", space.cost(samples, gold, mask)),
-        ("score", space.score(samples, gold, mask)),
-    ):
-        shaped(value, (EXAMPLES, SAMPLES), f"{name}.{what}")
-    shaped(space.size(samples, mask), (EXAMPLES, 1), f"{name}.size")
-    assert (space.log_prob(logits, samples, mask) <= 0).all(), f"{name}.log_prob is above 0"
-    cost, score = space.cost(samples, gold, mask), space.score(samples, gold, mask)
-    assert not cost[:, 0].any() and (cost >= 0).all(), f"{name}.cost is negative, or not 0 at gold"
-    same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
-    assert ((score >= 0) & (score <= 1 + 1e-9)).all(), f"{name}.score leaves [0, 1]"
+    q = space.independent(logits, mask)
+    _check_outputs(space, q, generator)
+    _check_numbers(space, q)
+    check_draws(q, type(q).__name__)
     _check_enumerated(space, tokens, generator)
 
 
+def lists_k_best(proposal: Proposal) -> bool:
+    """True where the distribution has a `k_best` of its own, which it may do without."""
+    return type(proposal).k_best is not Proposal.k_best
+
+
+def check_draws(q: Proposal, name: str) -> None:
+    """Samples average to the mean, whichever way they are drawn; drawn with a seed of their own."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        draws = {"sample": q.sample(DRAWS)}
+        if q.sparse:
+            draws["sample_sparse"] = q.sample_sparse(DRAWS).dense(q.mean.dtype)
+        for what, y in draws.items():
+            gap = (y.mean(1, keepdim=True) - q.mean).abs().max().item()
+            assert gap < NEAR, f"{name}.{what}: the average of {DRAWS} samples is {gap:.2f} away from the mean"
+
+
+def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) -> None:
+    """Whatever gives outputs gives some of the space, of the right shape; with gradients where they belong."""
+    of, its, mask, shape = type(space).__name__, type(q).__name__, q.mask, q.logits.shape[2:]
+    one, many = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
+    anywhere = torch.randn(many, generator=generator, dtype=torch.float64)
+    relaxed = {
+        f"{of}.relax": (space.relax(q.logits, mask), one),
+        f"{its}.mean": (q.mean, one),
+        f"{its}.rsample": (q.rsample(SAMPLES), many),
+        f"{its}.perturb": (q.perturb(SAMPLES, 1.0), many),
+    }
+    discrete = {f"{its}.mode": (q.mode, one), f"{its}.sample": (q.sample(SAMPLES), many)}
+    if q.sparse:
+        discrete[f"{its}.sample_sparse"] = (q.sample_sparse(SAMPLES).dense(torch.float64), many)
+    if lists_k_best(q):
+        discrete[f"{its}.k_best"] = (q.k_best(SAMPLES)[0], many)
+    for what, (y, wanted) in {f"{of}.project": (space.project(anywhere, mask), many), **relaxed, **discrete}.items():
+        shaped(y, wanted, what)
+        same(space.project(y, mask), y, f"{what} leaves the relaxed set, or project moves a point of it")
+        if mask is not None:
+            assert not y.movedim(1, mask.dim())[~mask].any(), f"{what} is not zero on padding"
+    for what, (y, _) in discrete.items():
+        same(space.round(y, mask), y, f"{what} is not discrete, or round moves a discrete output")
+        assert not y.requires_grad, f"{what} carries a gradient"
+    for what, (y, wanted) in relaxed.items():
+        weights = torch.randn(wanted, generator=generator, dtype=torch.float64)
+        [gradient] = torch.autograd.grad((y * weights).sum(), q.logits, retain_graph=True, allow_unused=True)
+        assert gradient is not None and gradient.any(), f"{what} has no gradient to the logits"
+
+
+def _check_numbers(space: OutputSpace, q: Proposal) -> None:
+    """A number per output: log-probability, cost and score, the last two against the first sample."""
+    name, mask = type(space).__name__, q.mask
+    samples = q.sample(SAMPLES)
+    cost, score = space.cost(samples, samples[:, :1], mask), space.score(samples, samples[:, :1], mask)
+    log_prob = q.log_prob(samples)
+    for what, value in ((f"{type(q).__name__}.log_prob", log_prob), (f"{name}.cost", cost), (f"{name}.score", score)):
+        shaped(value, (EXAMPLES, SAMPLES), what)
+    shaped(space.size(samples, mask), (EXAMPLES, 1), f"{name}.size")
+    assert (log_prob <= 0).all(), f"{type(q).__name__}.log_prob is above 0"
+    assert not cost[:, 0].any() and (cost >= 0).all(), f"{name}.cost is negative, or not 0 at gold"
+    same(score[:, 0], torch.ones_like(score[:, 0]), f"{name}.score is not 1 at gold")
+    assert ((score >= 0) & (score <= 1 + 1e-9)).all(), f"{name}.score leaves [0, 1]"
+
+
 def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generator) -> None:
-    """Probabilities and the best output against all discrete outputs, on short examples with and without padding."""
-    name = type(space).__name__
-    sizes = range(tokens, 0, -1) if None in space.shape else [tokens]
-    shapes = [tuple(size or n for size in space.shape) for n in sizes]
-    shape = next((shape for shape in shapes if math.prod(shape) <= LIMIT), None)
+    """Probabilities and the mode against all discrete outputs, on short examples with and without padding."""
+    open_axes = None in space.shape
+    shapes = [(n, tuple(size or n for size in space.shape)) for n in (range(tokens, 0, -1) if open_axes else [tokens])]
+    length, shape = next(((n, shape) for n, shape in shapes if math.prod(shape) <= LIMIT), (0, None))
     if shape is None:
         return
     n = math.prod(shape)
     bits = (torch.arange(2**n).unsqueeze(1) >> torch.arange(n)) & 1
     every = bits.double().reshape(1, 2**n, *shape)
-    masks = [None]
-    if None in space.shape:
-        axis = shape[space.shape.index(None)]
-        masks = [(torch.arange(axis) < length).unsqueeze(0) for length in range(1, axis + 1)]
-    for mask in masks:
+    for mask in [_mask(space, torch.tensor([m]), length) for m in range(1, length + 1)] if open_axes else [None]:
         inside = (space.round(every, mask) == every).flatten(2).all(-1)[0]
         y = every[:, inside]
-        # `best` may be held to fewer outputs than are drawn (BIO): those it says where the logits ask for nothing else.
+        # A mode may be held to fewer outputs than are drawn (BIO): those it names where the logits ask for them alone.
         wish = (40 * (2 * y - 1)).transpose(0, 1)
-        allowed = (space.best(wish, _repeat(mask, len(wish))) == y.transpose(0, 1)).flatten(1).all(1)
+        named = space.independent(wish, None if mask is None else mask.expand(len(wish), *mask.shape[1:])).mode
+        allowed = (named == y.transpose(0, 1)).flatten(1).all(1)
         for _ in range(EXAMPLES):
             logits = 2 * torch.randn(1, 1, *shape, generator=generator, dtype=torch.float64)
-            log_prob = space.log_prob(logits, y, mask)[0]
-            same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
-            found = (y[0] == space.best(logits, mask)[0]).flatten(1).all(1)
-            assert (found & allowed).any(), f"{name}.best gives an output that it doesn't give where it is wanted"
-            same(log_prob[found][0], log_prob[allowed].max(), f"{name}.best is not the likeliest output")
-            if lists_k_best(space):
-                _check_k_best(space, logits, mask, y[:, allowed], log_prob[allowed])
+            _check_mode(space.independent(logits, mask), y, allowed)
 
 
-def lists_k_best(space: OutputSpace) -> bool:
-    """Whether the space has a `k_best` of its own, which it may do without."""
-    return type(space).k_best is not OutputSpace.k_best
-
-
-def _check_k_best(
-    space: OutputSpace, logits: torch.Tensor, mask: torch.Tensor | None, y: torch.Tensor, log_prob: torch.Tensor
-) -> None:
-    """`k_best` against all outputs the space allows, `y` `(1, output, *variables)`; once more are asked for."""
-    name, n = type(space).__name__, len(log_prob)
-    order = log_prob.argsort(descending=True)
+def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
+    """q against all discrete outputs, `y` `(1, output, *variables)`, of which the space allows some as a mode."""
+    name, log_prob = type(q).__name__, q.log_prob(y)[0]
+    same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
+    found = (y[0] == q.mode[0]).flatten(1).all(1)
+    assert (found & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
+    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the likeliest output")
+    if not lists_k_best(q):
+        return
+    y, log_prob = y[:, allowed], log_prob[allowed]
+    n, order = len(log_prob), log_prob.argsort(descending=True)
     for k in (1, n // 2 + 1, n + 2):
-        found, log_q = space.k_best(logits, mask, k)
+        best, log_q = q.k_best(k)
         same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the likeliest outputs' log q")
-        same(found[:, :n], y[:, order[:k]], f"{name}.k_best are not the likeliest outputs")
+        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the likeliest outputs")
         assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
-        again = y[:, order[:1]].expand_as(found[:, n:])
-        same(found[:, n:], again, f"{name}.k_best doesn't repeat the best output where there are no more")
+        again = y[:, order[:1]].expand_as(best[:, n:])
+        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode where there are no more")
 
 
-def _repeat(mask: torch.Tensor | None, n: int) -> torch.Tensor | None:
-    return None if mask is None else mask.expand(n, *mask.shape[1:])
+def _mask(space: OutputSpace, lengths: Tensor, longest: int) -> Tensor | None:
+    """A mask under which example i has `lengths[i]` of `longest` on each open axis; None where no axis is open."""
+    axes = [axis for axis, size in enumerate(space.shape) if size is None]
+    if not axes:
+        return None
+    row = torch.arange(longest) < lengths.unsqueeze(1)
+    mask = torch.ones(len(lengths), *[longest] * len(axes), dtype=torch.bool)
+    for axis in range(1, len(axes) + 1):
+        mask &= row.view(len(lengths), *[longest if a == axis else 1 for a in range(1, len(axes) + 1)])
+    return mask

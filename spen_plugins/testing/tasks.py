@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import PARTS, Metric, Task, VectorInputs, WordInputs
 
 
 class ExactMatch(Metric):
     """The share of examples predicted without any mistake."""
 
-    def __init__(self) -> None:
+    def __init__(self, decode: Callable[[Proposal], Tensor]) -> None:
+        self._decode = decode
         self.right, self.seen = 0, 0
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
         if batch.gold is None:
             return
-        wrong = (proposal.best() - batch.gold).abs().flatten(1).sum(-1)
+        wrong = (self._decode(proposal) - batch.gold).abs().flatten(1).sum(-1)
         self.right += int(((wrong == 0) & batch.labelled).sum())
         self.seen += int(batch.labelled.sum())
 
@@ -33,7 +34,7 @@ class ExactMatch(Metric):
 
 
 class _Toy(Task):
-    """What the toys share: random examples, drawn with a seed of their own so that global randomness is left alone."""
+    """The common part of the toys: random examples, drawn with a seed of their own so that global randomness is left alone."""
 
     selection: ClassVar[str] = "exact_match"
 
@@ -52,10 +53,10 @@ class _Toy(Task):
         return self._parts[name]
 
     def metric(self) -> Metric:
-        return ExactMatch()
+        return ExactMatch(self.decode)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        return proposal.best()[:, 0].tolist()
+        return self.decode(proposal)[:, 0].tolist()
 
     def read(self, path: str) -> Sequence[Any]:
         return self.part("test")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import torch
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.model import Model
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import by_length, collate, owned, same, shaped
 from spen_plugins.trainer import Context, Trainer
@@ -41,14 +43,19 @@ def check_task(task: Task) -> None:
     assert batch.rows.tolist() == [5, 3, 8][: len(examples)], f"{name}.collate doesn't keep the rows it is given"
     assert batch.gold is not None and batch.labelled.all(), f"{name}'s training examples have no gold"
     variables = batch.gold.shape[2:]
-    assert len(variables) == task.space.variables, f"{name}'s gold has {len(variables)} variable axes"
+    assert len(variables) == len(task.space.shape), f"{name}'s gold has {len(variables)} variable axes"
     assert all(want in (None, got) for want, got in zip(task.space.shape, variables, strict=True)), (
         f"{name}'s gold is {tuple(variables)}, its output space {task.space.shape}"
     )
     same(task.space.round(batch.gold, batch.x.mask), batch.gold, f"{name}'s gold is not a discrete output of its space")
 
     logits = (batch.gold * 2 - 1) * 10
-    proposal, metric = Proposal(task.space, logits, batch.x.mask), task.metric()
+    proposal, metric = task.space.independent(logits, batch.x.mask), task.metric()
+    decoded = task.decode(proposal)
+    shaped(decoded, tuple(batch.gold.shape), f"{name}.decode")
+    same(task.space.round(decoded, batch.x.mask), decoded, f"{name}.decode gives an output that is not discrete")
+    chosen = replace(proposal, chosen=1 - decoded)
+    same(task.decode(chosen), 1 - decoded, f"{name}.decode passes over what the net has chosen")
     metric.update(proposal, batch)
     scores = metric.compute()
     assert task.selection in scores, f"{name}.selection is {task.selection!r}; the metric has {', '.join(scores)}"

@@ -290,7 +290,7 @@ def test_tagged_text_to_learn_a_language_from(text, found, tmp_path):
 def test_entropy_against_its_definition():
     task, batch = toy()
     logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
-    proposal = sp.Proposal(task.space, logits, batch.x.mask)
+    proposal = task.space.independent(logits, batch.x.mask)
     expected = [
         -sum(float(p * torch.log(p)) for p in torch.softmax(logits[i, 0, :n], -1).flatten())
         for i, n in enumerate(batch.x.mask.sum(1).tolist())
@@ -303,12 +303,12 @@ def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
     logits = torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64)
     logits[0, 0, 0, 1] += 1e4  # the other tags' probabilities are 0
     logits.requires_grad_()
-    (gradient,) = torch.autograd.grad(entropy(sp.Proposal(task.space, logits, batch.x.mask)).sum(), logits)
+    (gradient,) = torch.autograd.grad(entropy(task.space.independent(logits, batch.x.mask)).sum(), logits)
     assert not batch.x.mask.all() and not gradient[~batch.x.mask.unsqueeze(1)].any()
     assert torch.isfinite(gradient).all() and gradient.any()
     assert not gradient[0, 0, 0].any()
     labels = torch.tensor([[[0.3, 1e4, -1e4]]], dtype=torch.float64, requires_grad=True)
-    value = entropy(sp.Proposal(LabelSet(["a", "b", "c"]), labels))
+    value = entropy(LabelSet(["a", "b", "c"]).independent(labels))
     p = torch.sigmoid(labels[0, 0, 0])
     torch.testing.assert_close(value[0], -p * torch.log(p) - (1 - p) * torch.log(1 - p))
     assert torch.isfinite(torch.autograd.grad(value, labels)[0]).all()

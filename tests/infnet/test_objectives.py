@@ -37,7 +37,7 @@ def halfway(task, batch):
     gold = batch.gold
     y = 0.5 * gold + 0.5 * gold.roll(1, -1)
     logits = torch.log(y.clamp(min=1e-30)).requires_grad_()
-    return sp.Proposal(task.space, logits, batch.x.mask)
+    return task.space.independent(logits, batch.x.mask)
 
 
 @pytest.mark.parametrize(

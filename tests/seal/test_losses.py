@@ -236,7 +236,7 @@ def test_gradients(cls, fields, space):
     def value(which):
         def call(logits, *_):
             torch.manual_seed(3)  # the same samples at every call
-            return which(energy.at(batch.x), batch, sp.Proposal(task.space, logits, batch.x.mask))
+            return which(energy.at(batch.x), batch, task.space.independent(logits, batch.x.mask))
 
         return call
 
@@ -268,7 +268,7 @@ def test_padding_changes_no_loss(cls, fields):
     longer = replace(batch, x=longer_x, gold=pad(batch.gold, 2))
     noisy = pad(proposal.logits, 2)
     noisy = noisy + torch.randn_like(noisy) * ~longer_x.mask[:, None, :, None]
-    drawn = task.space.sample(proposal.logits, 3 - isinstance(loss, SampledRegression), x.mask)
+    drawn = task.space.independent(proposal.logits, x.mask).sample(3 - isinstance(loss, SampledRegression))
     short, long = (
         Drawn(task.space, proposal.logits, drawn, x.mask),
         Drawn(task.space, noisy, pad(drawn, 2), longer_x.mask),

@@ -10,6 +10,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
 from spen_plugins.errors import ConfigError
 from spen_plugins.nn import MANY_LABELS, LazyScores
+from spen_plugins.spaces import IndependentLabels
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from spen_seal import samples
 from spen_seal.contrast import Nce, Ranking
@@ -33,14 +34,12 @@ def labels(request, monkeypatch) -> int:
     return 7
 
 
-class Given(sp.Proposal):
+class Given(IndependentLabels):
     """A proposal whose samples are given, as bags or dense."""
 
     bags: sp.SparseLabels
 
-    @property
-    def draws_sparse(self):
-        return True
+    sparse = True
 
     def sample(self, n):
         return self.bags.dense(self.logits.dtype)
@@ -52,7 +51,7 @@ class Given(sp.Proposal):
 def given(task, batch, n: int) -> sp.Proposal:
     logits = proposal_for(task, batch).logits
     proposal = Given(task.space, logits)
-    object.__setattr__(proposal, "bags", task.space.sample_sparse(logits, n))
+    object.__setattr__(proposal, "bags", task.space.independent(logits).sample_sparse(n))
     return proposal
 
 
@@ -61,7 +60,7 @@ def test_energy_of_bags_is_that_of_the_dense_outputs(cls, fields, labels):
     task = ToyLabels(labels=labels)
     batch = batch_of(task, 3)
     energy = make(cls, task, **fields)
-    dense = task.space.sample(proposal_for(task, batch).logits, 5)
+    dense = task.space.independent(proposal_for(task, batch).logits).sample(5)
     dense[0, 1], dense[1, 2] = 0, 1
     bags = sp.SparseLabels.of_dense(dense)
     found, wanted = energy.at(batch.x)(bags), energy.at(batch.x)(dense)
@@ -81,7 +80,7 @@ def test_gradients_of_bags(cls, fields, labels):
     task = ToyLabels(labels=labels)
     batch = batch_of(task, 2)
     energy = make(cls, task, **fields)
-    bags = task.space.sample_sparse(proposal_for(task, batch).logits, 3)
+    bags = task.space.independent(proposal_for(task, batch).logits).sample_sparse(3)
     parameters = list(energy.parameters())
 
     def value(*_):
@@ -137,7 +136,7 @@ def test_auto_is_sparse_only_where_it_pays():
         batch = batch_of(task, 2)
         energy = energy or make(Local, task)
         return samples.use_sparse(
-            "auto", energy.at(batch.x), sp.Proposal(task.space, torch.full((2, 1, labels), logit)), n
+            "auto", energy.at(batch.x), task.space.independent(torch.full((2, 1, labels), logit)), n
         )
 
     assert form(1000, -5.0, 20)
@@ -171,7 +170,7 @@ class Dense(sp.Energy):
 def test_an_energy_without_bags_is_given_the_dense_outputs():
     task, batch = toy("labels")
     energy = Dense(sp.Config(), task).double()
-    bags = task.space.sample_sparse(proposal_for(task, batch).logits, 3)
+    bags = task.space.independent(proposal_for(task, batch).logits).sample_sparse(3)
     torch.testing.assert_close(energy.at(batch.x)(bags), energy.at(batch.x)(bags.dense(torch.float64)))
 
 
@@ -181,7 +180,7 @@ def test_sparse_says_what_it_needs():
     with pytest.raises(ConfigError, match=r"Table takes dense outputs only.*seal\.labels, core\.local"):
         loss(Table(task, 4).at(batch.x), batch, proposal_for(task, batch))
     tags, sentences = toy("tags")
-    with pytest.raises(ConfigError, match="TagSequence drawn by Proposal"):
+    with pytest.raises(ConfigError, match="TagSequence drawn by IndependentTags"):
         make(Nce, tags, sampling="sparse")(
             make(LinearChain, tags).at(sentences.x), sentences, proposal_for(tags, sentences)
         )
@@ -190,14 +189,14 @@ def test_sparse_says_what_it_needs():
 
 
 def test_a_net_with_its_own_samples_gives_no_bags():
-    class Own(sp.Proposal):
-        def sample(self, n):
-            return super().sample(n)
+    class Own(IndependentLabels):
+        sparse = False
 
     task, batch = toy("labels")
     logits = proposal_for(task, batch).logits
-    assert sp.Proposal(task.space, logits).draws_sparse
-    assert not Own(task.space, logits).draws_sparse
+    assert task.space.independent(logits).sparse
+    with pytest.raises(ConfigError, match="LabelSet drawn by Own"):
+        samples.need_sparse(make(Local, task), Own(task.space, logits))
 
 
 def test_bags_of_another_shape_are_told():
@@ -238,7 +237,7 @@ def test_many_labels_train_and_load_as_few_do():
     copy.load_state_dict(energy.state_dict())
     batch = batch_of(task, 2)
     assert isinstance(energy.encode(batch.x), LazyScores)
-    bags = task.space.sample_sparse(proposal_for(task, batch).logits - 4, 3)
+    bags = task.space.independent(proposal_for(task, batch).logits - 4).sample_sparse(3)
     for y in (bags, bags.dense(torch.float64)):
         for each in (energy, copy):
             optimizer = torch.optim.AdamW(each.parameters(), lr=0.01, fused=True)

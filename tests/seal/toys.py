@@ -40,4 +40,4 @@ def make(cls, task, **fields):
 def proposal_for(task, batch, scale: float = 1.0) -> sp.Proposal:
     """A net's output with a gradient to its logits."""
     logits = (torch.randn(len(batch), 1, *batch.gold.shape[2:], dtype=torch.float64) * scale).requires_grad_()
-    return sp.Proposal(task.space, logits, batch.x.mask)
+    return task.space.independent(logits, batch.x.mask)

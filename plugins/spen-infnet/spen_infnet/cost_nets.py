@@ -25,7 +25,7 @@ class Separated(sp.CostNet):
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         features = self.features(batch.x)
-        return sp.Proposal(self.space, self.output(features).unsqueeze(1), batch.x.mask, features)
+        return self.space.independent(self.output(features).unsqueeze(1), batch.x.mask, features=features)
 
 
 class Shared(sp.CostNet):
@@ -52,7 +52,7 @@ class Shared(sp.CostNet):
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         assert self.output is not None, "a shared cost net works inside a Model, which introduces it to its net"
         logits = self.output(proposal.features).unsqueeze(1)
-        return sp.Proposal(self.space, logits, batch.x.mask, proposal.features)
+        return self.space.independent(logits, batch.x.mask, features=proposal.features)
 
 
 class Stacked(sp.CostNet):
@@ -67,7 +67,7 @@ class Stacked(sp.CostNet):
         self.output = nn.Linear(2 * size, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        return sp.Proposal(self.space, self.output(seen(batch, proposal)), batch.x.mask)
+        return self.space.independent(self.output(seen(batch, proposal)), batch.x.mask)
 
 
 class StackedBiLstm(sp.CostNet):
@@ -93,7 +93,7 @@ class StackedBiLstm(sp.CostNet):
         ahead, _ = self.forwards(inputs)
         behind, _ = self.backwards(inputs.gather(0, back.expand_as(inputs)))
         states = torch.cat([ahead, behind.gather(0, back.expand_as(behind))], -1).transpose(0, 1)
-        return sp.Proposal(self.space, self.output(states).unsqueeze(1), mask)
+        return self.space.independent(self.output(states).unsqueeze(1), mask)
 
 
 def seen(batch: sp.Batch, proposal: sp.Proposal) -> Tensor:

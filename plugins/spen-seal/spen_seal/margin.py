@@ -47,7 +47,7 @@ class StackedCostNet(sp.CostNet):
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         logits = self.layers(torch.cat([proposal.mean.detach(), batch.gold], -1))
-        return sp.Proposal(self.space, logits, batch.x.mask)
+        return self.space.independent(logits, batch.x.mask)
 
 
 class CompoundMargin(sp.EnergyLoss):

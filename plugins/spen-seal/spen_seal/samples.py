@@ -47,7 +47,7 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
     return (
         form == "auto"
         and energy.energy.takes_sparse
-        and proposal.draws_sparse
+        and proposal.sparse
         and labels >= MANY_LABELS
         and labels * n >= MANY_NUMBERS
         and proposal.logits.detach().sigmoid().mean().item() <= FEW_ON
@@ -56,7 +56,7 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
 
 def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
     """`ConfigError` unless samples of `proposal` can be bags and `energy` takes them."""
-    if not proposal.draws_sparse:
+    if not proposal.sparse:
         raise ConfigError(
             f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
             f'{type(proposal).__name__}; it needs label sets of independent labels. Take "auto" or "dense"'

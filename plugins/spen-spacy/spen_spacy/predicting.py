@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.features.transformer import PieceIndexer
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import load
+from spen_plugins.spaces import Proposal
 from spen_spacy.reading import Window, windows
 
 PADDED = 1024
@@ -102,9 +103,9 @@ class Run:
                 yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
-        """E(x, y) of what the task decides on, of each example of a batch; low is good."""
+        """E(x, y) of what the task decodes, of each example of a batch; low is good."""
         with torch.no_grad(), self._threads():
-            return self.predictor.model.energy.at(batch.x)(self.task.decide(proposal))[:, 0].tolist()
+            return self.predictor.model.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
 
     def _settle(self) -> None:
         """Keep a forked process from the thread pool of its parent, in which it would hang."""

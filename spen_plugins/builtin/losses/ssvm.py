@@ -8,13 +8,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
-from spen_plugins.spaces import OutputSpace
+from spen_plugins.spaces import OutputSpace, Proposal
 
 Cost = Literal["mean_l1", "l1", "score"]
 

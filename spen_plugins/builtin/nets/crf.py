@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spen_plugins.batch import Proposal, X
+from spen_plugins.batch import X
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.task import Task
 
@@ -40,7 +40,7 @@ class Crf(InferenceNet):
 
     class Config(Config):
         constrained: bool = True
-        """Whether decoding keeps to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
+        """Mode and k best keep to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -69,6 +69,7 @@ class CrfProposal(Proposal):
     `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t less ln Z; exact on one-hot y.
     """
 
+    space: TagSequence
     chain: Chain | None = None
     constrained: bool = True
 
@@ -143,13 +144,14 @@ class CrfProposal(Proposal):
         Each token's marginal is exact; neighbours are drawn apart, so these are samples of the closest independent
         distribution, not of the chain.
         """
-        return self.space.rsample(self._log_marginals, n, self.mask, temperature)
+        return self._closest_independent.rsample(n, temperature)
 
     def perturb(self, n: int, std: float) -> Tensor:
         """Noise on the log-marginals, token by token."""
-        return self.space.perturb(self._log_marginals, n, std, self.mask)
+        return self._closest_independent.perturb(n, std)
 
-    def likeliest(self) -> Tensor:
+    @cached_property
+    def mode(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme if `constrained`."""
         tags = viterbi(self._emissions.detach(), self.mask, *self._decoding)
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
@@ -173,8 +175,9 @@ class CrfProposal(Proposal):
         return tuple(s.masked_fill(~a.to(s.device), float("-inf")) for s, a in zip(scores, allowed, strict=True))
 
     @property
-    def _log_marginals(self) -> Tensor:
-        return torch.log(self.mean.clamp(min=1e-12))
+    def _closest_independent(self) -> Proposal:
+        """The independent tags with the same marginals."""
+        return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
 
 
 def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:

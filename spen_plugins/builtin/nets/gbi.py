@@ -9,22 +9,23 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.energy import BoundEnergy
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.model import Model
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 
 class Gbi(InferenceNet):
     """y of low E(x, y) by gradient steps inside the relaxed set (Belanger & McCallum 2016; Gygli et al. 2017).
 
-    It may stand on another inference net (`net`): that one's output is then a start, and while something trains, losses
-    see that net's proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
+    It may build on another inference net (`net`): its mean is then a start, and in training losses see that net's
+    proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
     """
 
     uses_energy = True
@@ -33,10 +34,10 @@ class Gbi(InferenceNet):
 
     class Config(Descent):
         starts: list[Start] | None = Field(None, min_length=1)
-        """Where from; of several starts the one that ends at the lowest energy counts. null: the net's output where
+        """Starting points; of several the one that ends at the lowest energy counts. null: the net's output where
         there is a net, zeros otherwise."""
         random: int = Field(3, ge=1)
-        """How many starts "random" stands for; the same ones for every example."""
+        """Number of starts that "random" stands for; the same ones for every example."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -56,19 +57,24 @@ class Gbi(InferenceNet):
         seed = None if self.training else 0
         start = descent.starts(self.starts, self.space, self._like(x, energy), x.mask, self.config.random, net, seed)
         found = descent.minimise(energy, self.space, start, x.mask, self.config, self.keep_iterates).lowest()
-        return Proposal(self.space, self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
+        return self.space.independent(self.space.logits(found.y, x.mask), x.mask, iterates=found.path)
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         if self.net is not None:
             return self.net.training_proposal(x, energy)
         assert energy is not None
-        return Proposal(self.space, torch.zeros_like(self._like(x, energy)), x.mask)
+        return self.space.independent(torch.zeros_like(self._like(x, energy)), x.mask)
 
     def _like(self, x: X, energy: BoundEnergy) -> Tensor:
         """Zeros `(batch, 1, *variables)` of the energy's type, on its device."""
         of = next(energy.energy.parameters(), None)
         device = next(iter(x.inputs.values())).device if of is None else of.device
-        sizes = [size if size is not None else x.mask.shape[1] for size in self.space.shape]
+        sizes = self.space.sizes(x.mask)
+        if None in sizes:
+            raise PluginError(
+                f"the outputs of {type(self.space).__name__} differ in size from batch to batch, and this batch has no "
+                "mask to tell it: the task's collate sets X.mask"
+            )
         return torch.zeros(x.size, 1, *sizes, device=device, dtype=None if of is None else of.dtype)
 
 

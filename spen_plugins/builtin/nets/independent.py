@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import nn
 
-from spen_plugins.batch import Proposal, X
+from spen_plugins.batch import X
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.spaces import LabelSet
+from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Task
 
 
@@ -22,7 +22,7 @@ class Independent(InferenceNet):
 
     class Config(Config):
         bias: bool | None = None
-        """Whether the output layer has a bias; null: none for labels (as SEAL released it), one for tags."""
+        """A bias in the output layer; null: none for labels (as SEAL released it), one for tags."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -32,4 +32,4 @@ class Independent(InferenceNet):
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         features = self.features(x)
-        return Proposal(self.space, self.output(features).unsqueeze(1), x.mask, features)
+        return self.space.independent(self.output(features).unsqueeze(1), x.mask, features=features)

@@ -9,19 +9,21 @@ from typing import Any, ClassVar
 import torch
 from pydantic import Field
 
-from spen_plugins.batch import Proposal, X
+from spen_plugins.batch import X
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 
 class Rerank(InferenceNet):
     """argmin of E(x, y) over the k likeliest y of another inference net (re-ranking: Collins & Koo 2005).
 
-    The proposal is that net's, marginals and samples included; only the output decided on is the energy's choice.
+    The proposal is that net's, marginals, samples and mode included; its `chosen`, which the task decodes, is the
+    energy's choice.
     """
 
     uses_energy = True
@@ -29,7 +31,7 @@ class Rerank(InferenceNet):
 
     class Config(Config):
         k: int = Field(8, ge=1)
-        """How many outputs the energy chooses from; 1 leaves the net's own."""
+        """Number of outputs that the energy chooses from; 1 leaves the net's own."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -48,8 +50,8 @@ class Rerank(InferenceNet):
         assert energy is not None
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
-            y = self.task.candidates(proposal, self.config.k)
-            y[:, :1] = self.task.decide(proposal)  # where several are equally likely, it may be another of them
+            y = self.task.k_best(proposal, self.config.k)
+            y[:, :1] = self.task.decode(proposal)  # where several are equally likely, it may be another of them
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
 

@@ -7,14 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.labels import GRID, example_f1, scores
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
 
 
 class LabelMetric(Metric):
-    """Collects probabilities and gold on the CPU, decides by a threshold at the end.
+    """Collects probabilities and gold on the CPU; decodes at the end, as `LabelTask.decode` does, by a threshold that
+    may be fitted first.
 
     Args:
         threshold: a label is predicted where its probability is above it.
@@ -53,7 +55,7 @@ class LabelMetric(Metric):
 
     def compute(self) -> dict[str, Any]:
         p, gold = self.collected()
-        result = scores(self._decided(p), gold)
+        result = scores(self._decoded(p), gold)
         if self.average_precision:
             from torchmetrics.functional.classification import binary_average_precision as precision
 
@@ -65,11 +67,11 @@ class LabelMetric(Metric):
         p, gold = self.collected()
         labelled = torch.cat(self._labelled)
         numerator = torch.zeros(len(labelled), dtype=torch.double)
-        numerator[labelled] = example_f1(self._decided(p), gold)
+        numerator[labelled] = example_f1(self._decoded(p), gold)
         return numerator, labelled.double()
 
-    def _decided(self, p: Tensor) -> Tensor:
-        """What was chosen, else what is above the threshold, boolean `(example, label)`."""
+    def _decoded(self, p: Tensor) -> Tensor:
+        """Labels of the chosen sets, else those above the threshold, boolean `(example, label)`."""
         return torch.cat(self._chosen) if self._chosen else p > self.threshold
 
     def fit_threshold(self) -> float:

@@ -1,4 +1,4 @@
-"""What tasks with sets of labels share, whatever their inputs: gold, scores, threshold, predictions, protocol."""
+"""Common to tasks with sets of labels, whatever their inputs: gold, scores, threshold, predictions, protocol."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
-from spen_plugins.spaces import LabelSet
+from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Metric, Task
 
 SHOWN = 10  # labels with their probabilities in a prediction, at least
@@ -74,17 +74,17 @@ class LabelTask(Task):
     def metric(self) -> LabelMetric:
         return LabelMetric(self.threshold, self.config.average_precision)
 
-    def choose_decision(self, metric: Metric) -> None:
+    def fit_threshold(self, metric: Metric) -> None:
         if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
             self.threshold = metric.fit_threshold()
 
-    def decide(self, proposal: Proposal) -> Tensor:
-        """The labels whose probability is above the threshold, unless a set was chosen."""
+    def decode(self, proposal: Proposal) -> Tensor:
+        """The labels whose probability is above the threshold, unless the net chose a set."""
         if proposal.chosen is not None:
             return proposal.chosen
         return (proposal.mean.detach().float() > self.threshold).float()
 
-    def candidates(self, proposal: Proposal, k: int) -> Tensor:
+    def k_best(self, proposal: Proposal, k: int) -> Tensor:
         """The `k` likeliest sets when every label at the threshold is as likely as not."""
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
@@ -102,10 +102,10 @@ class LabelTask(Task):
         Probabilities are calibrated; the threshold is one on what they were before.
         """
         p = proposal.mean[:, 0].detach().float().cpu()
-        said = self.decide(proposal)[:, 0].cpu()
-        decided = said.sum(1).long()
-        count = min(max(SHOWN, int(decided.max())), p.shape[1])
-        label = (p + said).topk(count, dim=1).indices  # those predicted come first, whatever their probability
+        predicted = self.decode(proposal)[:, 0].cpu()
+        sizes = predicted.sum(1).long()
+        count = min(max(SHOWN, int(sizes.max())), p.shape[1])
+        label = (p + predicted).topk(count, dim=1).indices  # those predicted come first, whatever their probability
         value = p.gather(1, label)
         calibrated = LabelConfidences(value.numpy()).at(self.temperature)
         names = self.space.labels
@@ -114,7 +114,7 @@ class LabelTask(Task):
                 "labels": [names[i] for i in order[:n]],
                 "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
             }
-            for order, values, n in zip(label.tolist(), calibrated.tolist(), decided.tolist(), strict=True)
+            for order, values, n in zip(label.tolist(), calibrated.tolist(), sizes.tolist(), strict=True)
         ]
 
     def protocol(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -27,7 +27,7 @@ from spen_plugins.readers.srl import Sentence, read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
-from spen_plugins.spaces import TagSequence
+from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
 
@@ -106,7 +106,7 @@ class SemanticRoles(Task):
         return SrlBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
 
     def metric(self) -> SrlMetric:
-        return SrlMetric(self.space.tags)
+        return SrlMetric(self.space.tags, self.decode)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Arguments as `role`, `start`, `end` (the token after the last one), `text` and `score`; V is left out.
@@ -189,7 +189,7 @@ class SemanticRoles(Task):
         return examples
 
     def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
-        """What is known without the arguments."""
+        """A prediction without its arguments."""
         words = example.entry.words
         tags = [self.space.tags[i] for i in row[: len(words)]]
         predicate = {"index": example.predicate, "word": words[example.predicate]}
@@ -197,7 +197,7 @@ class SemanticRoles(Task):
 
     def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Tag numbers `(predicate, token)`, and how many tokens each predicate's sentence has."""
-        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
 
     def _confidences(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.sentences import Entry
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
 
 DEFINITIONS = {
@@ -25,7 +26,7 @@ DEFINITIONS = {
     "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
     "unseen_roles": "gold arguments whose role is not in the training part count as missed",
 }
-"""What the scores mean, for a run's protocol."""
+"""Definitions of the scores, for a run's protocol."""
 
 
 @dataclass(eq=False)
@@ -55,10 +56,15 @@ class SrlBatch(Batch):
 
 
 class SrlMetric(Metric):
-    """`span_precision`, `span_recall`, `span_f1`, `ucr`, `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`."""
+    """`span_precision`, `span_recall`, `span_f1`, `ucr`, `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`.
 
-    def __init__(self, tags: Sequence[str]) -> None:
-        self._tags = list(tags)
+    Args:
+        tags: the tags' names.
+        decode: the task's, so that what is scored is what is reported.
+    """
+
+    def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
+        self._decode = decode
         self._table = SpanTable(tags)
         self._spans = SpanCounts()
         self._sums: Counter[str] = Counter()
@@ -71,7 +77,7 @@ class SrlMetric(Metric):
         if batch.gold is None or not len(rows):
             return
         assert batch.x.mask is not None
-        best = proposal.best()[:, 0].argmax(-1).cpu().numpy()[rows]
+        best = self._decode(proposal)[:, 0].argmax(-1).cpu().numpy()[rows]
         likely = proposal.mean[:, 0].argmax(-1).cpu().numpy()[rows]
         gold = batch.gold[:, 0].argmax(-1).cpu().numpy()[rows]
         inside = batch.x.mask.cpu().numpy()[rows]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from spen_plugins.batch import Batch, Proposal, X
+from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -34,7 +34,7 @@ from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
-from spen_plugins.spaces import TagSequence
+from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
 
@@ -155,7 +155,8 @@ class Tagging(Task):
         return TagBatch(x, numbers, gold, known, tuple(examples))
 
     def metric(self) -> TagMetric:
-        return TagMetric(self.space.tags) if self._encoding is None else SpanMetric(self.space.tags, self._encoding)
+        tags = self.space.tags
+        return TagMetric(tags, self.decode) if self._encoding is None else SpanMetric(tags, self.decode, self._encoding)
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Each token's tag; or each span that the tags write, right if type, start and end are."""
@@ -265,7 +266,7 @@ class Tagging(Task):
 
     def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Tag numbers `(sentence, token)`, and how many tokens each sentence has."""
-        best = self.decide(proposal)[:, 0].argmax(-1).cpu().numpy()
+        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
 
     def _tag_confidences(self, proposal: Proposal, best: np.ndarray, inside: np.ndarray) -> TagConfidences:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, Proposal
+from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.sentences import Entry
 from spen_plugins.errors import DataError
 from spen_plugins.readers.schemes import Span
 from spen_plugins.scores.entities import EntityCounts, chunks, strict_spans, table
-from spen_plugins.spaces import allowed_transitions
+from spen_plugins.spaces import Proposal, allowed_transitions
 from spen_plugins.task import Metric
 
 TAG_DEFINITIONS = {
@@ -33,7 +33,7 @@ SPAN_DEFINITIONS = {
     "invalid": "share of sentences whose most probable tag at each token breaks the scheme, before decoding",
     "unseen_types": "gold spans whose type is not in the training part count as missed",
 }
-"""What the scores mean, for a run's protocol."""
+"""Definitions of the scores, for a run's protocol."""
 
 
 @dataclass(eq=False)
@@ -61,9 +61,15 @@ class TagBatch(Batch):
 
 
 class TagMetric(Metric):
-    """`accuracy` and `tags`, a table of each tag's scores."""
+    """`accuracy` and `tags`, a table of each tag's scores.
 
-    def __init__(self, tags: Sequence[str]) -> None:
+    Args:
+        tags: the tags' names.
+        decode: the task's, so that what is scored is what is reported.
+    """
+
+    def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
+        self._decode = decode
         self._tags = np.array(tags, dtype=object)
         self._right: Counter[str] = Counter()
         self._predicted: Counter[str] = Counter()
@@ -77,7 +83,7 @@ class TagMetric(Metric):
         self._ratios.append(ratios)
         if not len(rows):
             return
-        best = proposal.best()[:, 0].argmax(-1).cpu().numpy()[rows]
+        best = self._decode(proposal)[:, 0].argmax(-1).cpu().numpy()[rows]
         inside = batch.x.mask.cpu().numpy()[rows]
         examples = [batch.examples[i] for i in rows]
         gold = np.full_like(best, -1)
@@ -99,7 +105,7 @@ class TagMetric(Metric):
         right: np.ndarray,
         lengths: np.ndarray,
     ) -> np.ndarray:
-        """What each labelled sentence adds to the selection score, `(sentence, 2)`: numerator and denominator."""
+        """Numerator and denominator that each labelled sentence adds to the selection score, `(sentence, 2)`."""
         return np.stack([right, lengths], 1)
 
     def ratios(self) -> tuple[Tensor, Tensor]:
@@ -117,8 +123,10 @@ class TagMetric(Metric):
 class SpanMetric(TagMetric):
     """`precision`, `recall`, `f1`, `conlleval_f1`, token `accuracy`, `invalid`, and `types`, a table of each's."""
 
-    def __init__(self, tags: Sequence[str], encoding: Literal["bio", "bioes"]) -> None:
-        super().__init__(tags)
+    def __init__(
+        self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], encoding: Literal["bio", "bioes"]
+    ) -> None:
+        super().__init__(tags, decode)
         self._encoding = encoding
         self._allowed = [part.numpy() for part in allowed_transitions(list(tags), encoding)]
         self._strict, self._conlleval = EntityCounts(), EntityCounts()

@@ -1,0 +1,60 @@
+"""Tag schemes BIO and BIOES: which tag may follow which, be the first, be the last."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Transitions(NamedTuple):
+    """Transitions that a scheme allows, all boolean: `following` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+
+    following: Tensor
+    start: Tensor
+    end: Tensor
+
+
+def allowed_transitions(tags: list[str], scheme: str) -> Transitions:
+    """Which tag may follow which under "none", "bio" or "bioes", which may be the first, and which the last."""
+    parts = [_parts(tag, scheme) for tag in tags]
+    goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
+    is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
+    same = torch.tensor([[bool(x) and x == y for _, y in parts] for _, x in parts])
+    linked = same & is_open.unsqueeze(1) & goes_on.unsqueeze(0)
+    if scheme == "bioes":
+        return Transitions(linked | ~(is_open.unsqueeze(1) | goes_on.unsqueeze(0)), ~goes_on, ~is_open)
+    return Transitions(linked | ~goes_on.unsqueeze(0), ~goes_on, torch.ones_like(goes_on))
+
+
+def _parts(tag: str, scheme: str) -> tuple[str, str]:
+    """Prefix and type of a span's tag; nothing for O, and for all tags where there is no scheme."""
+    prefix, dash, kind = tag.partition("-")
+    letters = {"none": (), "bio": ("B", "I"), "bioes": ("B", "I", "E", "S")}[scheme]
+    return (prefix, kind) if dash and prefix in letters else ("", "")
+
+
+class SpanLinks(NamedTuple):
+    """A scheme's transitions in short: a tag that goes on with a span has two predecessors, the others share theirs.
+
+    `inner` are the numbers of the tags that go on (I-x, E-x); `opening` the B-x and `within` the I-x before each, the
+    same where there is but one of them, its own number where there is none; all `(inner,)`. `unfinished` `(open,)` are
+    the tags that only an inner one may follow, and none may end with: B-x and I-x under BIOES, none under BIO.
+    """
+
+    inner: Tensor
+    opening: Tensor
+    within: Tensor
+    unfinished: Tensor
+
+
+def span_links(tags: list[str], scheme: str) -> SpanLinks:
+    """The links of "bio" or "bioes"; none under "none"."""
+    number = {tag: i for i, tag in enumerate(tags)}
+    parts = [_parts(tag, scheme) for tag in tags]
+    inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]
+    within = [number.get(f"I-{parts[i][1]}", number.get(f"B-{parts[i][1]}", i)) for i in inner]
+    opening = [number.get(f"B-{parts[i][1]}", other) for i, other in zip(inner, within, strict=True)]
+    unfinished = [i for i, (prefix, _) in enumerate(parts) if prefix in ("B", "I") and scheme == "bioes"]
+    return SpanLinks(*(torch.tensor(numbers, dtype=torch.long) for numbers in (inner, opening, within, unfinished)))

@@ -1,0 +1,73 @@
+"""The best path through additive scores (Viterbi 1967), with any transitions, or under a scheme alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from spen_plugins.spaces.schemes import SpanLinks
+
+
+def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tensor:
+    """`viterbi` under a scheme alone, in time linear in the tags.
+
+    Shapes: scores `(batch, token, tag)`. Returns `(batch, token)`, 0 on padding.
+    """
+    b, length, k = scores.shape
+    if length == 0:
+        return scores.new_zeros((b, 0), dtype=torch.long)
+    inner, opening, within, unfinished = (numbers.to(scores.device) for numbers in links)
+    best = scores[:, 0].index_fill(1, inner, float("-inf"))
+    identity = torch.arange(k, device=scores.device).expand(b, k)
+    pointers = []
+    for t in range(1, length):
+        top, first = _closed(best, unfinished).max(1, keepdim=True)
+        stay, opened = best[:, within], best[:, opening]
+        value = top.expand(b, k).index_copy(1, inner, torch.maximum(stay, opened)) + scores[:, t]
+        previous = first.expand(b, k).index_copy(1, inner, torch.where(opened > stay, opening, within))
+        if mask is not None:  # past the end a path stands still
+            here = mask[:, t].unsqueeze(1)
+            value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
+        best = value
+        pointers.append(previous)
+    tag = _closed(best, unfinished).argmax(1)
+    path = [tag]
+    for previous in reversed(pointers):
+        tag = previous.gather(1, tag.unsqueeze(1)).squeeze(1)
+        path.append(tag)
+    tags = torch.stack(path[::-1], 1)
+    return tags if mask is None else tags * mask
+
+
+def _closed(best: Tensor, unfinished: Tensor) -> Tensor:
+    """Scores of paths that may end, or go on with any tag but an inner one."""
+    return best.index_fill(1, unfinished, float("-inf")) if len(unfinished) else best
+
+
+def viterbi(
+    scores: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor | None = None
+) -> Tensor:
+    """The best path through additive scores, vectorised over the batch.
+
+    Shapes: scores `(batch, token, tag)`; mask `(batch, token)`, true for the first tokens of each row; transitions
+    `(tag, tag)` from row to column; start, end `(tag,)`. Returns tag numbers `(batch, token)`, 0 on padding.
+    """
+    length = scores.shape[1]
+    if length == 0:
+        return scores.new_zeros(scores.shape[:2], dtype=torch.long)
+    backwards = transitions.t().contiguous()  # reducing over the last axis is several times as fast
+    best = start + scores[:, 0]
+    rows = [best]
+    for t in range(1, length):
+        value = (best.unsqueeze(1) + backwards).amax(2) + scores[:, t]
+        best = value if mask is None else torch.where(mask[:, t, None], value, best)  # past the end a path stands still
+        rows.append(best)
+    tag = (best if end is None else best + end).argmax(-1)
+    path = [tag]
+    for t in range(length - 1, 0, -1):
+        # The predecessor is looked up for the one tag on the path, so no table of pointers is kept.
+        previous = (rows[t - 1] + backwards[tag]).argmax(-1)
+        tag = previous if mask is None else torch.where(mask[:, t], previous, tag)
+        path.append(tag)
+    tags = torch.stack(path[::-1], 1)
+    return tags if mask is None else tags * mask
