@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Transitions(NamedTuple):
-    """Transitions that a scheme allows, all boolean: `following` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+    """The transitions a scheme allows, boolean: `following` `(tag, tag)` by row and column; `start`, `end` `(tag,)`."""
 
     following: Tensor
     start: Tensor

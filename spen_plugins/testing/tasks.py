@@ -34,7 +34,7 @@ class ExactMatch(Metric):
 
 
 class _Toy(Task):
-    """The common part of the toys: random examples, drawn with a seed of their own so that global randomness is left alone."""
+    """The common part of the toys: random examples, drawn with a seed of their own."""
 
     selection: ClassVar[str] = "exact_match"
 
