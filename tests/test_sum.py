@@ -97,3 +97,6 @@ def test_a_config_gives_terms_and_their_features():
     config["energy"]["terms"]["chain"]["featurs"] = {}
     with pytest.raises(ConfigError, match=r"energy\.terms\.chain\.featurs"):
         check(config, "test", registry)
+    config["energy"]["terms"] = {"a.b": {"type": "linear_chain"}}
+    with pytest.raises(ConfigError, match=r"energy\.terms: expected tables of kind energy by names without a dot"):
+        check(config, "test", registry)

@@ -33,8 +33,8 @@ def keys(experiment: Experiment) -> Iterator[Field]:
 def _of_node(node: Node) -> Iterator[Field]:
     yield Field(f"{node.where}.type", f"{node.kind} type", json.dumps(node.type), _first_line(node.cls))
     yield from _of_model(node.config, f"{node.where}.")
-    if node.features is not None and node.features.where.startswith(f"{node.where}."):
-        yield from _of_node(node.features)
+    if node.own_features is not None:
+        yield from _of_node(node.own_features)
     for part in node.parts.values():
         for inner in [part] if isinstance(part, Node) else part.values():
             yield from _of_node(inner)

@@ -40,11 +40,16 @@ class Node:
     features: Node | None = None
     parts: Mapping[str, Node | Mapping[str, Node]] = field(default_factory=dict)
 
+    @property
+    def own_features(self) -> Node | None:
+        """The node of its feature network, unless that is the experiment's."""
+        return self.features if self.features is not None and self.features.where == _own(self.where) else None
+
     def table(self) -> dict[str, Any]:
         """The table as JSON values, with its defaults; parsed again it gives an equal node."""
         table = {"type": self.type, **self.config.model_dump(mode="json")}
-        if self.features is not None and self.features.where == _own_features(self.where):
-            table["features"] = self.features.table()
+        if self.own_features is not None:
+            table["features"] = self.own_features.table()
         for key, part in self.parts.items():
             table[key] = part.table() if isinstance(part, Node) else {name: n.table() for name, n in part.items()}
         return table
@@ -83,16 +88,16 @@ def _features(
             )
         return None
     if spec.get("features") is not None:
-        return parse(registry, "features", spec["features"], _own_features(where), source)
+        return parse(registry, "features", spec["features"], _own(where), source)
     if shared is None:
         raise ConfigError(
             f"{source}: {where} {spec['type']!r} needs a feature network; give a table 'features' or "
-            f"'{_own_features(where)}'. `spen describe features` lists what is installed."
+            f"'{_own(where)}'. `spen describe features` lists what is installed."
         )
     return shared
 
 
-def _own_features(where: str) -> str:
+def _own(where: str) -> str:
     """The path of a component's own feature network."""
     return f"{where}.features"
 
