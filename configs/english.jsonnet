@@ -18,9 +18,7 @@ local words = {
 local bilstm = { type: 'bilstm', layers: 1, word_dropout: 0.1 } + words;
 local training = {
   type: 'cross_entropy',
-  optimizer: { type: 'adam', lr: 2e-3, weight_decay: 1e-5 },
-  clip: 10,
-  plateau: { factor: 0.5, patience: 0 },
+  net: { type: 'adam', lr: 2e-3, plateau: { factor: 0.5, patience: 0 } },
   batch_size: 32,
   patience: 4,
 };
@@ -62,7 +60,7 @@ local parts(names) = {
     } + no_vocabulary,
     features: bilstm { hidden: 128, dropout: 0.5, char_widths: [2, 3, 4] },
     inference_net: { type: 'independent' },
-    trainer: training { epochs: 20, optimizer+: { weight_decay: 1e-4 }, plateau+: { patience: 1 } },
+    trainer: training { epochs: 20, net+: { weight_decay: 1e-4, plateau+: { patience: 1 } } },
   },
 };
 

@@ -4,10 +4,26 @@
 //     spen-run configs/ner_infnet.jsonnet data=btc energy=ge_c             # or data=wnut17
 //     spen-run configs/ner_infnet.jsonnet data=btc features=plus columns_from=btc-with-pos
 //     spen-run configs/ner_infnet.jsonnet data=train.conll validation=dev.conll test=test.conll
-//
-// An argument left at null keeps what lib/tagging.libsonnet says for this data set, encoder and method.
-local infnet = import 'lib/infnet.libsonnet';
+local choose = import 'lib/choose.libsonnet';
 local tagging = import 'lib/tagging.libsonnet';
+
+local wnut(name) = 'data:ner/wnut17/' + name;
+local btc(part) = 'data:ner/btc/btc.' + part;
+local names = { task+: { scheme: 'bio', encoding: 'bioes' } };
+local larger = names {
+  bilstm+: { hidden: 128, dropout: 0.5, word_dropout: 0.1 },
+  every+: { trainer+: { epochs: 20, net+: { lr: 5e-4 } } },
+  with_energy+: { trainer+: { energy+: { lr: 3e-4 } } },
+};
+// Names in tweets are learned by heart where each word has parameters of its own.
+local tweets = tagging.tweets + larger { words+: { by_heart: false } };
+local data_sets = {
+  sample: tagging.sample + names { task+: { corpus: 'ner' }, words+: { columns: { pos: 1, chunk: 2 } } },
+  wnut17: tweets { task+: { train: wnut('wnut17train.conll'), validation: wnut('emerging.dev.conll'), test: wnut('emerging.test.annotated') } },
+  btc: tweets { task+: { train: btc('train'), validation: btc('dev'), test: btc('test') } },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: tagging.plain + larger,
+};
 
 function(
   data='sample',  // sample, wnut17, btc, files, or a training file of your own, in columns
@@ -22,62 +38,18 @@ function(
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
-  tag_lm_weight=null,  // weight of the tag language models in ge_a, ge_b and ge_c
-  gamma=null,  // γ, weight of the models with words beside those without, in ge_c
-  cost_net=null,  // of compound: separated, shared, stacked, stacked_bilstm, or a table {type: …} of any other
-  cost_net_cross_entropy=null,  // weight of cross entropy for that net
-  perceptron_weight=null,  // of compound: λ
-  truncate=null,  // whether the nets' objective is truncated at zero, too
-  cross_entropy_weight=null,  // of the net that predicts
-  net_steps=null,  // k, updates of the nets for one of the energy
-  same_batch=null,  // whether those k are on one batch, or each is on another
-  net_optimizer=null,  // adam, adamw, or sgd (with momentum 0.9)
-  net_lr=null,
-  energy_lr=null,
-  weight_decay=null,
-  pretrain_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
-  finetune_epochs=null,  // epochs after the others in which the net learns to minimise the energy
-  finetune_on=null,  // on whose inputs: train, validation or test
-  hidden=null,  // width of the encoder, in each direction
-  dropout=null,  // of the encoder
-  batch_size=null,
-  epochs=null,
-  patience=null,
   precision='no',  // no, bf16 or fp16
   seed=0
 )
-  local of_features = { features: features, vectors: vectors, clusters: clusters };
-  local arguments = {
-    energy: energy,
-    tag_lm_weight: tag_lm_weight,
-    gamma: gamma,
-    cost_net: cost_net,
-    cost_net_cross_entropy: cost_net_cross_entropy,
-    perceptron_weight: perceptron_weight,
-    truncate: truncate,
-    cross_entropy_weight: cross_entropy_weight,
-    net_steps: net_steps,
-    same_batch: same_batch,
-    net_optimizer: net_optimizer,
-    net_lr: net_lr,
-    energy_lr: energy_lr,
-    weight_decay: weight_decay,
-    pretrain_epochs: pretrain_epochs,
-    finetune_epochs: finetune_epochs,
-    finetune_on: finetune_on,
-    hidden: hidden,
-    dropout: dropout,
-    batch_size: batch_size,
-    epochs: epochs,
-    patience: patience,
-  };
-  local h = tagging.defaults('ner', data, encoder, arguments);
-  local network = tagging.network(encoder, h, arguments, tagging.words('ner', data, of_features));
-
-  {
-    seed: seed,
-    precision: precision,
-    task: tagging.ner(data, validation, test, tags, columns_from, tagging.columns('ner', data, columns, encoder, features, columns_from)),
-    features: network.features,
-    inference_net: { type: 'independent' },
-  } + infnet.method(method, h, arguments, network.token)
+  local part(name) = '%s/%s.conll' % [columns_from, name];
+  local tagged =
+    if columns_from == null then {}
+    else if choose.is_path(data) || data == 'sample' then
+      error 'columns_from= goes with a data set known by name; name your own files and their columns: data=FILE validation=FILE test=FILE columns={"pos": 1}'
+    else { train: part('train'), validation: part('dev'), test: part('test') };
+  local extra = if columns == null && columns_from != null then { pos: 1 } else columns;
+  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
+  + tagging.task(data_sets, data, validation, test, tags)
+  + { task+: tagged }
+  + tagging.features(data_sets, data, encoder, features, vectors, clusters, extra)
+  + tagging.method(data_sets, data, encoder, method, energy)

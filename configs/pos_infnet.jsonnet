@@ -3,12 +3,33 @@
 //     spen-run configs/pos_infnet.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/pos_infnet.jsonnet data=twitter_pos                 # the paper's task, every feature there is
 //     spen-run configs/pos_infnet.jsonnet data=twitter_pos features=paper split=reference
+//     spen-run configs/pos_infnet.jsonnet energy_loss.cost_net.type=infnet.shared trainer.net.lr=0.003
 //     spen-run configs/pos_infnet.jsonnet data=ewt tags=xpos encoder=bert-base-cased
 //     spen-run configs/pos_infnet.jsonnet data=train.conllu validation=dev.conllu test=test.conllu
-//
-// An argument left at null keeps what lib/tagging.libsonnet says for this data set, encoder and method.
-local infnet = import 'lib/infnet.libsonnet';
+local choose = import 'lib/choose.libsonnet';
 local tagging = import 'lib/tagging.libsonnet';
+
+local ewt(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
+local tweets(train, validation) = {
+  train: 'data:pos/twitter_pos/oct27.splits/' + train,
+  validation: 'data:pos/twitter_pos/oct27.splits/' + validation,
+  test: 'data:pos/twitter_pos/daily547.conll',
+};
+local splits = { standard: tweets('oct27.train', 'oct27.dev'), reference: tweets('oct27.traindev', 'oct27.test') };
+local data_sets = {
+  sample: tagging.sample { task: { corpus: 'pos' } },
+  twitter_pos: tagging.tweets {
+    task: splits.standard,
+    bilstm+: { dropout: 0.5, word_dropout: 0.2 },
+    every+: {
+      pretrain_epochs:: 5,
+      trainer+: { batch_size: 16, epochs: 60, patience: 15, net+: { plateau: { factor: 0.5, patience: 5 } } },
+    },
+  },
+  ewt: tagging.plain { task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') } },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: tagging.plain,
+};
 
 function(
   data='sample',  // sample, twitter_pos, ewt, files, or a training file of your own: columns or CoNLL-U
@@ -23,62 +44,15 @@ function(
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
-  tag_lm_weight=null,  // weight of the tag language models in ge_a, ge_b and ge_c
-  gamma=null,  // γ, weight of the models with words beside those without, in ge_c
-  cost_net=null,  // of compound: separated, shared, stacked, stacked_bilstm, or a table {type: …} of any other
-  cost_net_cross_entropy=null,  // weight of cross entropy for that net
-  perceptron_weight=null,  // of compound: λ
-  truncate=null,  // whether the nets' objective is truncated at zero, too
-  cross_entropy_weight=null,  // of the net that predicts
-  net_steps=null,  // k, updates of the nets for one of the energy
-  same_batch=null,  // whether those k are on one batch, or each is on another
-  net_optimizer=null,  // adam, adamw, or sgd (with momentum 0.9)
-  net_lr=null,
-  energy_lr=null,
-  weight_decay=null,
-  pretrain_epochs=null,  // epochs before the others in which the net learns from cross entropy alone
-  finetune_epochs=null,  // epochs after the others in which the net learns to minimise the energy
-  finetune_on=null,  // on whose inputs: train, validation or test
-  hidden=null,  // width of the encoder, in each direction
-  dropout=null,  // of the encoder
-  batch_size=null,
-  epochs=null,
-  patience=null,
   precision='no',  // no, bf16 or fp16
   seed=0
 )
-  local of_features = { features: features, vectors: vectors, clusters: clusters };
-  local arguments = {
-    energy: energy,
-    tag_lm_weight: tag_lm_weight,
-    gamma: gamma,
-    cost_net: cost_net,
-    cost_net_cross_entropy: cost_net_cross_entropy,
-    perceptron_weight: perceptron_weight,
-    truncate: truncate,
-    cross_entropy_weight: cross_entropy_weight,
-    net_steps: net_steps,
-    same_batch: same_batch,
-    net_optimizer: net_optimizer,
-    net_lr: net_lr,
-    energy_lr: energy_lr,
-    weight_decay: weight_decay,
-    pretrain_epochs: pretrain_epochs,
-    finetune_epochs: finetune_epochs,
-    finetune_on: finetune_on,
-    hidden: hidden,
-    dropout: dropout,
-    batch_size: batch_size,
-    epochs: epochs,
-    patience: patience,
-  };
-  local h = tagging.defaults('pos', data, encoder, arguments);
-  local network = tagging.network(encoder, h, arguments, tagging.words('pos', data, of_features));
-
-  {
-    seed: seed,
-    precision: precision,
-    task: tagging.pos(data, split, validation, test, tags, tagging.columns('pos', data, columns, encoder, features)),
-    features: network.features,
-    inference_net: { type: 'independent' },
-  } + infnet.method(method, h, arguments, network.token)
+  local chosen =
+    if split == null then {}
+    else if data == 'twitter_pos' then choose.from(splits, split, 'split')
+    else error 'split= is one of twitter_pos; data=%s has its own' % std.toString(data);
+  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
+  + tagging.task(data_sets, data, validation, test, tags)
+  + { task+: chosen }
+  + tagging.features(data_sets, data, encoder, features, vectors, clusters, columns)
+  + tagging.method(data_sets, data, encoder, method, energy)

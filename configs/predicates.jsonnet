@@ -3,11 +3,21 @@
 //     spen-run configs/predicates.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/predicates.jsonnet data=ewt
 //     spen-run configs/predicates.jsonnet data=a.conll validation=b.conll test=c.conll
-//
-// An argument left at null keeps what lib/tagging.libsonnet says for this data set and encoder.
-local choose = import 'lib/choose.libsonnet';
-local infnet = import 'lib/infnet.libsonnet';
+local baselines = import 'lib/methods/baselines.libsonnet';
 local tagging = import 'lib/tagging.libsonnet';
+
+local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
+local roles = tagging.plain {
+  task: { scheme: 'bio', format: 'predicates' },
+  bilstm+: { dropout: 0.4, word_dropout: 0.1 },
+  every+: { trainer+: { epochs: 12, patience: 4, net+: { lr: 2e-3, plateau: { factor: 0.5, patience: 0 } } } },
+};
+local data_sets = {
+  sample: tagging.sample { task: { scheme: 'bio', corpus: 'predicates' }, every+: { trainer+: { epochs: 6 } } },
+  ewt: roles { task+: { train: propbank('train'), validation: propbank('dev'), test: propbank('test'), min_count: 2 } },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: roles,
+};
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own, as of configs/srl_seal.jsonnet
@@ -17,34 +27,11 @@ function(
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), all (and affixes, clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
-  method='cross_entropy',  // cross_entropy, crf
-  hidden=null,  // width of the encoder, in each direction
-  dropout=null,  // of the encoder
-  net_lr=null,
-  batch_size=null,
-  epochs=null,
-  patience=null,
+  method='cross_entropy',  // cross_entropy, crf; no energy: a word is a predicate or none, whatever its neighbours are
   precision='no',  // no, bf16 or fp16
   seed=0
 )
-  local arguments = {
-    hidden: hidden,
-    dropout: dropout,
-    net_lr: net_lr,
-    batch_size: batch_size,
-    epochs: epochs,
-    patience: patience,
-  };
-  local of_features = { features: features, vectors: vectors, clusters: clusters };
-  // No energy: a word is a predicate or none, whatever its neighbours are.
-  local known = { [name]: name for name in ['cross_entropy', 'crf'] };
-  local h = tagging.defaults('predicates', data, encoder, arguments);
-  local network = tagging.network(encoder, h, arguments, tagging.words('predicates', data, of_features));
-
-  {
-    seed: seed,
-    precision: precision,
-    task: tagging.predicates(data, validation, test),
-    features: network.features,
-    inference_net: { type: 'independent' },
-  } + infnet.method(choose.from(known, method, 'method'), h, arguments, null)
+  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
+  + tagging.task(data_sets, data, validation, test)
+  + tagging.features(data_sets, data, encoder, features, vectors, clusters)
+  + tagging.method(data_sets, data, encoder, method, methods=baselines)

@@ -1,64 +1,57 @@
-// Multi-label classification: data sets, and the hyper-parameters each starts from.
+// Multi-label classification: data sets, methods, and schedules.
 local choose = import 'choose.libsonnet';
-local methods = import 'methods.libsonnet';
-local table = import 'multilabel_table.libsonnet';
+local patches = import 'patches.libsonnet';
+local baselines = import 'methods/baselines.libsonnet';
+local label_sets = import 'methods/label_sets.libsonnet';
+local seal = import 'methods/seal.libsonnet';
 
-local folder(name) = 'data:multilabel/' + name;
-local with_split(name) = {
-  file: folder('%s/%s.arff' % [name, name]),
-  split: folder('splits/%s.json' % name),
+local methods = { cross_entropy: baselines.cross_entropy } + seal + label_sets;
+
+local folder = 'data:multilabel/';
+local with_split(name) = { file: folder + '%s/%s.arff' % [name, name], split: folder + 'splits/%s.json' % name };
+// Hierarchies of 499 classes; with their root, which every gene has, the 500 labels of the papers.
+local genes(name, train) = {
+  root: true,
+  train: folder + '%s/%s.%s.arff' % [name, name, train],
+  validation: folder + '%s/%s.valid.arff' % [name, name],
+  test: folder + '%s/%s.test.arff' % [name, name],
+};
+local data_sets = {
+  sample: { task: { corpus: 'sample' }, tuned: import 'tuned/sample.libsonnet' },
+  bibtex: { task: with_split('bibtex'), tuned: import 'tuned/bibtex.libsonnet' },
+  delicious: { task: with_split('delicious'), tuned: import 'tuned/delicious.libsonnet' },
+  // The first attribute is the number of the row.
+  genbase: { task: with_split('genbase') { drop: ['protein'] }, tuned: import 'tuned/genbase.libsonnet' },
+  cal500: { task: with_split('cal500'), tuned: import 'tuned/cal500.libsonnet' },
+  spo_fun: { task: genes('spo_FUN', 'train'), tuned: import 'tuned/spo_fun.libsonnet' },
+  // The original training file is lost; this one was joined from its component sets.
+  expr_fun: { task: genes('expr_FUN', 'train.RECONSTRUCTED'), tuned: import 'tuned/expr_fun.libsonnet' },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: { task: {}, tuned: import 'tuned/files.libsonnet' },
+};
+
+local start(epochs) = {
+  every: { trainer+: { epochs: epochs, net+: { plateau: { factor: 0.5, patience: 5 } } } },
+  with_energy: { energy: { type: 'seal.labels' } },
+};
+// One round of at most three updates of each player on a batch.
+local few_updates = {
+  trainer+: { rounds: 1, energy+: { steps: std.min(3, super.steps) }, net+: { steps: std.min(3, super.steps) } },
+};
+// What adds up to each schedule: a data set's numbers are those of `released`; its `light` holds what else changes with fewer updates.
+local schedules = {
+  released(tuned): [start(300), tuned],
+  light(tuned): [start(100), tuned, { [name]: few_updates for name in std.objectFields(seal) }, std.get(tuned, 'light', {})],
 };
 
 {
-  data:: {
-    sample: { corpus: 'sample' },
-    bibtex: with_split('bibtex'),
-    delicious: with_split('delicious'),
-    // The first attribute is the number of the row.
-    genbase: with_split('genbase') { drop: ['protein'] },
-    cal500: with_split('cal500'),
-    // Hierarchies of 499 classes; with their root, which every gene has, the 500 labels of the papers.
-    spo_fun: {
-      root: true,
-      train: folder('spo_FUN/spo_FUN.train.arff'),
-      validation: folder('spo_FUN/spo_FUN.valid.arff'),
-      test: folder('spo_FUN/spo_FUN.test.arff'),
-    },
-    // The original training file is lost; this one was joined from its component sets.
-    expr_fun: {
-      root: true,
-      train: folder('expr_FUN/expr_FUN.train.RECONSTRUCTED.arff'),
-      validation: folder('expr_FUN/expr_FUN.valid.arff'),
-      test: folder('expr_FUN/expr_FUN.test.arff'),
-    },
-    // Your own files, named by task.train=… task.validation=… task.test=…
-    files: {},
+  task(data, split, threshold):: {
+    task: { type: 'multilabel', threshold: threshold }
+          + choose.data(data_sets, data).task
+          + (if choose.is_path(data) then { file: data } else {})
+          + choose.given({ split: split }),
   },
 
-  // The task of a data set's name, or of a file of the user's own.
-  task(data, split, threshold)::
-    { type: 'multilabel', threshold: threshold }
-    + (if choose.is_path(data) then { file: data } else choose.data($.data, data))
-    + choose.given({ split: split }),
-
-  // Hyper-parameters of a data set and method under a schedule.
-  defaults(data, method, schedule)::
-    local rows = choose.data(table, if choose.is_path(data) then 'files' else data);
-    local row = choose.from(rows, method, 'method');
-    {
-      optimizer: 'adamw',
-      weight_decay: 1e-5,
-      cross_entropy_weight: 1,
-      per_variable: false,
-      net_clip: 10,
-      plateau: { factor: 0.5, patience: 5 },
-      patience: 20,
-      batch_size: 32,
-      net_epochs: if data == 'sample' then 20 else 60,
-      energy_epochs: if data == 'sample' then 20 else 60,
-      epochs: if data == 'sample' then 40 else if schedule == 'released' then 300 else 100,
-    }
-    + row
-    + methods.schedule(schedule, method, row.steps[0], row.steps[1])
-    + (if schedule == 'light' && std.objectHas(row, 'light') then row.light else {}),
+  method(data, name, schedule)::
+    patches.method(methods, name, choose.from(schedules, schedule, 'schedule')(choose.data(data_sets, data).tuned)),
 }

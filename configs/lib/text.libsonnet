@@ -1,77 +1,52 @@
-// Labels of texts: data sets, and the hyper-parameters they start from. All are our own: no paper has these rows.
+// Labels of texts: data sets, and what they start from. All numbers are our own: no paper has these rows.
 local choose = import 'choose.libsonnet';
-local methods = import 'methods.libsonnet';
+local patches = import 'patches.libsonnet';
+local baselines = import 'methods/baselines.libsonnet';
+local seal = import 'methods/seal.libsonnet';
 
-local go(name) = 'data:text/goemotions/' + name;
+local methods = { cross_entropy: baselines.cross_entropy } + seal;
 
-// Starting points by method; λ1 beside a cross entropy that is a sum over labels.
-local rows = {
-  cross_entropy: { steps: [1, 1] },
-  nce: { energy_weight: 1, steps: [3, 1] },
-  ranking: { energy_weight: 1, steps: [3, 1] },
-  margin: { energy_weight: 1, cross_entropy_weight: 4, steps: [1, 1] },
-  margin_compound: { energy_weight: 1, cross_entropy_weight: 4, perceptron_weight: 0.002, steps: [1, 1] },
-  regression: { energy_weight: 1, steps: [1, 1] },
-  regression_s: { energy_weight: 1, std: 0.5, samples: 10, steps: [1, 1] },
+// λ1 is 1, beside a cross entropy that is a sum over labels.
+local start = {
+  // Short texts: n-grams of two words. Dropout is given for each layer: with one number a single layer would have none.
+  every: {
+    features+: { type: 'ngrams', words: 2, buckets: 16384, hidden: [100], dropout: [0.5] },
+    // The net's rate is the same for all methods: its embeddings learn from cross entropy first.
+    trainer+: { batch_size: 64, epochs: 20, patience: 4, net+: { lr: 1e-2, plateau: { factor: 0.5, patience: 1 } } },
+  },
+  with_energy: { energy: { type: 'seal.labels', hidden: 100 }, trainer+: { energy+: { lr: 5e-3 } } },
+  nce: { trainer+: { energy+: { steps: 3 } } },
+  ranking: { trainer+: { energy+: { steps: 3 } } },
+  margin: { trainer+: { cross_entropy_weight: 4 } },
+  margin_compound: self.margin { energy_loss+: { perceptron_weight: 0.002 } },
+  regression_s: { energy_loss+: { samples: 10, std: 0.5 } },
 };
 
-// What a data set changes. A rate is the same for all methods: the net's embeddings learn from cross entropy first.
-local small = { hidden: [64], dropout: 0.2, global_hidden: 32, net_lr: 1e-2, energy_lr: 5e-3, batch_size: 32, epochs: 30, patience: 8 };
-local large = { hidden: [100], dropout: 0.5, global_hidden: 100, net_lr: 1e-2, energy_lr: 5e-3, batch_size: 64, epochs: 20, patience: 4 };
-local sizes = {
-  sample: small,
-  goemotions: large,
-  reuters: large { dropout: 0.3 },
-  files: large { batch_size: 32 },
+local folder = 'data:text/goemotions/';
+local data_sets = {
+  sample: {
+    task: { corpus: 'sample' },
+    tuned: {
+      every: {
+        features+: { buckets: 2048, hidden: [64], dropout: [0.2] },
+        trainer+: { batch_size: 32, epochs: 30, patience: 8 },
+      },
+      with_energy: { energy+: { hidden: 32 } },
+    },
+  },
+  goemotions: {
+    task: { train: folder + 'train.tsv', validation: folder + 'dev.tsv', test: folder + 'test.tsv', labels: folder + 'labels.txt', min_count: 2 },
+    tuned: {},
+  },
+  reuters: { task: { reuters: 'data:text/reuters21578', min_count: 3 }, tuned: { every: { features+: { dropout: [0.3] } } } },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: { task: {}, tuned: { every: { trainer+: { batch_size: 32 } } } },
 };
-local known(data) = if choose.is_path(data) then 'files' else data;
 
 {
-  data:: {
-    sample: { corpus: 'sample' },
-    goemotions: { train: go('train.tsv'), validation: go('dev.tsv'), test: go('test.tsv'), labels: go('labels.txt'), min_count: 2 },
-    reuters: { reuters: 'data:text/reuters21578', min_count: 3 },
-    // Your own files, named by task.train=… task.validation=… task.test=…
-    files: {},
+  task(data, validation, test, labels, threshold):: {
+    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }),
   },
 
-  // How texts become bags: short ones with pairs of words; a story has words enough.
-  bag(data):: choose.data({
-    sample: { words: 2, buckets: 2048 },
-    goemotions: { words: 2, buckets: 16384 },
-    reuters: { words: 2, buckets: 16384 },
-    files: { words: 2, buckets: 16384 },
-  }, known(data)),
-
-  // The task of a data set's name, or of a training file of the user's own.
-  task(data, validation, test, labels, threshold)::
-    local rest = choose.given({ validation: validation, test: test, labels: labels });
-    { type: 'text', threshold: threshold } + (
-      if choose.is_path(data) then
-        if validation == null then
-          error 'data=%s is the training file; name the others too: data=%s validation=FILE test=FILE' % [data, data]
-        else { train: data } + rest
-      else if rest != {} then
-        error 'validation=, test= and labels= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
-      else choose.data($.data, data)
-    ),
-
-  // One number of dropout is for every layer: with one layer there would be none.
-  dropout(h):: if std.isNumber(h.dropout) then [h.dropout for _ in h.hidden] else h.dropout,
-
-  // Hyper-parameters of a data set and method.
-  defaults(data, method)::
-    local row = choose.from(rows, method, 'method');
-    {
-      optimizer: 'adamw',
-      weight_decay: 1e-5,
-      cross_entropy_weight: 1,
-      samples: 20,
-      per_variable: false,
-      net_clip: 10,
-      plateau: { factor: 0.5, patience: 1 },
-    }
-    + choose.data(sizes, known(data))
-    + row
-    + methods.schedule('light', method, row.steps[0], row.steps[1]),
+  method(data, name):: patches.method(methods, name, [start, choose.data(data_sets, data).tuned]),
 }

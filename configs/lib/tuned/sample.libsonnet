@@ -1,0 +1,9 @@
+// The embedded corpus of label sets: a user's files, for less long.
+(import 'files.libsonnet') {
+  every+: { trainer+: { epochs: 40 } },
+  spen+: { net_epochs:: 20 },
+  nce_alone+: { net_epochs:: 20 },
+  static_margin+: { trainer+: { energy_epochs: 20 } },
+  static_regression+: { trainer+: { energy_epochs: 20 } },
+  static_nce+: { trainer+: { energy_epochs: 20 } },
+}
