@@ -149,9 +149,8 @@ def fit_temperature(found: Sequence[Decisions]) -> float:
         return -sum(float(np.log(np.where(right, p, 1 - p).clip(_TINY)).sum()) for p, right in batches) / n
 
     bounds = np.log([LOWEST, HIGHEST])
-    return float(
-        np.exp(minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4}).x)
-    )
+    found = minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded", options={"xatol": 1e-4})
+    return float(np.exp(found.x))
 
 
 def calibrate(parts: dict[str, Sequence[Decisions]]) -> dict[str, Any] | None:

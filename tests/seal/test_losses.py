@@ -98,7 +98,7 @@ def test_ranking_leaves_the_noise_out():
     batch = batch_of(task, 3)
     energy, proposal = Table(task, 3), proposal_for(task, batch)
     fixed = torch.tensor([[[1.0, 0.0], [1.0, 1.0]]] * 3, dtype=torch.float64)
-    proposal = Drawn(task.space, proposal.logits, drawn=fixed)
+    proposal = with_samples(task.space, proposal.logits, drawn=fixed)
     e = torch.cat([energy.at(batch.x)(batch.gold), energy.at(batch.x)(fixed)], 1)
     wanted = -torch.log(torch.exp(-e[:, 0]) / torch.exp(-e).sum(1))
     torch.testing.assert_close(make(Ranking, task, samples=2)(energy.at(batch.x), batch, proposal), wanted)
@@ -108,24 +108,24 @@ def test_ranking_leaves_the_noise_out():
     torch.testing.assert_close(make(Nce, task, samples=2)(energy.at(batch.x), batch, proposal), wanted)
 
 
-class Drawn(sp.Proposal):
-    """A proposal whose samples are given; counts how often it was asked."""
+def with_samples(space, logits, drawn, mask=None):
+    """The space's own distribution, but its samples are given; `asked` has how many it was asked for, call by call."""
 
-    def __init__(self, space, logits, drawn, mask=None):
-        super().__init__(space, logits, mask)
-        object.__setattr__(self, "drawn", drawn)
-        object.__setattr__(self, "asked", [])
+    class Drawn(type(space.independent(logits, mask))):
+        sparse, asked = False, []
 
-    def sample(self, n):
-        self.asked.append(n)
-        return self.drawn
+        def sample(self, n):
+            self.asked.append(n)
+            return drawn
+
+    return Drawn(space, logits, mask)
 
 
 @pytest.mark.parametrize(("redraw", "times"), [("step", 3), ("round", 1)])
 def test_samples_are_drawn_anew_or_kept_with_the_proposal(redraw, times):
     task = ToyLabels(labels=2)
     batch = batch_of(task, 2)
-    proposal = Drawn(task.space, proposal_for(task, batch).logits, torch.ones(2, 2, 2, dtype=torch.float64))
+    proposal = with_samples(task.space, proposal_for(task, batch).logits, torch.ones(2, 2, 2, dtype=torch.float64))
     loss, energy = make(Nce, task, samples=2, redraw=redraw), Table(task, 2)
     for _ in range(3):
         loss(energy.at(batch.x), batch, proposal)
@@ -270,8 +270,8 @@ def test_padding_changes_no_loss(cls, fields):
     noisy = noisy + torch.randn_like(noisy) * ~longer_x.mask[:, None, :, None]
     drawn = task.space.independent(proposal.logits, x.mask).sample(3 - isinstance(loss, SampledRegression))
     short, long = (
-        Drawn(task.space, proposal.logits, drawn, x.mask),
-        Drawn(task.space, noisy, pad(drawn, 2), longer_x.mask),
+        with_samples(task.space, proposal.logits, drawn, x.mask),
+        with_samples(task.space, noisy, pad(drawn, 2), longer_x.mask),
     )
     for which in (loss, partial(asked, loss)):
         torch.testing.assert_close(which(energy.at(longer_x), longer, long), which(energy.at(x), batch, short))
