@@ -20,7 +20,7 @@ QUIET_THREADS := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 
 .PHONY: help
 help:  ## say what there is
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: run
 run: $(VENV)/installed  ## train a semantic role labeller on the embedded corpus, score it, annotate a sentence
@@ -35,7 +35,11 @@ run: $(VENV)/installed  ## train a semantic role labeller on the embedded corpus
 
 .PHONY: test
 test: $(VENV)/installed-test lint  ## check style, imports and behaviour
-	$(QUIET_THREADS) $(BIN)/python -m pytest -q -n 2
+	$(QUIET_THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+
+.PHONY: test-slow
+test-slow: $(VENV)/installed-test  ## check what trains for longer
+	$(QUIET_THREADS) $(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 .PHONY: lint
 lint: $(VENV)/installed-test  ## check style and imports only

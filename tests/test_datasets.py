@@ -41,7 +41,7 @@ def server(tmp_path):
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=root)) as it:
-        threading.Thread(target=it.serve_forever, daemon=True).start()
+        threading.Thread(target=it.serve_forever, args=(0.01,), daemon=True).start()
         yield root, f"http://127.0.0.1:{it.server_port}"
         it.shutdown()
 

@@ -35,7 +35,10 @@ def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
     model = tmp_path / "bert"
     model.mkdir()
     save_model(model)
-    small: dict[str, str] = {"epochs": "1", "samples": "2", "energy": '{"type":"linear_chain"}'}
+    few = tmp_path / "few.conll"
+    few.write_text("Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nit\t-\t(ARG1*)\n.\t-\t*\n\n" * 8)
+    small = {"epochs": "1", "samples": "2", "energy": '{"type":"linear_chain"}'}
+    small |= dict.fromkeys(("data", "validation", "test"), str(few))
     run = train("srl_seal.jsonnet", tmp_path / "run", encoder=str(model), **small)
     shutil.rmtree(model)
     moved = tmp_path / "elsewhere"

@@ -76,6 +76,7 @@ def test_a_shape_is_of_any_words_and_of_at_least_one() -> None:
     assert len({shape(said), shape("gave []\n"), shape("sent" + said[4:]), shape("gave [('ARG0', 'Anna')]\n")}) == 4
 
 
+@pytest.mark.slow
 def test_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
