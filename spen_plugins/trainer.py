@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spen_plugins.batch import Batch, Proposal
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
-from spen_plugins.inference.descent import Descent
+from spen_plugins.inference.probe import ProbeConfig
 from spen_plugins.model import Model
 from spen_plugins.task import Task
 
@@ -41,15 +41,6 @@ class PlateauConfig(Config):
     """What the rate is multiplied with."""
     patience: int = Field(5, ge=0)
     """Epochs without a better score before that happens."""
-
-
-class ProbeConfig(Descent):
-    """Validation scores of gradient-based inference from the net's output and from random starts."""
-
-    every: int = Field(1, ge=1)
-    """At every n-th epoch."""
-    random: int = Field(3, ge=1)
-    """Random starts of an example."""
 
 
 class TrainerConfig(Config):
