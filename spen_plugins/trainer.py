@@ -14,20 +14,11 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import Terms
-from spen_plugins.inference.descent import Descent
+from spen_plugins.inference.probe import ProbeConfig
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
-
-
-class ProbeConfig(Descent):
-    """Validation scores of gradient-based inference from the net's output and from random starts."""
-
-    every: int = Field(1, ge=1)
-    """At every n-th epoch."""
-    random: int = Field(3, ge=1)
-    """Random starts of an example."""
 
 
 class TrainerConfig(Config):

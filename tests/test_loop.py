@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.trainer import cross_entropy
 
@@ -504,6 +505,42 @@ class LearnedEnergy(ToyEnergy):
         features = super().encode(x)
         self.graphs.append(features.requires_grad)
         return features
+
+
+def test_what_a_callback_finds_after_validation_joins_the_record(model, task: ToyTask, tmp_path: Path) -> None:
+    seen = []
+
+    def callback(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
+        seen.append((epoch, scores["accuracy"]))
+        return {"extra": epoch} if epoch else {}
+
+    stage = sp.Stage("s", (net_phase(),), 2, frozen=("energy",))
+    make_loop(model, task, [stage], tmp_path / "run", after_validation=callback).run()
+    first, second = (json.loads(line) for line in (tmp_path / "run/history.jsonl").read_text().splitlines())
+    assert seen == [(0, first["validation"]["accuracy"]), (1, second["validation"]["accuracy"])]
+    assert "extra" not in first and second["extra"] == 1
+    assert list(second)[-4:] == ["validation", "extra", "score", "best"]
+
+
+def drawn() -> tuple[float, float, float]:
+    return random.random(), np.random.rand(), torch.rand(()).item()
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**32 - 1])
+def test_a_seed_is_that_of_all_three(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    expected = drawn()
+    seed_everything(seed)
+    assert drawn() == expected
+
+
+def test_a_seed_that_numpy_does_not_take() -> None:
+    seed_everything(2**40 + 5)
+    first = drawn()
+    seed_everything(2**40 + 5)
+    assert drawn() == first
 
 
 def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, tmp_path: Path) -> None:

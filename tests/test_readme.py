@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 
 from spen_plugins import hookspecs
@@ -110,6 +111,20 @@ def test_python_of_the_docs_is_python() -> None:
     for page in PAGES:
         for block in blocks(page, "python"):
             compile(block, str(page), "exec")
+
+
+def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixture) -> None:
+    """Both nets learn: far better than chance on unseen rows, and gold has a lower energy than its opposite."""
+    names: dict = {"__name__": "__main__"}
+    with torch.random.fork_rng():
+        exec(compile(file_block(ROOT / "docs/plain_seal.md", "plain_seal.py"), "plain_seal.py", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 10 and float(printed[-1].split()[-1]) > 0.65
+    x, y, energy = names["x"][500:], names["y"][500:], names["seal"].energy.eval()
+    with torch.no_grad():
+        lower = energy(x, y.unsqueeze(1)) < energy(x, 1 - y.unsqueeze(1))
+    assert lower.float().mean() > 0.8
+    assert not names["seal"].task.training and names["seal"].predict(x).unique().tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("line", console_lines())

@@ -7,7 +7,7 @@
 
 Three things take turns, an epoch each, so that a machine whose speed drifts slows all of them: our cross entropy, our
 SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and the same SEAL written plainly
-(tools/plain_seal.py: dense inputs, default AdamW). One thread.
+(the script in docs/plain_seal.md: dense inputs, default AdamW). One thread.
 
 With --tag-lm, a batch of 32 sentences of 30 words and 25 tags goes forward and backward through each energy (gradients
 to the outputs and to the parameters) and through a BiLSTM feature network as wide; they take turns as well.
@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import statistics
 import tempfile
@@ -31,7 +32,6 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from plain_seal import Plain
 from rich.console import Console
 from rich.table import Table
 
@@ -47,6 +47,7 @@ from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags
 
 CONFIGS = Path(__file__).parent.parent / "configs"
+PAGE = Path(__file__).parent.parent / "docs/plain_seal.md"
 
 
 class Ours:
@@ -80,6 +81,22 @@ class Ours:
         self.loop.position.epoch += 1
         self.loop.position.batch = 0
         return json.loads((self.folder / "times.jsonl").read_text().splitlines()[-1])["seconds"]
+
+
+class Plain:
+    """The script of docs/plain_seal.md on dense matrices."""
+
+    def __init__(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        names: dict[str, Any] = {"__name__": "plain_seal"}
+        [script] = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        exec(compile(script, str(PAGE), "exec"), names)
+        self.seal = names["Seal"](x, y)
+
+    def epoch(self) -> float:
+        """Train one epoch; seconds."""
+        started = time.perf_counter()
+        self.seal.epoch()
+        return time.perf_counter() - started
 
 
 def dense(task: Any) -> tuple[torch.Tensor, torch.Tensor]:

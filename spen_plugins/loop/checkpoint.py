@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from safetensors.torch import load_file
 from torch import Tensor
 
 from spen_plugins.errors import RunError
 from spen_plugins.files import save_json, save_tensors
+from spen_plugins.model import Model
 
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
@@ -88,3 +89,18 @@ class Checkpoint:
 
     def _number(self) -> int:
         return int(json.loads(self._index.read_text(encoding="utf-8"))["number"]) if self.exists() else 0
+
+
+class Store(Protocol):
+    """What the loop wants of a run folder."""
+
+    path: Path
+    checkpoint: Checkpoint
+
+    def save_weights(self, model: Model) -> None: ...
+
+    def load_weights(self, model: Model) -> None: ...
+
+    def append_history(self, record: dict[str, Any], seconds: float) -> None: ...
+
+    def truncate_history(self, lines: int) -> None: ...

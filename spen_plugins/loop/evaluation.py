@@ -10,27 +10,18 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
 from spen_plugins.errors import PluginError
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
-from spen_plugins.trainer import ProbeConfig
 
 
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
     """All of `examples` in their order."""
     parts = [examples[i : i + batch_size] for i in range(0, len(examples), batch_size)]
     return [task.collate(part).to(device) for part in parts]
-
-
-def probe_scores(model: Model, task: Task, found: Sequence[Batch], probe: ProbeConfig) -> dict[str, float]:
-    """Scores of gradient-based inference from the net's output and from random starts."""
-    fields = probe.model_dump(exclude={"every"})
-    starts = {"net_gbi": "net", "random_gbi": "random"}
-    return {name: gbi_score(model, task, found, Gbi.Config(**fields, starts=[start])) for name, start in starts.items()}
 
 
 def proposals(

@@ -1,11 +1,22 @@
-"""An epoch's running sums: losses by term, gradient norms by term, and each term's share of the gradient."""
+"""The books of an epoch: running sums of losses, gradient norms and measures, the history record, bad numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
+
+from spen_plugins.errors import NonFiniteLoss
+
+if TYPE_CHECKING:
+    from spen_plugins.loop.active import ActivePhase
+    from spen_plugins.loop.checkpoint import Checkpoint
+    from spen_plugins.loop.context import LiveContext
+    from spen_plugins.loop.position import Position
+    from spen_plugins.trainer import Stage
 
 Sums = dict[str, list[float]]
 """`what:phase.term` -> sum over examples and number of examples; JSON, so that it goes into the checkpoint."""
@@ -16,6 +27,22 @@ def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
     entry = sums.setdefault(f"{what}:{name}", [0.0, 0])
     entry[0] += value
     entry[1] += count
+
+
+def add_losses(sums: Sums, phase: str, values: Mapping[str, float], examples: int) -> None:
+    """The sums of each term's loss over a batch."""
+    for name, value in values.items():
+        add(sums, "loss", f"{phase}.{name}", value, examples)
+
+
+def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelerator: Accelerator) -> None:
+    """What a phase only logs of a batch; it draws its random numbers apart, so training is the same without it."""
+    if active.phase.measures is None:
+        return
+    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.no_grad(), accelerator.autocast():
+        for name, values in active.phase.measures(context).items():
+            add(sums, "measure", f"{active.phase.name}.{name}", values.sum().item(), len(values))
 
 
 def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
@@ -44,3 +71,50 @@ def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Paramete
         )
         norms[name] = torch.nn.utils.get_total_norm([gradient for gradient in found if gradient is not None])
     return norms
+
+
+def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:
+    """Each term's sum over the batch; one transfer from the device."""
+    values = torch.stack([term.detach().sum() for term in terms.values()]).tolist()
+    return dict(zip(terms, values, strict=True))
+
+
+def epoch_record(
+    stage: Stage, position: Position, phases: Sequence[ActivePhase], validation: Mapping[str, Any], score: float
+) -> dict[str, Any]:
+    """An epoch's line of the history, `best` apart.
+
+    Args:
+        stage, position: where training stands, at the epoch's end.
+        phases: the stage's, as they run.
+        validation: the task's scores of the validation part, and what a callback adds to the record.
+        score: that which chooses epochs.
+    """
+    sums = position.sums
+    measures = means(sums, "measure")
+    return {
+        "stage": stage.name,
+        "epoch": position.epoch,
+        "updates": {active.phase.name: active.updates for active in phases},
+        "learning_rate": {active.phase.name: active.learning_rate for active in phases},
+        "losses": means(sums),
+        "gradient_norms": means(sums, "gradient_norm"),
+        "gradient_share": means(sums, "gradient_share"),
+        **({"measures": measures} if measures else {}),
+        **validation,
+        "score": score,
+    }
+
+
+def not_finite(
+    what: str, value: float, stage: Stage, active: ActivePhase, position: Position, checkpoint: Checkpoint
+) -> NonFiniteLoss:
+    """The error on a number that is NaN or infinite: where it was met, and what may help."""
+    kept = (
+        f"The last good checkpoint is in {checkpoint.folder}" if checkpoint.exists() else "There is no checkpoint yet"
+    )
+    return NonFiniteLoss(
+        f"the {what} of phase {active.phase.name!r} is {value} at stage {stage.name!r}, epoch {position.epoch}, "
+        f"batch {position.batch}, update {active.updates}. {kept}; "
+        f"a lower learning rate (now {active.learning_rate:g}), clipping or a smaller weight may help."
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import set_seed
 
 
 def random_state() -> dict[str, Any]:
@@ -33,7 +34,5 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed Python, NumPy and torch."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
+    """Seed Python, NumPy and torch; NumPy knows seeds below 2³² only."""
+    set_seed(seed % 2**32)

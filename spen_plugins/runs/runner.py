@@ -24,6 +24,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.warm_start import warm_start
@@ -219,6 +220,7 @@ def _train(
             checkpoint_seconds,
             stop.is_set,
             after_epoch,
+            probe(built, accelerator.device),
         )
         try:
             loop.run(resume)

@@ -68,6 +68,7 @@ class BiLstm(WordNetwork):
 
     def _dropped(self, h: Tensor) -> Tensor:
         """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
+        # allennlp-light's InputVariationalDropout wants the batch first and draws other numbers: scores would move.
         p = self.config.dropout
         if not self.training or not p:
             return h

@@ -1,0 +1,36 @@
+"""Where training stands: stage, epoch, batch, the best score so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from spen_plugins.loop.ledger import Sums
+from spen_plugins.trainer import Stage
+
+
+@dataclass
+class Position:
+    """A place in the training; all of it goes into the checkpoint."""
+
+    stage: int = 0
+    started: bool = False
+    """Whether the stage's `start` has been called."""
+    epoch: int = 0
+    batch: int = 0
+    best: float = -math.inf
+    best_epoch: int = -1
+    history_lines: int = 0
+    sums: Sums = field(default_factory=dict)
+
+    def patience_is_over(self, stage: Stage) -> bool:
+        """Whether the stage has waited long enough for a better score."""
+        return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
+
+    def next_epoch(self) -> None:
+        """The beginning of the next epoch."""
+        self.epoch, self.batch, self.sums = self.epoch + 1, 0, {}
+
+    def next_stage(self) -> Position:
+        """The beginning of the next stage."""
+        return Position(stage=self.stage + 1, history_lines=self.history_lines)

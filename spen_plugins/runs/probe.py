@@ -1,0 +1,36 @@
+"""The probe: what gradient-based inference makes of the energy while it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
+from spen_plugins.config.experiment import Built
+from spen_plugins.loop.evaluation import batches
+
+STARTS = {"net_gbi": "net", "random_gbi": "random"}
+"""Score in a history record -> where the descent begins."""
+
+
+def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
+    """The callback after validation that `trainer.probe` asks for.
+
+    It takes the epoch and its validation scores, and returns a history record's `probe`: the scores of the net and of
+    gradient-based inference from the net's output and from random starts. In epochs without one it returns nothing.
+    """
+    model, task, config = built.model, built.task, built.trainer.config.probe
+
+    def after_validation(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
+        if config is None or model.energy is None or epoch % config.every:
+            return {}
+        parts = batches(task, task.part("validation"), built.trainer.config.batch_size, device)
+        fields = config.model_dump(exclude={"every"})
+        found = {
+            name: gbi_score(model, task, parts, Gbi.Config(**fields, starts=[start])) for name, start in STARTS.items()
+        }
+        return {"probe": {"net": float(scores[task.selection]), **found}}
+
+    return after_validation
