@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import multiprocessing
+import os
 import signal
-import time
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -277,36 +277,47 @@ def processes() -> Any:
     return context
 
 
-def command(words: Sequence[str], out: Path) -> None:
-    """`spen sweep` in a process of its own; what it says goes to a file."""
+def command(words: Sequence[str], out: Path, dies_in: Path | None, meeting: Any) -> None:
+    """`spen sweep` in a process of its own; what it says goes to a file.
+
+    It is killed after the first epoch of the run `dies_in`, and begins its first trial when another begins one, too.
+    """
     torch.set_num_threads(1)
+    append, train = RunFolder.append_history, runner.run
+
+    def append_and_die(self: RunFolder, *record: Any) -> None:
+        append(self, *record)
+        if self.path == dies_in:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def meet_and_train(*what: Any, **how: Any) -> Any:
+        runner.run = train
+        meeting.wait(600)
+        return train(*what, **how)
+
+    RunFolder.append_history = append_and_die
+    if meeting:
+        runner.run = meet_and_train
     with out.open("w", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
         app(["sweep", str(CONFIG), *words, "--device", "cpu"])
 
 
-def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str) -> Any:
+def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *words: str, **how: Any) -> Any:
     line = [str(space), "method=cross_entropy", *words, "--trials", str(trials), "--out", str(folder)]
-    process = processes.Process(target=command, args=(line, out))
+    process = processes.Process(target=command, args=(line, out, how.get("dies_in"), how.get("meeting")))
     process.start()
     return process
-
-
-def wait_for(path: Path, process: Any, out: Path) -> None:
-    until = time.monotonic() + 60
-    while not path.exists():
-        assert process.is_alive() and time.monotonic() < until, out.read_text()
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
 def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
     folder, out = tmp_path / "sweep", tmp_path / "said"
     place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
-    killed = start(processes, out, space, folder, 3, "epochs=9", "patience=null", "--storage", place)
-    wait_for(folder / "trial-1" / "history.jsonl", killed, out)
-    killed.kill()
-    killed.join()
-    assert killed.exitcode == -signal.SIGKILL and not (folder / "best.json").exists()
+    words = ("epochs=9", "patience=null", "--storage", place)
+    killed = start(processes, out, space, folder, 3, *words, dies_in=folder / "trial-1")
+    killed.join(600)
+    assert killed.exitcode == -signal.SIGKILL, out.read_text()
+    assert not (folder / "best.json").exists()
 
     fake_run(lambda config: [0.5])
     fixed = {"method": "cross_entropy", "epochs": "9", "patience": "null"}
@@ -326,9 +337,10 @@ def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_pat
 
 def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -> None:
     folder, outs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
-    started = [start(processes, out, space, folder, 6, "epochs=2") for out in outs]
+    meeting = processes.Barrier(2)
+    started = [start(processes, out, space, folder, 6, "epochs=2", meeting=meeting) for out in outs]
     for process in started:
-        process.join(120)
+        process.join(600)
     said = [out.read_text() for out in outs]
     assert [process.exitcode for process in started] == [0, 0], said
     trials = [sum(line.startswith("trial ") for line in text.splitlines()) for text in said]
