@@ -4,63 +4,71 @@
 
     sp.load("runs/mine").predict([...])
 
+Plugins import this package, `spen_plugins.nn` and, in tests, `spen_plugins.testing`; docs/plugins.md lists their names.
 Names are imported at first use, so importing this package costs neither torch nor transformers.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pluggy
+
+from spen_plugins.lazy import lazy_names
 
 __version__ = "0.1.0"
 
 hookimpl = pluggy.HookimplMarker("spen_plugins")
 """Marks a plugin's hook implementations."""
 
-_WHERE = {
-    "Config": "config.config",
-    "SparseLabels": "spaces",
-    "LabelSet": "spaces",
-    "OutputSpace": "spaces",
-    "Proposal": "spaces",
-    "TagSequence": "spaces",
-    "Batch": "batch",
-    "X": "batch",
-    "Metric": "task",
-    "Task": "task",
-    "TextInputs": "task",
-    "VectorInputs": "task",
-    "WordInputs": "task",
-    "BoundEnergy": "energy",
-    "Energy": "energy",
-    "CostNet": "inference_net",
-    "InferenceNet": "inference_net",
-    "EnergyLoss": "energy_loss",
-    "Terms": "energy_loss",
-    "FeatureNetwork": "features",
-    "Model": "model",
-    "Phase": "trainer",
-    "PlateauConfig": "player",
-    "Player": "player",
-    "Schedule": "player",
-    "Stage": "trainer",
-    "Trainer": "trainer",
-    "TrainerConfig": "trainer",
-    "Registry": "registry",
-    "load": "runs.predictor",
-}
-
-__all__ = ["__version__", "hookimpl", *sorted(_WHERE)]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'spen_plugins' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"spen_plugins.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, _NAMES = lazy_names(
+    globals(),
+    {
+        "batch": ("Batch", "X"),
+        "builtin.losses.dvn": ("Dvn",),
+        "builtin.nets.gbi": ("Gbi", "gbi_score"),
+        "builtin.tasks.srl": ("SemanticRoles",),
+        "builtin.tasks.tagging": ("Tagging",),
+        "builtin.tasks.text": ("TextLabels",),
+        "builtin.trainers.phases": (
+            "cross_entropy",
+            "energy_phase",
+            "energy_stage",
+            "frozen_except",
+            "net_stage",
+            "net_terms",
+        ),
+        "component": ("Component",),
+        "config.config": ("Config",),
+        "datasets.catalogue": ("DataSet",),
+        "datasets.places": ("locate",),
+        "energy": ("BoundEnergy", "Energy"),
+        "energy_loss": ("EnergyLoss", "Terms"),
+        "errors": ("ConfigError", "DataError", "PluginError", "RunError", "SpenError", "did_you_mean"),
+        "features": ("FeatureNetwork",),
+        "hookspecs": ("Classes", "Functions"),
+        "inference_net": ("CostNet", "InferenceNet"),
+        "model": ("Model",),
+        "player": ("PlateauConfig", "Player", "Schedule"),
+        "readers.text": ("sha256",),
+        "registry": ("Registry",),
+        "runs.folder": ("RunFolder",),
+        "runs.predictor": ("Predictor", "load"),
+        "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
+        "spaces": (
+            "IndependentLabels",
+            "IndependentTags",
+            "LabelSet",
+            "OutputSpace",
+            "Proposal",
+            "SparseLabels",
+            "TagSequence",
+        ),
+        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "TextInputs", "VectorInputs", "WordInputs"),
+        "trainer": ("Context", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
+    },
+)
+__all__ = ["__version__", "hookimpl", *_NAMES]
 
 
 def __dir__() -> list[str]:
@@ -69,15 +77,44 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from spen_plugins.batch import Batch, X
+    from spen_plugins.builtin.losses.dvn import Dvn
+    from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
+    from spen_plugins.builtin.tasks.srl import SemanticRoles
+    from spen_plugins.builtin.tasks.tagging import Tagging
+    from spen_plugins.builtin.tasks.text import TextLabels
+    from spen_plugins.builtin.trainers.phases import (
+        cross_entropy,
+        energy_phase,
+        energy_stage,
+        frozen_except,
+        net_stage,
+        net_terms,
+    )
+    from spen_plugins.component import Component
     from spen_plugins.config.config import Config
+    from spen_plugins.datasets.catalogue import DataSet
+    from spen_plugins.datasets.places import locate
     from spen_plugins.energy import BoundEnergy, Energy
     from spen_plugins.energy_loss import EnergyLoss, Terms
+    from spen_plugins.errors import ConfigError, DataError, PluginError, RunError, SpenError, did_you_mean
     from spen_plugins.features import FeatureNetwork
+    from spen_plugins.hookspecs import Classes, Functions
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
+    from spen_plugins.readers.text import sha256
     from spen_plugins.registry import Registry
-    from spen_plugins.runs.predictor import load
-    from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, SparseLabels, TagSequence
-    from spen_plugins.task import Metric, Task, TextInputs, VectorInputs, WordInputs
-    from spen_plugins.trainer import Phase, Stage, Trainer, TrainerConfig
+    from spen_plugins.runs.folder import RunFolder
+    from spen_plugins.runs.predictor import Predictor, load
+    from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
+    from spen_plugins.spaces import (
+        IndependentLabels,
+        IndependentTags,
+        LabelSet,
+        OutputSpace,
+        Proposal,
+        SparseLabels,
+        TagSequence,
+    )
+    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task, TextInputs, VectorInputs, WordInputs
+    from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig, Update

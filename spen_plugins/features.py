@@ -24,6 +24,8 @@ class FeatureNetwork(nn.Module):
     contextual: bool = True
     """Whether a token's vector depends on other tokens of its sentence. Where it doesn't, a sum over neighbouring
     tokens needs each token encoded once only."""
+    large: ClassVar[bool] = False
+    """Whether several threads pay even for a few short inputs, as for a pretrained transformer."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__()

@@ -13,44 +13,44 @@ import pluggy
 
 hookspec = pluggy.HookspecMarker("spen_plugins")
 
-Table = Mapping[str, type | str]
+Classes = Mapping[str, type | str]
 """Name -> class or `"module:Class"`."""
 Functions = Mapping[str, Callable[..., Any] | str]
 """Name -> function or `"module:function"`."""
 
 
 @hookspec
-def spen_energy() -> Table:
+def spen_energy() -> Classes:
     """Energies: subclasses of `spen_plugins.Energy`, config key `energy`."""
 
 
 @hookspec
-def spen_inference_net() -> Table:
+def spen_inference_net() -> Classes:
     """Inference nets: subclasses of `spen_plugins.InferenceNet`, config key `inference_net`."""
 
 
 @hookspec
-def spen_energy_loss() -> Table:
+def spen_energy_loss() -> Classes:
     """Energy losses: subclasses of `spen_plugins.EnergyLoss`, config key `energy_loss`."""
 
 
 @hookspec
-def spen_cost_net() -> Table:
+def spen_cost_net() -> Classes:
     """Cost-augmented nets: subclasses of `spen_plugins.CostNet`, key `cost_net` of an energy loss that takes one."""
 
 
 @hookspec
-def spen_trainer() -> Table:
+def spen_trainer() -> Classes:
     """Trainers: subclasses of `spen_plugins.Trainer`, config key `trainer`."""
 
 
 @hookspec
-def spen_task() -> Table:
+def spen_task() -> Classes:
     """Tasks: subclasses of `spen_plugins.Task`, config key `task`."""
 
 
 @hookspec
-def spen_feature_network() -> Table:
+def spen_feature_network() -> Classes:
     """Feature networks: subclasses of `spen_plugins.FeatureNetwork`, config key `features`."""
 
 

@@ -68,6 +68,14 @@ class Indexer(ABC):
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
         """Tensors by name for `X.inputs`, padded to the longest."""
 
+    def words_read(self, item: Any) -> int | None:
+        """How many words of a sentence, the first ones, the network reads; None for all.
+
+        Args:
+            item: what `index` made of the sentence.
+        """
+        return None
+
 
 class Shown(NamedTuple):
     """An example as a person can read it."""
@@ -198,6 +206,10 @@ class Task(ABC):
     def length(self, example: Any) -> int:
         """Length of an example, for batches of like lengths."""
         return 1
+
+    def words_read(self, example: Any) -> int | None:
+        """How many words of an example, the first ones, its feature networks read; None for all."""
+        return None
 
     def fit_threshold(self, metric: Metric) -> None:
         """Fit the threshold that `decode` uses on the validation part's metric; by default there is none."""

@@ -13,13 +13,14 @@ from typer.testing import CliRunner
 import spen_plugins as sp
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.losses.dvn import Dvn
-from spen_plugins.builtin.losses.ssvm import Ssvm, distance
+from spen_plugins.builtin.losses.ssvm import Ssvm
 from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate as evaluate_config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.nn import margin_cost
 from spen_plugins.runs.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyLabels, ToyTags
@@ -302,7 +303,7 @@ def test_ssvm_is_zero_only_without_violations(toy, cost):
     if toy is ToyLabels:
         k = task.space.shape[-1]
         corners = torch.tensor(list(itertools.product([0.0, 1.0], repeat=k))).expand(4, -1, -1)
-        worst = (distance(task.space, corners, batch.gold, None, cost) - bound(corners)).amax(1) + bound(batch.gold)[
+        worst = (margin_cost(task.space, corners, batch.gold, None, cost) - bound(corners)).amax(1) + bound(batch.gold)[
             :, 0
         ]
         if cost != "score":  # Δ − E is linear on the box then, its maximum a corner

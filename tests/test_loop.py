@@ -16,6 +16,7 @@ from rich.console import Console
 from torch import nn
 
 import spen_plugins as sp
+from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunError
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
@@ -27,7 +28,6 @@ from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
 from spen_plugins.runs.folder import RunFolder
-from spen_plugins.trainer import cross_entropy
 
 
 class ToyMetric(sp.Metric):

@@ -104,6 +104,7 @@ def test_plugins_stand_in_the_contracts() -> None:
     assert sorted(listed(parser["importlinter"]["root_packages"])) == sorted(["spen_plugins", *names])
     assert sorted(listed(parser["importlinter:contract:plugins"]["forbidden_modules"])) == sorted(names)
     assert sorted(listed(parser["importlinter:contract:strangers"]["modules"])) == sorted(names)
+    assert sorted(listed(parser["importlinter:contract:public"]["source_modules"])) == sorted(names)
     ruff = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]
     assert sorted(ruff["lint"]["isort"]["known-first-party"]) == sorted(["spen_plugins", *names])
 

@@ -12,12 +12,12 @@ from accelerate import Accelerator
 from pydantic import ValidationError
 
 import spen_plugins as sp
+from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.runs.folder import RunFolder
-from spen_plugins.trainer import cross_entropy
 from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
-from spen_plugins.spaces.sparse_labels import join
 
 LABELS = LabelSet(["a", "b", "c"])
 TAGS = TagSequence(["x", "y"])
@@ -166,7 +165,7 @@ def test_bags_say_what_the_dense_tensor_says(batch, n, labels):
     assert torch.equal(again.indices, bags.indices) and torch.equal(again.offsets, bags.offsets)
     torch.testing.assert_close(space.independent(logits).log_prob(bags), space.independent(logits).log_prob(y))
     other = space.independent(logits).sample(2)
-    both = join(SparseLabels.of_dense(other), bags)
+    both = SparseLabels.of_dense(other).join(bags)
     assert torch.equal(both.dense(torch.float64), torch.cat([other, y], 1))
     weight = torch.randn(labels, 3, dtype=torch.float64)
     torch.testing.assert_close(both.vectors(weight), both.dense(torch.float64).flatten(0, 1) @ weight)

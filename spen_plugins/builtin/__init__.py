@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Functions, Table
+from spen_plugins.hookspecs import Classes, Functions
 
 
 @hookimpl
-def spen_task() -> Table:
+def spen_task() -> Classes:
     return {
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
@@ -17,7 +17,7 @@ def spen_task() -> Table:
 
 
 @hookimpl
-def spen_feature_network() -> Table:
+def spen_feature_network() -> Classes:
     return {
         "mlp": "spen_plugins.builtin.features.mlp:Mlp",
         "bilstm": "spen_plugins.builtin.features.bilstm:BiLstm",
@@ -28,7 +28,7 @@ def spen_feature_network() -> Table:
 
 
 @hookimpl
-def spen_inference_net() -> Table:
+def spen_inference_net() -> Classes:
     return {
         "independent": "spen_plugins.builtin.nets.independent:Independent",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
@@ -38,7 +38,7 @@ def spen_inference_net() -> Table:
 
 
 @hookimpl
-def spen_energy() -> Table:
+def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
@@ -47,7 +47,7 @@ def spen_energy() -> Table:
 
 
 @hookimpl
-def spen_energy_loss() -> Table:
+def spen_energy_loss() -> Classes:
     return {
         "ssvm": "spen_plugins.builtin.losses.ssvm:Ssvm",
         "dvn": "spen_plugins.builtin.losses.dvn:Dvn",
@@ -55,7 +55,7 @@ def spen_energy_loss() -> Table:
 
 
 @hookimpl
-def spen_trainer() -> Table:
+def spen_trainer() -> Classes:
     return {
         "cross_entropy": "spen_plugins.builtin.trainers.cross_entropy:CrossEntropy",
         "energy": "spen_plugins.builtin.trainers.energy_alone:EnergyAlone",

@@ -1,36 +1,31 @@
-"""Helpers for energies, nets and encoders: what plugins may use besides the names of `spen_plugins` itself.
+"""Helpers for energies, losses, nets and encoders: what plugins may import besides the names of `spen_plugins`.
 
 Names are imported at first use.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_WHERE = {
-    "LazyScores": "nn.local",
-    "MANY_LABELS": "nn.local",
-    "lazy_scores": "nn.local",
-    "local_layer": "nn.local",
-    "local_part": "nn.local",
-    "local_scores": "nn.local",
-    "need_tags": "nn.local",
-    "Lstm": "nn.recurrent",
-    "reversal": "nn.recurrent",
-    "full": "spaces.base",
-    "inner": "spaces.base",
-}
+from spen_plugins.lazy import lazy_names
 
-__all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'spen_plugins.nn' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"spen_plugins.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __all__ = lazy_names(
+    globals(),
+    {
+        "nn.cost": ("MarginCost", "margin_cost"),
+        "nn.local": (
+            "LazyScores",
+            "MANY_LABELS",
+            "lazy_scores",
+            "local_layer",
+            "local_scores",
+            "local_sum",
+            "require_tags",
+        ),
+        "nn.recurrent": ("Lstm", "reversed_places"),
+        "spaces.base": ("at_least_float32", "inner_product"),
+    },
+)
 
 
 def __dir__() -> list[str]:
@@ -38,14 +33,15 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from spen_plugins.nn.cost import MarginCost, margin_cost
     from spen_plugins.nn.local import (
         MANY_LABELS,
         LazyScores,
         lazy_scores,
         local_layer,
-        local_part,
         local_scores,
-        need_tags,
+        local_sum,
+        require_tags,
     )
-    from spen_plugins.nn.recurrent import Lstm, reversal
-    from spen_plugins.spaces.base import full, inner
+    from spen_plugins.nn.recurrent import Lstm, reversed_places
+    from spen_plugins.spaces.base import at_least_float32, inner_product

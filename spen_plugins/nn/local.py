@@ -11,7 +11,7 @@ from spen_plugins.batch import X
 from spen_plugins.component import Component
 from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
-from spen_plugins.spaces.base import full, inner
+from spen_plugins.spaces.base import at_least_float32, inner_product
 
 MANY_LABELS = 2000
 """From so many labels on, what a step costs is the rows of all labels that it touches: only those needed are."""
@@ -49,24 +49,24 @@ class LazyScores:
 
     def sums(self, bags: SparseLabels) -> Tensor:
         """Σ_i y_i b_iᵀ T(x), `(batch, sample)`: the b_i of a bag are added up before T(x) is multiplied."""
-        return inner(self.vectors, bags.vectors(self.local.weight).view(*bags.shape[:2], -1))
+        return inner_product(self.vectors, bags.vectors(self.local.weight).view(*bags.shape[:2], -1))
 
 
 def lazy_scores(component: Component, x: X) -> Tensor | LazyScores:
-    """As `local_scores`, but late where there are many labels; `local_part` takes either."""
+    """As `local_scores`, but late where there are many labels; `local_sum` takes either."""
     if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
         return LazyScores(component.features(x), component.local)
     return local_scores(component, x)
 
 
-def local_part(scores: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
+def local_sum(scores: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
     """Σ over variables of y · scores, `(batch, sample)`."""
     if isinstance(y, SparseLabels):
-        return scores.sums(y) if isinstance(scores, LazyScores) else y.sums(full(scores))
-    return inner(scores.all if isinstance(scores, LazyScores) else scores, y)
+        return scores.sums(y) if isinstance(scores, LazyScores) else y.sums(at_least_float32(scores))
+    return inner_product(scores.all if isinstance(scores, LazyScores) else scores, y)
 
 
-def need_tags(component: Component) -> None:
+def require_tags(component: Component) -> None:
     """`ConfigError` unless the task's outputs are tag sequences."""
     if not isinstance(component.space, TagSequence):
         raise ConfigError(

@@ -26,10 +26,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from spen_plugins.datasets.catalogue import DataSet
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import remove_partial, save_json, save_tensors, writing
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
+from spen_plugins.runs import sources
 from spen_plugins.runs.environment import FORMAT
 from spen_plugins.runs.weights import narrowed, put, tensors_of
 
@@ -111,6 +113,14 @@ class RunFolder:
         if not isinstance(temperature, (int, float)) or isinstance(temperature, bool) or not 0 < temperature < inf:
             raise RunError(f"{path} is damaged: temperature {temperature!r}; expected a number above 0")
         return found
+
+    def data_sets(self) -> list[DataSet]:
+        """The known data sets that the config names, vectors and clusters included."""
+        return sources.data_sets(self.config())
+
+    def own_files(self) -> list[str]:
+        """The training, validation and test files that no data set has, as the config names them."""
+        return sources.own_files(self.config())
 
     def write(self, name: str, value: Any) -> None:
         """A JSON file of the folder, whole or not at all."""

@@ -91,6 +91,15 @@ class Predictor:
         """Batches of examples with the model's proposals and their rows, longest examples first."""
         return proposals(self.model, self.task, examples, self.batch_size, self.device)
 
+    def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
+        """E(x, y) of the output that the task decodes, of each example of a batch; low is good.
+
+        Raises:
+            ConfigError: the run has no energy.
+        """
+        with torch.no_grad():
+            return self.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
+
     def predict(self, items: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for inputs given as Python values; the task's `parse` says which.
 
@@ -125,13 +134,13 @@ class Predictor:
         Raises:
             ConfigError: energies are asked for, and the run has none or the task's predictions are no tables.
         """
-        judge = self.energy if energy else None
+        if energy:
+            _ = self.energy  # before anything is predicted
         found: dict[int, Any] = {}
         for proposal, batch, rows in self.proposals(examples):
             answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
-            if judge is not None:
-                with torch.no_grad():
-                    energies = judge.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
+            if energy:
+                energies = self.energies(proposal, batch)
                 answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
             found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]

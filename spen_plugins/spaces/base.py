@@ -72,16 +72,16 @@ class OutputSpace(ABC):
         """
 
 
-def full(values: Tensor) -> Tensor:
+def at_least_float32(values: Tensor) -> Tensor:
     """At least float32: a sum over many variables, rounded to bfloat16, is off by more than what it is compared for."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
-def inner(scores: Tensor, y: Tensor) -> Tensor:
+def inner_product(scores: Tensor, y: Tensor) -> Tensor:
     """Σ over variables of scores · y: `(batch, *variables)`, `(batch, sample, *variables)` -> `(batch, sample)`.
 
     In full precision under autocast too; one batched product, so nothing of y's size is made on the way.
     """
-    scores, y = full(scores), full(y)
+    scores, y = at_least_float32(scores), at_least_float32(y)
     with torch.autocast(y.device.type, enabled=False):
         return torch.bmm(y.flatten(2), scores.flatten(1).unsqueeze(-1).to(y.dtype)).squeeze(-1)

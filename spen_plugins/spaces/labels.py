@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import cheapest_flips
 from spen_plugins.spaces.sparse import ascending
@@ -88,7 +88,7 @@ class IndependentLabels(Proposal):
         likely = positive(logits)
         # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
         # as fresh memory costs more than what is computed in it.
-        rates = full(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
+        rates = at_least_float32(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
         total = rates[-1].nan_to_num(0)  # a net that has diverged is told by its loss
         events = int(torch.poisson(n * total))
         at = ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
@@ -109,14 +109,14 @@ class IndependentLabels(Proposal):
 
     def log_prob(self, y: Tensor | SparseLabels) -> Tensor:
         # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
-        logits = full(self.logits)
+        logits = at_least_float32(self.logits)
         if isinstance(y, SparseLabels):
             return y.sums(logits) - F.softplus(logits).sum(-1)
-        linear = inner(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
+        linear = inner_product(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        logits = full(self.logits.detach())
+        logits = at_least_float32(self.logits.detach())
         best = (logits > 0).to(logits.dtype)
         flips, cost = cheapest_flips(logits[:, 0].abs(), k)
         return (best - flips.to(best.dtype)).abs(), self.log_prob(best).detach() - cost

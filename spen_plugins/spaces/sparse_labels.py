@@ -66,7 +66,7 @@ class SparseLabels:
         return y
 
     def sums(self, scores: Tensor) -> Tensor:
-        """Σ over each bag of `scores` `(batch, label)`: `(batch, sample)`, what `inner` gives for the dense outputs."""
+        """Σ over each bag of `scores` `(batch, label)`: `(batch, sample)`, as `inner_product` of the dense outputs."""
         values = scores.reshape(-1)[self.places]
         total = values.new_zeros(self.offsets.shape[0]).index_add(0, self.rows, values)
         return total.view(self.shape[:2])
@@ -75,18 +75,17 @@ class SparseLabels:
         """Σ over each bag of the rows of `weight` `(label, size)`, `(batch * sample, size)`; twice differentiable."""
         return self._lists.sums(weight)
 
+    def join(self, other: SparseLabels) -> SparseLabels:
+        """These samples, then those of `other`, for each example."""
+        batch, a, labels = self.shape
+        b = other.shape[1]
 
-def join(first: SparseLabels, second: SparseLabels) -> SparseLabels:
-    """The samples of `first`, then those of `second`, for each example."""
-    batch, a, labels = first.shape
-    b = second.shape[1]
+        def moved(bags: SparseLabels, shift: int) -> Tensor:
+            example = bags.rows if bags.shape[1] == 1 else bags.rows // bags.shape[1]
+            return (bags.rows + example * (a + b - bags.shape[1]) + shift) * labels + bags.indices
 
-    def moved(bags: SparseLabels, shift: int) -> Tensor:
-        example = bags.rows if bags.shape[1] == 1 else bags.rows // bags.shape[1]
-        return (bags.rows + example * (a + b - bags.shape[1]) + shift) * labels + bags.indices
-
-    keys = ascending(torch.cat([moved(first, 0), moved(second, a)]))
-    return SparseLabels.of_keys(keys, (batch, a + b, labels))
+        keys = ascending(torch.cat([moved(self, 0), moved(other, a)]))
+        return SparseLabels.of_keys(keys, (batch, a + b, labels))
 
 
 def where(mask: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spen_plugins.spaces.base import OutputSpace, full, inner
+from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.schemes import span_links
@@ -111,13 +111,13 @@ class IndependentTags(Proposal):
         return _masked(torch.softmax((logits - torch.log(-torch.log(u))) / temperature, -1), self.mask)
 
     def log_prob(self, y: Tensor) -> Tensor:
-        log_p = _masked(torch.log_softmax(full(self.logits), -1), self.mask)
+        log_p = _masked(torch.log_softmax(at_least_float32(self.logits), -1), self.mask)
         if log_p.shape[1] == 1:
-            return inner(log_p[:, 0], y)
+            return inner_product(log_p[:, 0], y)
         return (y * log_p).flatten(2).sum(-1)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        log_p = torch.log_softmax(full(self.logits.detach()), -1)
+        log_p = torch.log_softmax(at_least_float32(self.logits.detach()), -1)
         tags, log_q = span_k_best(log_p[:, 0], self.mask, self.space.links, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), log_q
 

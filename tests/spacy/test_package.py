@@ -24,7 +24,7 @@ from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.runner import run
 from spen_spacy import spen_command
 from spen_spacy.cli import package
-from spen_spacy.package_meta import data_sets, performance, requirements, sources, written_tags
+from spen_spacy.package_meta import performance, requirements, sources, written_tags
 from spen_spacy.package_runs import Component, components
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -280,7 +280,7 @@ def test_sources_name_known_data_sets_and_own_files(folder) -> None:
     config = json.loads((Path(path) / "config.json").read_text())
     config["features"] = {"vectors": "data:vectors/glove.twitter.27B.25d.top12k.txt"}
     (Path(path) / "config.json").write_text(json.dumps(config))
-    assert [entry.name for entry in data_sets(RunFolder(Path(path)))] == ["wnut17", "glove_twitter"]
+    assert [entry.name for entry in RunFolder(Path(path)).data_sets()] == ["wnut17", "glove_twitter"]
     wnut, glove, own = sources([component(path)])
     assert wnut["license"].startswith("CC BY 4.0") and wnut["url"].startswith("https://github.com/leondz/emerging")
     assert glove["license"] == "PDDL 1.0" and "url" not in glove

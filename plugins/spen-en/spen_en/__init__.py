@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Functions
+from spen_plugins import Functions, hookimpl
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Table
+from spen_plugins import Classes, hookimpl
 
 
 @hookimpl
-def spen_energy() -> Table:
+def spen_energy() -> Classes:
     return {
         "tag_lm": "spen_infnet.tag_lm:TagLm",
         "word_tag_lm": "spen_infnet.tag_lm:WordTagLm",
@@ -17,7 +16,7 @@ def spen_energy() -> Table:
 
 
 @hookimpl
-def spen_energy_loss() -> Table:
+def spen_energy_loss() -> Classes:
     return {
         "margin": "spen_infnet.objectives:Margin",
         "perceptron": "spen_infnet.objectives:Perceptron",
@@ -28,7 +27,7 @@ def spen_energy_loss() -> Table:
 
 
 @hookimpl
-def spen_cost_net() -> Table:
+def spen_cost_net() -> Classes:
     return {
         "separated": "spen_infnet.cost_nets:Separated",
         "shared": "spen_infnet.cost_nets:Shared",
@@ -38,5 +37,5 @@ def spen_cost_net() -> Table:
 
 
 @hookimpl
-def spen_trainer() -> Table:
+def spen_trainer() -> Classes:
     return {"joint": "spen_infnet.joint:Joint"}

@@ -9,8 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError
-from spen_plugins.nn import Lstm, reversal
+from spen_plugins.nn import Lstm, reversed_places
 
 
 class Separated(sp.CostNet):
@@ -42,7 +41,7 @@ class Shared(sp.CostNet):
             ConfigError: the net has no feature network.
         """
         if net.features is None:
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"cost_net 'infnet.shared' builds on the inference net's features, and {type(net).__name__} has none; "
                 "take 'infnet.stacked', or an inference net on a feature network (core.independent)"
             )
@@ -80,7 +79,7 @@ class StackedBiLstm(sp.CostNet):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if len(self.space.shape) != 2:
-            raise ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
+            raise sp.ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
         size = self.space.shape[-1]
         self.forwards, self.backwards = Lstm(2 * size, config.hidden), Lstm(2 * size, config.hidden)
         self.output = nn.Linear(2 * config.hidden, size)
@@ -89,7 +88,7 @@ class StackedBiLstm(sp.CostNet):
         both, mask = seen(batch, proposal)[:, 0], batch.x.mask
         inputs = both.transpose(0, 1)
         here = inputs.new_ones(inputs.shape[:2]) if mask is None else mask.t()
-        back = reversal(here).unsqueeze(-1)
+        back = reversed_places(here).unsqueeze(-1)
         ahead, _ = self.forwards(inputs)
         behind, _ = self.backwards(inputs.gather(0, back.expand_as(inputs)))
         states = torch.cat([ahead, behind.gather(0, back.expand_as(behind))], -1).transpose(0, 1)

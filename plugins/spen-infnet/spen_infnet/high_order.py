@@ -10,8 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError
-from spen_plugins.nn import full, need_tags
+from spen_plugins.nn import at_least_float32, require_tags
 
 SPREAD = 0.02
 """Scores are drawn from U(−0.02, 0.02), as W in Eq. 7 is."""
@@ -33,7 +32,7 @@ class SkipChain(sp.Energy):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        need_tags(self)
+        require_tags(self)
         tags = self.space.shape[-1]
         self.pairs = nn.Parameter(torch.empty(config.order, tags, tags).uniform_(-SPREAD, SPREAD))
 
@@ -41,7 +40,8 @@ class SkipChain(sp.Energy):
         y = masked(y, features)
         # A slice that begins after the last token is empty, and its sum is 0.
         return -sum(
-            full((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3)) for i, w in enumerate(self.pairs, 1)
+            at_least_float32((y[:, :, : max(y.shape[2] - i, 0)] @ w) * y[:, :, i:]).sum((2, 3))
+            for i, w in enumerate(self.pairs, 1)
         )
 
 
@@ -66,11 +66,11 @@ class HighOrder(sp.Energy):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        need_tags(self)
+        require_tags(self)
         tags, places = self.space.shape[-1], config.order + 1
         if config.form == "table":
             if tags**places > LARGEST_TABLE:
-                raise ConfigError(
+                raise sp.ConfigError(
                     f"energy.order {config.order} with {tags} tags is a table of {tags**places:,} entries; at most "
                     f"{LARGEST_TABLE:,} are made; take a lower order, or form 'factored'"
                 )
@@ -82,7 +82,7 @@ class HighOrder(sp.Energy):
 
     def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
         scores = self.from_table if self.config.form == "table" else self.from_factors
-        return -full(scores(masked(y, features))).sum(-1)
+        return -at_least_float32(scores(masked(y, features))).sum(-1)
 
     def from_table(self, y: Tensor) -> Tensor:
         """Scores of windows `(batch, sample, window)`: the table between the products of its two halves' tags."""

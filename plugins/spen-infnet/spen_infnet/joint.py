@@ -11,10 +11,6 @@ from pydantic import Field, model_validator
 
 import spen_plugins as sp
 from spen_infnet.tag_lm import TagLm
-from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.text import sha256
-from spen_plugins.trainer import Context, all_but, asked_terms, cross_entropy, energy_phase
 
 
 class FineTune(sp.Config):
@@ -111,7 +107,7 @@ class Joint(sp.Trainer):
             stages.append(self._tag_lm(model, task, frozen))
         if config.pretrain_epochs:
             phase = self._net_phase(("inference_net",), partial(_cross_entropy, config))
-            frozen_then = all_but(model, "inference_net")
+            frozen_then = sp.frozen_except(model, "inference_net")
             stages.append(sp.Stage("pretrain", (phase,), config.pretrain_epochs, frozen=frozen_then))
         stages.append(self._game(model, frozen))
         if config.finetune is not None:
@@ -126,7 +122,7 @@ class Joint(sp.Trainer):
 
     def checksums(self) -> dict[str, str]:
         text = self.config.tag_lm.text if self.config.tag_lm is not None else None
-        return {} if text is None else {text: sha256(locate(text))}
+        return {} if text is None else {text: sp.sha256(sp.locate(text))}
 
     def _game(self, model: sp.Model, frozen: tuple[str, ...]) -> sp.Stage:
         config = self.config
@@ -135,14 +131,14 @@ class Joint(sp.Trainer):
         own = any(True for _ in model.energy_loss.parameters())
         apart = config.cost_net is not None
         if apart and not own:
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, "
                 "or an energy loss that has one (infnet.compound)"
             )
         nets = [self._net_phase(("inference_net", "energy_loss") if own and not apart else ("inference_net",), loss)]
         if apart:
-            nets.append(self._net_phase(("energy_loss",), asked_terms, "cost_net", self._turn(config.cost_net)))
-        energy = energy_phase(
+            nets.append(self._net_phase(("energy_loss",), sp.net_terms, "cost_net", self._turn(config.cost_net)))
+        energy = sp.energy_phase(
             config.energy,
             trains=tuple(
                 f"energy.{name}" for name, _ in model.energy.named_parameters() if f"energy.{name}" not in frozen
@@ -171,21 +167,23 @@ class Joint(sp.Trainer):
             "finetune",
             (phase,),
             tune.epochs,
-            frozen=all_but(model, "inference_net"),
+            frozen=sp.frozen_except(model, "inference_net"),
             examples=None if tune.on == "train" else task.part(tune.on),
             gold=tune.cross_entropy_weight > 0,
         )
 
     def _tag_lm(self, model: sp.Model, task: sp.Task, trained: tuple[str, ...]) -> sp.Stage:
         if not trained:
-            raise ConfigError("trainer.tag_lm: the energy has no tag language model (infnet.tag_lm) to train")
+            raise sp.ConfigError("trainer.tag_lm: the energy has no tag language model (infnet.tag_lm) to train")
         config = self.config.tag_lm
         player = self.config.energy.model_copy(update={"lr": config.lr, "steps": 1})
         phase = sp.Phase("tag_lm", trained, _tag_lm_loss, player)
         others = tuple(name for name, _ in model.named_parameters() if name not in trained)
         examples = tagged(task, task.part("train") if config.text is None else task.read(config.text))
         if not examples:
-            raise DataError(config.text or "the training part", None, "no tags", "tagged text to learn a language from")
+            raise sp.DataError(
+                config.text or "the training part", None, "no tags", "tagged text to learn a language from"
+            )
         return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
 
 
@@ -206,13 +204,13 @@ def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
     return tuple(name for name, parameter in model.named_parameters() if id(parameter) in of)
 
 
-def _cross_entropy(config: Joint.Config, context: Context) -> sp.Terms:
-    return {"cross_entropy": config.cross_entropy_weight * cross_entropy(context, config.per_variable)}
+def _cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
+    return {"cross_entropy": config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)}
 
 
-def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: Context) -> sp.Terms:
+def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: sp.Context) -> sp.Terms:
     """A term without weight isn't computed."""
-    terms, net = dict(asked_terms(context)), context.model.inference_net
+    terms, net = dict(sp.net_terms(context)), context.model.inference_net
     if config.cross_entropy_weight:
         terms |= _cross_entropy(config, context)
     if config.entropy_weight:
@@ -237,17 +235,17 @@ def _entropy_part(p: torch.Tensor) -> torch.Tensor:
     return torch.special.entr(torch.where(p > 0, p, 1.0))
 
 
-def _finetune_loss(config: Joint.Config, context: Context) -> sp.Terms:
+def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
     terms = {"energy": context.energy(context.proposal.mean)[:, 0]}
     if config.finetune.cross_entropy_weight:
         weight = config.finetune.cross_entropy_weight
-        terms["cross_entropy"] = weight * cross_entropy(context, config.per_variable)
+        terms["cross_entropy"] = weight * sp.cross_entropy(context, config.per_variable)
     if config.entropy_weight:
         terms["entropy"] = config.entropy_weight * entropy(context.proposal)
     return terms
 
 
-def _tag_lm_loss(context: Context) -> sp.Terms:
+def _tag_lm_loss(context: sp.Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     return {
         f"nll_{i}": _negative_log_likelihood(lm, context.batch) for i, lm in enumerate(tag_lms(context.model.energy))

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_infnet.cost_nets import Stacked
-from spen_plugins.builtin.losses.ssvm import Cost, distance
+from spen_plugins.nn import MarginCost, margin_cost
 
 
 class Hinge(sp.EnergyLoss):
@@ -22,7 +22,7 @@ class Hinge(sp.EnergyLoss):
     """
 
     class Config(sp.Config):
-        cost: Cost = "l1"
+        cost: MarginCost = "l1"
         """Δ: the L1 distance summed over variables, as in the paper; the same divided by the number of variables (of
         tokens, for sequences); or 1 − the soft score."""
         truncate_nets: bool = False
@@ -67,7 +67,7 @@ class Hinge(sp.EnergyLoss):
         return -F.relu(violation) if self.config.truncate_nets else -violation
 
     def _cost(self, y: Tensor, batch: sp.Batch) -> Tensor:
-        return distance(self.space, y, batch.gold, batch.x.mask, self.config.cost)[:, 0]
+        return margin_cost(self.space, y, batch.gold, batch.x.mask, self.config.cost)[:, 0]
 
 
 class Margin(Hinge):

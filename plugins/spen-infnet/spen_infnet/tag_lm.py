@@ -9,8 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError
-from spen_plugins.nn import Lstm, full, need_tags, reversal
+from spen_plugins.nn import Lstm, at_least_float32, require_tags, reversed_places
 
 EPS = 1e-7
 """Added to a probability before its logarithm: a tag the model excludes costs 16.1, and its gradient stays finite."""
@@ -50,9 +49,9 @@ class TagLm(sp.Energy):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        need_tags(self)
+        require_tags(self)
         if len(set(config.directions)) != len(config.directions):
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"energy.directions: found {config.directions}; expected each direction once at most; "
                 "'weight' makes an energy count more"
             )
@@ -81,7 +80,7 @@ class TagLm(sp.Energy):
         """log(y_tᵀ ȳ_t) of each direction in its reading order, `(batch, sample, token + 1)`, 0 after the last."""
         b, _, t, _ = y.shape
         here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
-        back = reversal(here)
+        back = reversed_places(here)
         # Time first, as LSTM kernels want it; samples are rows like any other.
         y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
         found = {}
@@ -111,7 +110,7 @@ class WordTagLm(TagLm):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         assert features is not None
         if getattr(features, "contextual", True):
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"energy 'word_tag_lm' predicts a tag from the words before it, but features "
                 f"{type(features).__name__} puts the words after it in as well; give the energy a table of its own, "
                 "'features': {'type': 'encoder', 'encoder': 'pass_through'}"
@@ -159,11 +158,11 @@ class TagReader(nn.Module):
         h = torch.cat([self.start.expand(1, b, n, self.width).to(read), read])
         h = dropped(h, dropout[0])
         h, _ = self.lstm(h.flatten(1, 2))
-        expected = torch.softmax(full(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
+        expected = torch.softmax(at_least_float32(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
         # Where a sequence ends, the next symbol is the end, the last of those predicted.
         place = torch.arange(t + 1, device=y.device).unsqueeze(1)
         ends = (place == lengths).to(expected).unsqueeze(-1)
-        agreed = (full(y) * expected[:-1, ..., :k]).sum(-1)
+        agreed = (at_least_float32(y) * expected[:-1, ..., :k]).sum(-1)
         agreed = torch.cat([agreed, agreed.new_zeros(1, b, n)]) + ends * expected[..., k]
         return torch.log(agreed + EPS) * (place <= lengths).unsqueeze(-1)
 

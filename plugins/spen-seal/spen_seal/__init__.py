@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Table
+from spen_plugins import Classes, hookimpl
 
 
 @hookimpl
-def spen_energy() -> Table:
+def spen_energy() -> Classes:
     return {
         "labels": "spen_seal.labels:Labels",
         "self_attention": "spen_seal.self_attention:SelfAttention",
@@ -15,7 +14,7 @@ def spen_energy() -> Table:
 
 
 @hookimpl
-def spen_energy_loss() -> Table:
+def spen_energy_loss() -> Classes:
     return {
         "margin": "spen_seal.margin:Margin",
         "margin_compound": "spen_seal.margin:CompoundMargin",
@@ -27,7 +26,7 @@ def spen_energy_loss() -> Table:
 
 
 @hookimpl
-def spen_trainer() -> Table:
+def spen_trainer() -> Classes:
     return {
         "dynamic": "spen_seal.dynamic:Dynamic",
         "static": "spen_seal.static:Static",

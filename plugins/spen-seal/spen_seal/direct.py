@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_plugins.trainer import Context, all_but, cross_entropy
 from spen_seal.contrast import ranking_loss
 from spen_seal.samples import candidates
 
@@ -32,14 +31,16 @@ class Direct(sp.Trainer):
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
         phase = sp.Phase("inference_net", ("inference_net",), self._loss, c.net)
-        return [sp.Stage("direct", (phase,), c.epochs, frozen=all_but(model, "inference_net"), patience=c.patience)]
+        return [
+            sp.Stage("direct", (phase,), c.epochs, frozen=sp.frozen_except(model, "inference_net"), patience=c.patience)
+        ]
 
-    def _loss(self, context: Context) -> sp.Terms:
+    def _loss(self, context: sp.Context) -> sp.Terms:
         c, batch, proposal = self.config, context.batch, context.proposal
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:
             y = candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
             terms["ranking"] = c.ranking_weight * ranking_loss(proposal.log_prob(y)) * batch.labelled
         if c.cross_entropy_weight > 0:
-            terms["cross_entropy"] = c.cross_entropy_weight * cross_entropy(context)
+            terms["cross_entropy"] = c.cross_entropy_weight * sp.cross_entropy(context)
         return terms

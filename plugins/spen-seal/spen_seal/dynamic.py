@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_plugins.trainer import energy_phase
 from spen_seal.net import SealConfig, net_phase
 
 
@@ -57,7 +56,7 @@ class Dynamic(sp.Trainer):
         config = self.config
         loss_learns = any(True for _ in model.energy_loss.parameters())
         loss_used = energy_weight > 0
-        energy = energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
+        energy = sp.energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
         trains = ("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",)
         net = net_phase(config, energy_weight, trains)
         return sp.Stage(

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError
-from spen_plugins.nn import MANY_LABELS, LazyScores, full, lazy_scores, local_layer, local_part
+from spen_plugins.nn import MANY_LABELS, LazyScores, at_least_float32, lazy_scores, local_layer, local_sum
 
 
 class Labels(sp.Energy):
@@ -33,7 +32,7 @@ class Labels(sp.Energy):
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         if not isinstance(self.space, sp.LabelSet):
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"seal.labels scores label sets, but the task's outputs are {type(self.space).__name__}; "
                 "for tag sequences there are seal.self_attention, core.linear_chain and core.local"
             )
@@ -49,7 +48,7 @@ class Labels(sp.Energy):
         return lazy_scores(self, x)
 
     def forward(self, features: Tensor | LazyScores, y: Tensor | sp.SparseLabels) -> Tensor:
-        return -local_part(features, y) - self.measured(y)
+        return -local_sum(features, y) - self.measured(y)
 
     def global_energy(self, y: Tensor | sp.SparseLabels) -> Tensor:
         """The part of E that couples labels and sees no input, −vᵀ softplus(M y + c), `(batch, sample)`."""
@@ -62,4 +61,4 @@ class Labels(sp.Energy):
         else:
             rows = self.measure(y.reshape(-1, y.shape[-1]))
         with torch.autocast(self.v.device.type, enabled=False):
-            return F.linear(F.softplus(full(rows)), self.v.unsqueeze(0)).view(y.shape[:2])
+            return F.linear(F.softplus(at_least_float32(rows)), self.v.unsqueeze(0)).view(y.shape[:2])

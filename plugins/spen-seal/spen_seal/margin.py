@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.losses.ssvm import Cost, distance
+from spen_plugins.nn import MarginCost, margin_cost
 from spen_seal.samples import nothing
 
 
@@ -19,7 +19,7 @@ class Margin(sp.EnergyLoss):
     """
 
     class Config(sp.Config):
-        cost: Cost = "mean_l1"
+        cost: MarginCost = "mean_l1"
         """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
         or 1 − the soft score."""
 
@@ -30,7 +30,7 @@ class Margin(sp.EnergyLoss):
             return nothing(energy, proposal)
         y, gold = proposal.mean, batch.gold
         wrong, right = energy(torch.cat([y, gold], 1)).unbind(1)
-        cost = distance(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
+        cost = margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)[:, 0]
         return F.relu(cost - wrong + right) * batch.labelled
 
 
@@ -62,7 +62,7 @@ class CompoundMargin(sp.EnergyLoss):
     """
 
     class Config(sp.Config):
-        cost: Cost = "mean_l1"
+        cost: MarginCost = "mean_l1"
         """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
         or 1 − the soft score."""
         perceptron_weight: float = Field(1.0, ge=0)
@@ -78,7 +78,7 @@ class CompoundMargin(sp.EnergyLoss):
         if batch.gold is None:
             return nothing(energy, proposal)
         augmented, gold = self.cost_net(batch, proposal).mean, batch.gold
-        cost = distance(self.space, augmented, gold, batch.x.mask, self.config.cost)[:, 0]
+        cost = margin_cost(self.space, augmented, gold, batch.x.mask, self.config.cost)[:, 0]
         violating, right, predicted = energy(torch.cat([augmented, gold, proposal.mean], 1)).unbind(1)
         hinge = F.relu(cost - violating + right)
         return (hinge + self.config.perceptron_weight * F.relu(right - predicted)) * batch.labelled
@@ -88,6 +88,6 @@ class CompoundMargin(sp.EnergyLoss):
         if batch.gold is None:
             return {"energy": weight * energy(proposal.mean)[:, 0]}
         augmented = self.cost_net(batch, proposal).mean
-        cost = distance(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
+        cost = margin_cost(self.space, augmented, batch.gold, batch.x.mask, self.config.cost)[:, 0]
         violating, predicted = energy(torch.cat([augmented, proposal.mean], 1)).unbind(1)
         return {"energy": (violating - cost) * batch.labelled + weight * predicted}

@@ -8,7 +8,6 @@ from typing import Any
 from pydantic import Field
 
 import spen_plugins as sp
-from spen_plugins.trainer import Context, asked_terms, cross_entropy
 
 
 class SealConfig(sp.TrainerConfig):
@@ -35,9 +34,9 @@ def net_phase(config: Any, energy_weight: float, trains: tuple[str, ...]) -> sp.
     return sp.Phase("inference_net", trains, loss, config.net, frozen_dropout=config.energy_dropout)
 
 
-def _net_loss(config: Any, energy_weight: float, context: Context) -> sp.Terms:
+def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
     """A term without weight isn't computed."""
-    terms = dict(asked_terms(context, energy_weight))
+    terms = dict(sp.net_terms(context, energy_weight))
     if config.cross_entropy_weight > 0:
-        terms["cross_entropy"] = config.cross_entropy_weight * cross_entropy(context, config.per_variable)
+        terms["cross_entropy"] = config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)
     return terms

@@ -9,11 +9,10 @@ from pydantic import Field
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.builtin.losses.dvn import Dvn
 from spen_seal.samples import draw, nothing
 
 
-class Regression(Dvn):
+class Regression(sp.Dvn):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (SEAL, Eq. 7 with its misprint put right):
 
         −s ln σ(−E) − (1 − s) ln(1 − σ(−E))

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError
-from spen_plugins.spaces.sparse_labels import join
 
 How = Literal["discrete", "continuous"]
 """Draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
@@ -35,7 +33,7 @@ def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: How, std: fl
 
 def sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
     """As `candidates`, discrete and as bags."""
-    return join(sp.SparseLabels.of_dense(gold), proposal.sample_sparse(n))
+    return sp.SparseLabels.of_dense(gold).join(proposal.sample_sparse(n))
 
 
 def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
@@ -57,12 +55,12 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
 def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
     """`ConfigError` unless samples of `proposal` can be bags and `energy` takes them."""
     if not proposal.sparse:
-        raise ConfigError(
+        raise sp.ConfigError(
             f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
             f'{type(proposal).__name__}; it needs label sets of independent labels. Take "auto" or "dense"'
         )
     if not energy.takes_sparse:
-        raise ConfigError(
+        raise sp.ConfigError(
             f'energy_loss.sampling is "sparse", but {type(energy).__name__} takes dense outputs only. Take "auto" or '
             '"dense", or an energy that takes bags (seal.labels, core.local)'
         )

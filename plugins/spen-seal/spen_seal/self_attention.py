@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.nn import full, inner, local_layer, local_scores, need_tags
+from spen_plugins.nn import at_least_float32, inner_product, local_layer, local_scores, require_tags
 
 
 class SelfAttention(sp.Energy):
@@ -42,7 +42,7 @@ class SelfAttention(sp.Energy):
 
     def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features if config.local else None)
-        need_tags(self)
+        require_tags(self)
         tags = self.space.shape[-1]
         if config.local:
             self.local = local_layer(self)
@@ -55,11 +55,12 @@ class SelfAttention(sp.Energy):
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        best = full(self.attended(y, mask).max(-1).values)  # amax would share the gradient among equals, at a price
+        # amax would share the gradient among equals, at a price
+        best = at_least_float32(self.attended(y, mask).max(-1).values)
         if mask is not None:
             best = best * mask.unsqueeze(1)
         energy = -best.sum(-1)
-        return energy if scores is None else energy - inner(scores, y)
+        return energy if scores is None else energy - inner_product(scores, y)
 
     def attended(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Attend(y + positions), `(batch, sample, token, tag)`.

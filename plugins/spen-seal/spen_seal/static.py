@@ -9,9 +9,6 @@ import torch
 from pydantic import Field, model_validator
 
 import spen_plugins as sp
-from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
-from spen_plugins.builtin.trainers.energy_alone import need_no_training, net_stage
-from spen_plugins.trainer import all_but, energy_phase
 from spen_seal.net import SealConfig, net_phase
 
 
@@ -36,7 +33,7 @@ class Static(sp.Trainer):
         select: Literal["gbi", "loss"] = "gbi"
         """What chooses the energy's best epoch, on the validation part: the score of its predictions by `gbi`, or its
         loss."""
-        gbi: Gbi.Config = Gbi.Config()
+        gbi: sp.Gbi.Config = sp.Gbi.Config()
         """How those predictions are made."""
         fresh_net: bool = True
         """The net begins stage 3 from the weights it had before stage 1; false: from those it has."""
@@ -53,28 +50,21 @@ class Static(sp.Trainer):
         c = self.config
         stages = []
         if c.net_epochs:
-            stages.append(net_stage("net", model, task, c.net_epochs, c.net, c.patience, c.per_variable))
+            stages.append(sp.net_stage(model, task, c.net_epochs, c.net, c.patience, per_variable=c.per_variable))
         if c.energy_epochs:
-            need_no_training(model.energy_loss, "seal.static")
+            select = self._select(task)
             stages.append(
-                sp.Stage(
-                    "energy",
-                    (energy_phase(c.energy),),
-                    c.energy_epochs,
-                    frozen=all_but(model, "energy"),
-                    select=self._select(task),
-                    patience=c.patience,
-                )
+                sp.energy_stage(model, c.energy_epochs, c.energy, c.patience, trainer="seal.static", select=select)
             )
         phase = net_phase(c, c.energy_weight, ("inference_net",))
         start = reset(model) if c.fresh_net and stages else None
-        frozen = all_but(model, "inference_net")
+        frozen = sp.frozen_except(model, "inference_net")
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
         return stages
 
     def _select(self, task: sp.Task) -> Callable[[sp.Model, Sequence[sp.Batch]], float]:
         if self.config.select == "gbi":
-            return lambda model, batches: gbi_score(model, task, batches, self.config.gbi)
+            return lambda model, batches: sp.gbi_score(model, task, batches, self.config.gbi)
         return _minus_loss
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins import hookimpl
-from spen_plugins.hookspecs import Functions
+from spen_plugins import Functions, hookimpl
 
 if TYPE_CHECKING:
     from spen_spacy.drawing import draw

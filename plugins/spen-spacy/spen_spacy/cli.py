@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.errors import ConfigError
+from spen_plugins import ConfigError
 
 
 class Build(StrEnum):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 
-from spen_plugins.errors import ConfigError, PluginError, RunError
+from spen_plugins import ConfigError, PluginError, RunError
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.places import PARTS, folders
 from spen_spacy.predicting import Run

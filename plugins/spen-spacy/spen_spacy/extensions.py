@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
-from spen_plugins.errors import RunError
+from spen_plugins import RunError
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as spaCy's `spancat` leaves them."""

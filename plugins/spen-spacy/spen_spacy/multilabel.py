@@ -10,9 +10,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spen_plugins.builtin.tasks.text import TextLabels
-from spen_plugins.errors import ConfigError
-from spen_plugins.scores.calibration import LabelConfidences
+from spen_plugins import ConfigError, LabelConfidences, TextLabels
 from spen_spacy.component import Component
 from spen_spacy.predicting import Run
 

@@ -10,8 +10,7 @@ from spacy.scorer import get_ner_prf
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.errors import ConfigError
+from spen_plugins import ConfigError, Tagging
 from spen_spacy.component import WordComponent
 from spen_spacy.extensions import group_of
 from spen_spacy.predicting import Run

@@ -20,9 +20,6 @@ from packaging.version import InvalidVersion, Version
 from spacy.cli.package import package as spacy_package
 
 import spen_plugins as sp
-from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import save_json
-from spen_plugins.registry import Registry
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import performance, requirements, sources
 from spen_spacy.package_runs import Component
@@ -58,7 +55,7 @@ def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
     """
     full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
-        raise ConfigError(
+        raise sp.ConfigError(
             f"--name {name}: a package's name has letters, digits and single '_' between them, the first a letter, "
             f"as in {lang}_ner_mine"
         )
@@ -72,16 +69,16 @@ def check(lang: str, version: str, build: str) -> None:
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
-        raise ConfigError(f"--lang {lang}: spaCy has no such language (en, de, …; xx for any)") from error
+        raise sp.ConfigError(f"--lang {lang}: spaCy has no such language (en, de, …; xx for any)") from error
     try:
         normal = str(Version(version))
     except InvalidVersion:
         normal = None
     # Python's tools would name the built file otherwise.
     if normal != version:
-        raise ConfigError(f"--version {version}: expected a version as Python's packages have, {normal or '1.0.0'}")
+        raise sp.ConfigError(f"--version {version}: expected a version as Python's packages have, {normal or '1.0.0'}")
     if build != "none" and importlib.util.find_spec("setuptools") is None:
-        raise ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
+        raise sp.ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
 
 
 def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
@@ -104,7 +101,7 @@ def workplace(out: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=".package-", dir=out) as folder:
             yield Path(folder)
     except OSError as error:
-        raise RunError(f"{out} can't be written: {error.strerror or error}") from error
+        raise sp.RunError(f"{out} can't be written: {error.strerror or error}") from error
 
 
 def write_pipeline(
@@ -128,19 +125,23 @@ def write_pipeline(
             predictor.save(model, energy=keep_energy or predictor.model.inference_net.uses_energy, half=half)
             _forget_machine(model / "environment.json")
             kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
-            save_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
+            _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
     _forget_runs(folder / "config.cfg", found)
-    extra = {"performance": performance(found), "requirements": requirements(kept, Registry())}
+    extra = {"performance": performance(found), "requirements": requirements(kept, sp.Registry())}
     meta = {**nlp.meta, **own, **extra, "sources": sources(found)}
-    save_json(meta, folder / "meta.json")
+    _write_json(meta, folder / "meta.json")
     (folder / "README.md").write_text(card(meta, full, found), encoding="utf-8")
+
+
+def _write_json(value: Any, path: Path) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _forget_machine(path: Path) -> None:
     """Where on somebody's disk a run was trained is nobody's business."""
     if path.exists():
         record = json.loads(path.read_text(encoding="utf-8"))
-        save_json({name: value for name, value in record.items() if name != "working_folder"}, path)
+        _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
 def _forget_runs(path: Path, found: Sequence[Component]) -> None:
@@ -166,7 +167,7 @@ def through_spacy(work: Path, full: str) -> None:
     try:
         spacy_package(work / "pipeline", work, code_paths=[check], create_sdist=False, silent=True)
     except SystemExit as error:
-        raise RunError("`spacy package` refused the pipeline; see its message above") from error
+        raise sp.RunError("`spacy package` refused the pipeline; see its message above") from error
     finally:
         sys.modules.pop(CHECK, None)  # spaCy imports it to see that it works
 
@@ -185,7 +186,7 @@ def build(folder: Path, kind: str) -> str | None:
     )
     if done.returncode != 0:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
-        raise RunError(f"the {kind} could not be built (it needs setuptools>=70.1; --build none does not):\n{last}")
+        raise sp.RunError(f"the {kind} could not be built (it needs setuptools>=70.1; --build none does not):\n{last}")
     for left in [folder / "build", *folder.glob("*.egg-info")]:
         shutil.rmtree(left, ignore_errors=True)
     [built] = (folder / "dist").iterdir()

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.datasets.places import PREFIX
-from spen_plugins.runs.folder import RunFolder
-from spen_spacy.package_meta import data_sets, own_files, written_tags
+from spen_plugins import RunFolder
+from spen_spacy.package_meta import written_tags
 from spen_spacy.package_runs import PREDICATES, Component
 
 DOES = {
@@ -78,7 +77,7 @@ def _run(stem: str, run: RunFolder, remark: str) -> list[str]:
     else:
         protocol = metrics.get("protocol", {})
         lines = [*_scores(metrics), "", *([remark, ""] if remark else []), *_definitions(protocol)]
-        lines += ["", *_split(protocol.get("split"))]
+        lines += ["", *_split(protocol.get("split"), run.own_files())]
     calibration = run.records().get("calibration.json")
     if calibration is not None:
         lines += ["", *_calibration(calibration)]
@@ -102,15 +101,12 @@ def _definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
         yield f"- threshold: {protocol['threshold']}"
 
 
-def _split(split: Any) -> list[str]:
+def _split(split: Any, own: Sequence[str]) -> list[str]:
+    """The files of the split; of one's own file the name alone: where it lies is nobody's business."""
     if isinstance(split, Mapping):
-        split = ", ".join(f"{part} `{_shown(path)}`" for part, path in split.items() if path)
+        shown = {part: Path(path).name if path in own else path for part, path in split.items() if path}
+        split = ", ".join(f"{part} `{path}`" for part, path in shown.items())
     return [f"Split: {split}."] if split else []
-
-
-def _shown(path: str) -> str:
-    """A data file's path; of one's own file the name alone: where it lies is nobody's business."""
-    return path if path.startswith(PREFIX) else Path(path).name
 
 
 def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
@@ -129,10 +125,10 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _data(run: RunFolder) -> str:
-    named = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in data_sets(run)]
+    named = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in run.data_sets()]
     if run.config()["task"].get("corpus") is not None:
         named.append("the synthetic corpus that comes with spen-plugins, which says nothing about real text")
-    named += [f"`{_shown(path)}`" for path in own_files(run)]
+    named += [f"`{Path(path).name}`" for path in run.own_files()]
     return f"Data: {'; '.join(named) or 'not known'}."
 
 

@@ -9,11 +9,7 @@ from typing import Any
 
 from spacy.attrs import POS, TAG
 
-from spen_plugins.datasets.catalogue import DataSet, catalogue
-from spen_plugins.datasets.places import PREFIX
-from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.task import PARTS
+from spen_plugins import DataSet, Registry, RunFolder
 from spen_spacy.package_runs import Component
 from spen_spacy.pos import written
 
@@ -87,37 +83,14 @@ def _types(value: Any) -> Iterator[str]:
             yield from _types(inner)
 
 
-def data_sets(run: RunFolder) -> list[DataSet]:
-    """The known data sets that a run's config names, vectors and clusters included."""
-    paths = {text.removeprefix(PREFIX) for text in _strings(run.config()) if text.startswith(PREFIX)}
-    return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
-
-
-def own_files(run: RunFolder) -> list[str]:
-    """The run's training, validation and test files that no data set has, as the config names them."""
-    paths = (run.config()["task"].get(part) for part in PARTS)
-    return [path for path in paths if path and not path.startswith(PREFIX)]
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)
-
-
 def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     """The data sets of all runs with their licences, as meta.json lists them; each once."""
     runs = [run for component in components for run in component.runs.values()]
-    found = {entry.name: entry for run in runs for entry in data_sets(run)}
+    found = {entry.name: entry for run in runs for entry in run.data_sets()}
     listed = [source(entry) for entry in found.values()]
     if any(run.config()["task"].get("corpus") is not None for run in runs):
         listed.append(SAMPLE)
-    files = dict.fromkeys(Path(path).name for run in runs for path in own_files(run))
+    files = dict.fromkeys(Path(path).name for run in runs for path in run.own_files())
     return listed + [{"name": name, "license": "not known to this package"} for name in files]
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.errors import ConfigError, RunError, did_you_mean
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
 
 PREDICATES = "predicates"
 ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spen_plugins.errors import ConfigError, PluginError
-from spen_plugins.registry import Registry
+from spen_plugins import ConfigError, PluginError, Registry
 
 PARTS = ("model", "predicates")
 """The folders in that of a saved component."""

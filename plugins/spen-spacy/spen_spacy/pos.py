@@ -13,8 +13,7 @@ from spacy.strings import get_string_id
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.errors import ConfigError
+from spen_plugins import ConfigError, Tagging
 from spen_spacy.component import WordComponent
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.predicting import Run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,13 +10,7 @@ from typing import Any
 
 import torch
 
-from spen_plugins.batch import Batch
-from spen_plugins.builtin.features.transformer import PieceIndexer
-from spen_plugins.errors import ConfigError
-from spen_plugins.loop.evaluation import proposals
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.predictor import load
-from spen_plugins.spaces import Proposal
+import spen_plugins as sp
 from spen_spacy.reading import Window, windows
 
 PADDED = 1024
@@ -39,16 +32,18 @@ class Run:
     """
 
     def __init__(self, folder: Path, energy: bool = False, rerank: int = 0) -> None:
-        if (energy or rerank) and RunFolder.open(folder).config().get("energy") is None:
+        if (energy or rerank) and sp.RunFolder.open(folder).config().get("energy") is None:
             asked = f"rerank={rerank}" if rerank else "energy=True"
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"
             )
         refine = {"type": "rerank", "k": rerank} if rerank else None
-        self.predictor = load(folder, refine=refine)
+        self.predictor = sp.load(folder, refine=refine)
         self.predictor.batch_size = EXAMPLES
         self.task = self.predictor.task
         self._asks = {"energy": True} if energy else {}
+        nets = [module for module in self.predictor.model.modules() if isinstance(module, sp.FeatureNetwork)]
+        self._large = any(net.large for net in nets)
         self._process = os.getpid()
 
     def save(self, folder: Path) -> None:
@@ -70,16 +65,7 @@ class Run:
 
     def seen(self, example: Any) -> int | None:
         """How many words the run's transformers read of an example; None if all of them."""
-        seen = None
-        for name, indexer in self.task.indexers.items():
-            if isinstance(indexer, PieceIndexer) and len(example.entry.words) > 1:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # that words are cut off, which are read elsewhere
-                    first = example.entry.item(name, indexer).first
-                if first[-1] < 0:
-                    read = max(1, int((first >= 0).sum()))
-                    seen = read if seen is None else min(seen, read)
-        return seen
+        return self.task.words_read(example)
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
         """The task's predictions, in the examples' order."""
@@ -92,20 +78,19 @@ class Run:
                 answers[row] = answer
         return answers
 
-    def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
+    def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """What the net says of the examples, batch by batch, with their numbers."""
         self._settle()
-        model, task, device = self.predictor.model, self.task, self.predictor.device
         for rows in self._batches(examples):
             with self._threads():
-                found = list(proposals(model, task, [examples[row] for row in rows], EXAMPLES, device))
+                found = list(self.predictor.proposals([examples[row] for row in rows]))
             for proposal, batch, some in found:
                 yield proposal, batch, [rows[i] for i in some]
 
-    def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
+    def energies(self, proposal: sp.Proposal, batch: sp.Batch) -> list[float]:
         """E(x, y) of what the task decodes, of each example of a batch; low is good."""
-        with torch.no_grad(), self._threads():
-            return self.predictor.model.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
+        with self._threads():
+            return self.predictor.energies(proposal, batch)
 
     def _settle(self) -> None:
         """Keep a forked process from the thread pool of its parent, in which it would hang."""
@@ -121,8 +106,7 @@ class Run:
         the machine, they wait for each other: twenty times as long was measured.
         """
         before = torch.get_num_threads()
-        wide = any(isinstance(indexer, PieceIndexer) for indexer in self.task.indexers.values())
-        if wide or before == 1:
+        if self._large or before == 1:
             yield
             return
         torch.set_num_threads(1)

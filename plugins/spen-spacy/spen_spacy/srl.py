@@ -13,9 +13,7 @@ from spacy.symbols import VERB
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.errors import ConfigError
+from spen_plugins import ConfigError, SemanticRoles, Tagging
 from spen_spacy.component import WordComponent
 from spen_spacy.extensions import ENERGIES, STARTS, group_of
 from spen_spacy.places import folders

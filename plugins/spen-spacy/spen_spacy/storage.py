@@ -6,7 +6,7 @@ import io
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from spen_plugins.errors import RunError
+from spen_plugins import RunError
 
 
 def pack(folder: Path) -> bytes:

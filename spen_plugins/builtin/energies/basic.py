@@ -9,9 +9,9 @@ from spen_plugins.batch import X
 from spen_plugins.config.config import Config
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_part, local_scores, need_tags
+from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
 from spen_plugins.spaces import SparseLabels
-from spen_plugins.spaces.base import full, inner
+from spen_plugins.spaces.base import at_least_float32, inner_product
 from spen_plugins.task import Task
 
 
@@ -32,7 +32,7 @@ class Local(Energy):
         return lazy_scores(self, x)
 
     def forward(self, features: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
-        return -local_part(features, y)
+        return -local_sum(features, y)
 
 
 class LinearChain(Energy):
@@ -45,7 +45,7 @@ class LinearChain(Energy):
 
     def __init__(self, config: Config, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        need_tags(self)
+        require_tags(self)
         tags = self.space.shape[-1]
         self.local = local_layer(self)
         self.pairs = nn.Parameter(torch.empty(tags, tags).uniform_(-0.02, 0.02))
@@ -63,7 +63,7 @@ class LinearChain(Energy):
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        pair = full((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
+        pair = at_least_float32((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
         if mask is not None:
             pair = pair * mask[:, None, 1:]
-        return -inner(scores, y) - pair.sum(-1)
+        return -inner_product(scores, y) - pair.sum(-1)

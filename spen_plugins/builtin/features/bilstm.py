@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.words import WordConfig, WordNetwork
-from spen_plugins.nn import Lstm, reversal
+from spen_plugins.nn import Lstm, reversed_places
 from spen_plugins.task import Task
 
 
@@ -51,7 +51,7 @@ class BiLstm(WordNetwork):
         words, mask = self._embed(x)
         # Time first inside, as the LSTM kernels want it.
         h = self._dropped(words.transpose(0, 1))
-        back = reversal(mask.t()).unsqueeze(-1)
+        back = reversed_places(mask.t()).unsqueeze(-1)
         for ahead, behind in zip(self.forwards, self.backwards, strict=True):
             left, _ = ahead(h)
             right, _ = behind(h.gather(0, back.expand_as(h)))

@@ -35,6 +35,8 @@ class Transformer(FeatureNetwork):
     because the fused kernels can't be differentiated twice.
     """
 
+    large = True
+
     class Config(Config):
         model: str
         """Name of a model on the hub, or a folder made by `save_pretrained` (encoder and tokeniser)."""
@@ -137,6 +139,9 @@ class PieceIndexer(Indexer):
             cut = f"a sentence of {len(words)} words is cut after word {seen + 1}"
             warnings.warn(f"features 'transformer' takes {self.longest} word pieces: {cut}", stacklevel=2)
         return Pieces(np.array(encoded["input_ids"], dtype=np.int64), owner, first)
+
+    def words_read(self, item: Pieces) -> int | None:
+        return None if item.first[-1] >= 0 else max(1, int((item.first >= 0).sum()))
 
     def collate(self, items: Sequence[Pieces]) -> dict[str, Tensor]:
         padding = self._tokenizer.pad_token_id or 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
@@ -14,9 +12,8 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
-from spen_plugins.spaces import OutputSpace, Proposal
-
-Cost = Literal["mean_l1", "l1", "score"]
+from spen_plugins.nn import MarginCost, margin_cost
+from spen_plugins.spaces import Proposal
 
 
 class Ssvm(EnergyLoss):
@@ -27,7 +24,7 @@ class Ssvm(EnergyLoss):
     """
 
     class Config(Config):
-        cost: Cost = "mean_l1"
+        cost: MarginCost = "mean_l1"
         """Δ: the L1 distance divided by the number of labels (of tokens, for sequences); its sum; or 1 − the space's
         soft score (soft F1 for labels)."""
         descent: Descent = Descent(steps=20)
@@ -43,7 +40,7 @@ class Ssvm(EnergyLoss):
         mask, gold, c = batch.x.mask, batch.gold, self.config
 
         def augmented(y: Tensor) -> Tensor:
-            return energy(y) - distance(self.space, y, gold, mask, c.cost)
+            return energy(y) - margin_cost(self.space, y, gold, mask, c.cost)
 
         start = descent.starts(c.starts, self.space, gold, mask, c.random, net_output(c.starts, proposal))
         violating = descent.minimise(augmented, self.space, start, mask, c.descent).lowest().y
@@ -53,11 +50,3 @@ class Ssvm(EnergyLoss):
 def net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
     """The inference net's output, where a descent starts from it."""
     return proposal.mean.detach() if "net" in starts else None
-
-
-def distance(space: OutputSpace, y: Tensor, gold: Tensor, mask: Any, cost: Cost) -> Tensor:
-    """Δ, `(batch, sample)`: summed L1, the same over the number of variables that exist, or 1 − soft score."""
-    if cost == "score":
-        return 1 - space.score(y, gold, mask)
-    summed = space.cost(y, gold, mask)
-    return summed / space.size(y, mask) if cost == "mean_l1" else summed

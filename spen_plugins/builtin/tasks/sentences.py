@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +81,15 @@ class Entry:
         if name not in self.items:
             self.items[name] = indexer.index(self.words)
         return self.items[name]
+
+    def words_read(self, indexers: Mapping[str, Indexer]) -> int | None:
+        """How many of the words all indexers read, one at least; None for all."""
+        if len(self.words) <= 1:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that words are cut off, as is said here
+            found = [indexer.words_read(self.item(name, indexer)) for name, indexer in indexers.items()]
+        return min((n for n in found if n is not None), default=None)
 
 
 def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:

@@ -154,6 +154,9 @@ class SemanticRoles(Task):
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
 
+    def words_read(self, example: Example) -> int | None:
+        return example.entry.words_read(self.indexers)
+
     def _sentences(self) -> dict[str, list[Sentence]]:
         self._checksums = {}
         files = files_of(self.config, ["sample"])

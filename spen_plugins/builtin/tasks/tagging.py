@@ -224,6 +224,9 @@ class Tagging(Task):
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
 
+    def words_read(self, example: Example) -> int | None:
+        return example.entry.words_read(self.indexers)
+
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in the task's encoding, and the spans they write."""
         if sentence.tags is None or self._encoding is None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from spen_plugins.builtin.trainers.phases import cross_entropy, frozen_except
+from spen_plugins.energy_loss import Terms
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
-from spen_plugins.trainer import Context, Phase, Stage, Terms, Trainer, TrainerConfig, all_but, cross_entropy
+from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig
 
 
 class CrossEntropy(Trainer):
@@ -26,7 +28,7 @@ class CrossEntropy(Trainer):
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
         phase = Phase("inference_net", ("inference_net",), self._loss, config.net)
-        frozen = all_but(model, "inference_net")
+        frozen = frozen_except(model, "inference_net")
         return [Stage("train", (phase,), config.epochs, config.rounds, frozen, patience=config.patience)]
 
     def _loss(self, context: Context) -> Terms:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from pydantic import Field
 
-from spen_plugins.batch import Batch
-from spen_plugins.energy_loss import EnergyLoss
-from spen_plugins.errors import ConfigError
+from spen_plugins.builtin.trainers.phases import energy_stage, frozen_except, net_stage
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
-from spen_plugins.trainer import (
-    Context,
-    Phase,
-    Stage,
-    Terms,
-    Trainer,
-    TrainerConfig,
-    all_but,
-    cross_entropy,
-    energy_phase,
-)
+from spen_plugins.trainer import Stage, Trainer, TrainerConfig
 
 
 class EnergyAlone(Trainer):
@@ -47,50 +32,7 @@ class EnergyAlone(Trainer):
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         config = self.config
-        frozen = all_but(model, "energy")
-        need_no_training(model.energy_loss, "energy")
-        alone = Stage("energy", (energy_phase(config.energy),), config.epochs, frozen=frozen, patience=config.patience)
-        if not config.net_epochs or "inference_net" not in frozen:
+        alone = energy_stage(model, config.epochs, config.energy, config.patience, trainer="energy")
+        if not config.net_epochs or "inference_net" not in frozen_except(model, "energy"):
             return [alone]
-        return [net_stage("net", model, task, config.net_epochs, config.net, config.patience), alone]
-
-
-def net_stage(
-    name: str, model: Model, task: Task, epochs: int, net: Player, patience: int | None, per_variable: bool = False
-) -> Stage:
-    """A stage in which the inference net learns by cross entropy alone and everything else is frozen.
-
-    Its validation score is that of the net itself, not of an optimiser that stands on it.
-
-    Args:
-        name: of the stage.
-        model, task: whose net, and what scores it.
-        epochs: at most.
-        net: the net's player; it makes one update a batch here, whatever its `steps`.
-        patience: epochs without a better score before the stage ends.
-        per_variable: cross entropy as the mean over an example's variables.
-    """
-
-    def loss(context: Context) -> Terms:
-        return {"cross_entropy": cross_entropy(context, per_variable)}
-
-    phase = Phase("inference_net", ("inference_net",), loss, net.model_copy(update={"steps": 1}))
-    select = partial(_net_score, task) if model.inference_net.uses_energy else None
-    frozen = all_but(model, "inference_net")
-    return Stage(name, (phase,), epochs, frozen=frozen, select=select, patience=patience)
-
-
-def need_no_training(loss: EnergyLoss, trainer: str) -> None:
-    """`ConfigError` where an energy would learn from what an untrained net of its loss comes up with."""
-    own = next(loss.named_parameters(), None)
-    if own is not None:
-        raise ConfigError(
-            f"trainer {trainer!r}: {type(loss).__name__} has a net of its own ({own[0].split('.')[0]}) that learns "
-            "together with the inference net, and that stands still here. Take an energy_loss without one ('ssvm' for "
-            "a margin), or a trainer that moves both on every batch"
-        )
-
-
-def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
-    net = model.inference_net
-    return task.selection_score((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches)
+        return [net_stage(model, task, config.net_epochs, config.net, config.patience), alone]

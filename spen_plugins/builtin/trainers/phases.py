@@ -1,0 +1,127 @@
+"""Phases and stages that several trainers are made of, and the terms of their losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from spen_plugins.batch import Batch
+from spen_plugins.energy_loss import EnergyLoss, Terms
+from spen_plugins.errors import ConfigError
+from spen_plugins.model import Model
+from spen_plugins.player import Player
+from spen_plugins.task import Task
+from spen_plugins.trainer import Context, Phase, Stage
+
+
+def frozen_except(model: Model, *trained: str) -> tuple[str, ...]:
+    """`Stage.frozen` of a stage that trains the named nets: the model's others that have parameters."""
+    return tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()} - set(trained)))
+
+
+def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
+    """−ln q(gold | x), `(batch,)`: summed over variables, or their mean with `per_variable`; 0 in rows without gold."""
+    batch, proposal = context.batch, context.proposal
+    if batch.gold is None:
+        return proposal.logits.new_zeros(len(batch))
+    loss = -proposal.log_prob(batch.gold)[:, 0]
+    if per_variable:
+        loss = loss / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
+    return loss * batch.labelled
+
+
+def net_terms(context: Context, weight: float = 1.0) -> Terms:
+    """The energy loss's `net_terms`, times λ; without weight nothing is computed."""
+    if weight == 0:
+        return {}
+    terms = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
+    return {name: weight * term for name, term in terms.items()}
+
+
+def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
+    """The phase in which the energy learns from the experiment's energy loss.
+
+    Args:
+        player: the energy's.
+        trains: prefixes of the energy's parameters that move.
+        fields: the other fields of `Phase`.
+    """
+    return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
+
+
+def net_stage(
+    model: Model, task: Task, epochs: int, player: Player, patience: int | None, *, per_variable: bool = False
+) -> Stage:
+    """The stage `net`, in which the inference net learns by cross entropy alone and everything else is frozen.
+
+    Its validation score is that of the net itself, not of an optimiser that stands on it.
+
+    Args:
+        model, task: whose net, and what scores it.
+        epochs: at most.
+        player: the net's; it makes one update a batch here, whatever its `steps`.
+        patience: epochs without a better score before the stage ends.
+        per_variable: cross entropy as the mean over an example's variables.
+    """
+
+    def loss(context: Context) -> Terms:
+        return {"cross_entropy": cross_entropy(context, per_variable)}
+
+    phase = Phase("inference_net", ("inference_net",), loss, player.model_copy(update={"steps": 1}))
+    select = partial(_net_score, task) if model.inference_net.uses_energy else None
+    frozen = frozen_except(model, "inference_net")
+    return Stage("net", (phase,), epochs, frozen=frozen, select=select, patience=patience)
+
+
+def energy_stage(
+    model: Model,
+    epochs: int,
+    player: Player,
+    patience: int | None,
+    *,
+    trainer: str,
+    select: Callable[[Model, Sequence[Batch]], float] | None = None,
+) -> Stage:
+    """The stage `energy`, in which the energy learns from the energy loss alone and everything else is frozen.
+
+    Args:
+        model: whose energy.
+        epochs: at most.
+        player: the energy's.
+        patience: epochs without a better score before the stage ends.
+        trainer: the trainer's type, for messages.
+        select: the stage's own validation score; None for the task's.
+
+    Raises:
+        ConfigError: the energy loss has a net of its own, which would stand still untrained.
+    """
+    _refuse_own_net(model.energy_loss, trainer)
+    frozen = frozen_except(model, "energy")
+    return Stage("energy", (energy_phase(player),), epochs, frozen=frozen, select=select, patience=patience)
+
+
+def _energy_terms(context: Context) -> Terms:
+    return context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
+
+
+def _energy_measures(context: Context) -> Terms:
+    return context.model.energy_loss.measures(context.energy, context.batch, context.proposal)
+
+
+def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
+    """`ConfigError` where an energy would learn from what an untrained net of its loss comes up with."""
+    own = next(loss.named_parameters(), None)
+    if own is not None:
+        raise ConfigError(
+            f"trainer {trainer!r}: {type(loss).__name__} has a net of its own ({own[0].split('.')[0]}) that learns "
+            "together with the inference net, and that stands still here. Take an energy_loss without one ('ssvm' for "
+            "a margin), or a trainer that moves both on every batch"
+        )
+
+
+def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
+    net = model.inference_net
+    return task.selection_score((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches)

@@ -1,0 +1,33 @@
+"""The data files that a config names: those of known data sets, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from spen_plugins.datasets.catalogue import DataSet, catalogue
+from spen_plugins.datasets.places import PREFIX
+from spen_plugins.task import PARTS
+
+
+def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
+    """The known data sets that a config names, vectors and clusters included."""
+    paths = {text.removeprefix(PREFIX) for text in _strings(config) if text.startswith(PREFIX)}
+    return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
+
+
+def own_files(config: Mapping[str, Any]) -> list[str]:
+    """The training, validation and test files that no data set has, as the config names them."""
+    paths = (config["task"].get(part) for part in PARTS)
+    return [path for path in paths if path and not path.startswith(PREFIX)]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)
