@@ -146,3 +146,14 @@ def test_importing_what_hooks_need_imports_nothing_else() -> None:
 
 def test_the_root_shows_the_parts_of_an_experiment_and_little_else() -> None:
     assert len([path for path in (ROOT / "spen_plugins").glob("*.py") if path.stem != "__init__"]) <= 14
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").glob("*/spen_*/*.py")), ids=lambda path: path.stem)
+def test_shipped_plugins_import_public_names(path: Path) -> None:
+    """Type checkers' imports too, which the import contract leaves out."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "spen_plugins":
+            assert {alias.name for alias in node.names} <= set(MODULES[node.module].__all__)
+        elif isinstance(node, ast.Import):
+            modules = {alias.name for alias in node.names if alias.name.startswith("spen_plugins")}
+            assert modules <= MODULES.keys()
