@@ -353,7 +353,10 @@ def test_a_trajectory_is_energy_and_score_by_step(tmp_path: Path) -> None:
             read_trajectory(tmp_path / "bad")
     done = call("trajectory", str(one), f"b={two}")
     assert done.stdout.split() == [str(tmp_path / f"one.{kind}") for kind in ("png", "svg")], done.output
-    for words, message in (([str(one), f"one={two}"], "two files have one label"), (["x=nothing"], "no file nothing")):
+    for words, message in (
+        ([str(one), f"one={two}"], "two files have the same label"),
+        (["x=nothing"], "no file nothing"),
+    ):
         done = call("trajectory", *words)
         assert done.exit_code == 2 and re.search(message, done.stderr), done.output
 

@@ -1,9 +1,9 @@
-"""The command lines: `spen-run` trains and evaluates, `spen` has the rest.
+"""The command lines: `spen-run` trains and evaluates, `spen` does the rest.
 
-Modules here import nothing heavy at their top, so that help comes at once.
+Modules here import nothing heavy at the top, so that help is fast.
 """
 
 import os
 
-# Threads that spin while they wait make a busy machine many times slower; read by OpenMP when torch is loaded.
+# Spinning threads make a busy machine many times slower. OpenMP reads this when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

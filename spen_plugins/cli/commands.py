@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from spen_plugins.registry.host import PluginHost
 
 ELSEWHERE = {"package": "spen-spacy"}
-"""Commands that the docs name -> the distribution that brings them."""
+"""Commands in the docs -> the distribution that provides them."""
 
 
 class Commands(TyperGroup):
-    """The core's commands, imported as needed, and those of plugins, which are found when a name is not the core's."""
+    """The core's commands, imported when used, and those of plugins, searched when a name is not the core's."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
 
     @property
     def host(self) -> PluginHost:
-        """The plugins, looked for once."""
+        """The plugin host; plugins are searched once."""
         if self._host is None:
             from spen_plugins.registry.host import PluginHost
 
@@ -40,11 +40,11 @@ class Commands(TyperGroup):
         return self._host
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
-        """The core's commands in their order, then those of plugins that can be imported."""
+        """The core's commands in order, then those of plugins that can be imported."""
         return [*self._core, *sorted(set(map(typed, self.host.providers("command"))) - self._core.keys())]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
-        """A command by the name that is typed; where nobody has it, the program ends with an error."""
+        """A command by its typed name; an unknown name ends the program with an error."""
         if cmd_name in self._core:
             module, _, attribute = self._core[cmd_name].partition(":")
             return _made(cmd_name, getattr(importlib.import_module(module), attribute))
@@ -54,13 +54,13 @@ class Commands(TyperGroup):
         return _fail(self._missing(cmd_name) if cmd_name in ELSEWHERE else self._unknown(ctx, cmd_name))
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
-        """The help; what is wrong with plugins goes to stderr."""
+        """Write the help, and errors of plugins to stderr."""
         super().format_help(ctx, formatter)
         for note in self._notes():
             typer.echo(note, err=True)
 
     def _missing(self, name: str) -> str:
-        """An error on a command whose plugin is broken, or not installed."""
+        """The error for a command whose plugin is broken or not installed."""
         distribution = ELSEWHERE[name]
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
@@ -78,12 +78,12 @@ class Commands(TyperGroup):
 
 
 class PluginCommand(TyperCommand):
-    """A command of a plugin, imported when it is run or asked for its own help.
+    """A command of a plugin, imported when it, or its own help, is run.
 
     Args:
-        host: where plugins are.
-        plugins: those that register the command.
-        name: as it is typed.
+        host: the plugin host.
+        plugins: names of the plugins that register the command.
+        name: the typed name.
     """
 
     def __init__(self, host: PluginHost, plugins: Sequence[str], name: str) -> None:
@@ -91,7 +91,7 @@ class PluginCommand(TyperCommand):
         super().__init__(name, help=" ".join(self._summary(plugin) for plugin in plugins))
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the command itself, which takes this one's place."""
+        """The context of the imported command."""
         return guarded(self._import)().make_context(info_name, args, parent, **extra)
 
     def _import(self) -> Any:
@@ -108,7 +108,7 @@ class PluginCommand(TyperCommand):
 def docstring(target: Callable[..., Any] | str) -> str:
     """The first line of a function's docstring; of `"module:function"` read from its source, without importing it.
 
-    "" where there is none, or no source.
+    "" without a docstring or source.
     """
     if not isinstance(target, str):
         return (target.__doc__ or "").strip().partition("\n")[0]
@@ -116,14 +116,14 @@ def docstring(target: Callable[..., Any] | str) -> str:
     try:
         spec = importlib.util.find_spec(module)
         tree = ast.parse(spec.loader.get_source(module))  # type: ignore[union-attr]
-    except Exception:  # whatever it is, running the command says it
+    except Exception:  # running the command reports the error
         return ""
     found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
     return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
 
 
 def _made(name: str, value: Any) -> Any:
-    """The command of a function, or of an application with commands of its own."""
+    """The click command of a function or of an application with subcommands."""
     if not isinstance(value, typer.Typer):
         function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         value.command(name)(function)

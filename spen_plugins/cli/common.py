@@ -1,4 +1,4 @@
-"""What the commands share: words that several take, errors in words with their exit status, lines, columns."""
+"""Shared parts of the commands: arguments, error messages with exit status, output lines, columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Against = Annotated[
 
 
 class Part(StrEnum):
-    """A part of the data that runs were scored on."""
+    """A part of the data on which runs were scored."""
 
     test = "test"
     validation = "validation"
@@ -47,7 +47,7 @@ INTERRUPTED = 130
 
 
 def app(help_text: str, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
-    """An application; a mistake of ours shows its traceback as Python prints it."""
+    """A typer application; unexpected errors show Python's plain traceback."""
     settings = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(
         cls=group, help=help_text, pretty_exceptions_enable=False, add_completion=False, context_settings=settings
@@ -55,7 +55,7 @@ def app(help_text: str, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
 
 
 def guarded(command: F) -> F:
-    """The command with a user's errors as one message on stderr and their exit status (1, 2 or 130)."""
+    """The command with user errors reported as one message on stderr and an exit status (1, 2 or 130)."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ def guarded(command: F) -> F:
 
 
 def typed(name: str) -> str:
-    """The name under which a command is registered, as it is typed: `cost-net`."""
+    """The command-line spelling of a command's registered name: `cost-net`."""
     return name.replace("_", "-")
 
 
@@ -87,7 +87,7 @@ def show_version(wanted: bool) -> None:
 
 
 def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:
-    """JSON values, one a line (unless indented), to a file, whole or not at all, or to stdout as they come."""
+    """Write JSON values, one per line (unless indented), to a file, atomically, or to stdout as they come."""
     lines = (json.dumps(value, ensure_ascii=False, indent=indent) for value in values)
     if out is None:
         for line in lines:

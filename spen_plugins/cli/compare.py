@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """What the table is written in."""
+    """Format of the table."""
 
     table = "table"
     markdown = "markdown"
@@ -26,21 +26,21 @@ class Format(StrEnum):
 
 
 WIDTH = 200
-"""Of a table that goes to a file, characters."""
+"""Width in characters of a table written to a file."""
 SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
 
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
-Scores = Annotated[str | None, typer.Option(metavar="A,B", help="Which scores; all by default.")]
+Scores = Annotated[str | None, typer.Option(metavar="A,B", help="Scores to show (default: all).")]
 Costs = Annotated[
-    bool, typer.Option("--costs", help="Trained parameters, those that prediction needs, and training speed, too.")
+    bool, typer.Option("--costs", help="Also show trained parameters, inference parameters and training speed.")
 ]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
-        "--format", "-f", help="By default what --out's suffix says (.md, .csv, .tex), a table on a terminal."
+        "--format", "-f", help="Default: by the suffix of --out (.md, .csv, .tex), or a table on the terminal."
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Where to write; the standard output by default.")]
+Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 
 
 @guarded
@@ -81,7 +81,7 @@ def compare(
 
 
 def _rendered(comparison: Comparison, width: int | None) -> str:
-    """A table in characters, as wide as the terminal by default."""
+    """The table as text, by default as wide as the terminal."""
     from rich.console import Console
 
     from spen_plugins.research.tables import terminal

@@ -13,8 +13,8 @@ from spen_plugins.config import shipped
 
 app = make_app("List the configs that ship with the package, or copy one to change it.")
 
-Name = Annotated[str, typer.Argument(show_default=False, help="A shipped config, as `spen configs` lists them.")]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Where to; made if it isn't there.")]
+Name = Annotated[str, typer.Argument(show_default=False, help="Name of a shipped config, as listed by `spen configs`.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="Target folder; created if missing.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -28,6 +28,6 @@ def configs(context: typer.Context) -> None:
 @app.command()
 @guarded
 def copy(name: Name, folder: Folder) -> None:
-    """Write a shipped config and the libraries it imports to a folder, to be changed there."""
+    """Copy a shipped config and the libraries it imports to a folder, to change it there."""
     for path in shipped.copy(name, folder):
         typer.echo(str(path))

@@ -1,4 +1,4 @@
-"""`spen cost-net`: a cost-augmented net beside the net that predicts."""
+"""`spen cost-net`: a cost-augmented net compared with the test-time net."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ File = Annotated[
         help="A file with gold in the task's format; the validation part by default.",
     ),
 ]
-Top = Annotated[int, typer.Option(min=0, help="How many differences to show.")]
+Top = Annotated[int, typer.Option(min=0, help="Number of differences to show.")]
 
 
 @guarded
 def cost_net(run: Run, file: File = None, top: Top = 10) -> None:
-    """Compare a run's cost-augmented net, which sees gold, with the net that predicts; markdown."""
+    """Compare a run's cost-augmented net, which sees gold, with the test-time net; markdown."""
     from spen_plugins.research.cost_net import beside, markdown
     from spen_plugins.runs.folder import RunFolder
 

@@ -10,16 +10,16 @@ import typer
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, guarded
 
-app = make_app("Fetch data sets, split files of your own, add predicted tags to them.")
+app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
-Name = Annotated[str, typer.Argument(help="A name that `spen data list` knows.", show_default=False)]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Take the licence as read; don't ask.")]
+Name = Annotated[str, typer.Argument(help="Name of a data set, as listed by `spen data list`.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without asking.")]
 File = Annotated[Path, typer.Argument(help="A multi-label .arff file.", show_default=False)]
-Out = Annotated[Path | None, typer.Option(help="The split file; beside FILE by default.")]
+Out = Annotated[Path | None, typer.Option(help="The split file (default: next to FILE).")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
-LabelCount = Annotated[int | None, typer.Option(help="The last so many attributes are labels.")]
+LabelCount = Annotated[int | None, typer.Option(help="Number of labels, which are the last attributes.")]
 Labels = Annotated[
-    Path | None, typer.Option(help="The XML list of labels; FILE's stem + .xml, where there is one, by default.")
+    Path | None, typer.Option(help="The XML list of labels (default: FILE's stem + .xml, if it exists).")
 ]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
@@ -31,13 +31,13 @@ TagsColumn = Annotated[int, typer.Option("--tags", help="The tags' column, from 
 
 @app.callback(no_args_is_help=True)
 def data() -> None:
-    """Fetch data sets, split files of your own, add predicted tags to them."""
+    """Fetch data sets, split your own files, add predicted tags to them."""
 
 
 @app.command()
 @guarded
 def get(name: Name, yes: Yes = False) -> None:
-    """Download a data set from its origin, check it, and put it where configs find it."""
+    """Download a data set from its origin, check it, and store it in the data cache."""
     from spen_plugins import datasets
 
     typer.echo(str(datasets.get(name, yes, lambda question: typer.confirm(question, err=True))))
@@ -46,7 +46,7 @@ def get(name: Name, yes: Yes = False) -> None:
 @app.command("list")
 @guarded
 def list_data() -> None:
-    """List the data sets, their licences, and how to get those that can't be fetched."""
+    """List the data sets, their licences, and how to get those that can't be downloaded."""
     from spen_plugins import datasets
 
     entries = datasets.catalogue()
@@ -69,7 +69,7 @@ def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount =
 @app.command()
 @guarded
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
-    """Write a column file with the tags that a run predicts as a column between words and tags."""
+    """Write a column file with the tags predicted by a run, as a column between words and tags."""
     from spen_plugins.runs import tag_columns as columns_of_tags
 
     columns_of_tags.tag_columns(run, file, out, words, tags)

@@ -1,4 +1,4 @@
-"""`spen`: what one does with plugins, runs and data besides training."""
+"""`spen`: commands for plugins, runs and data."""
 
 from __future__ import annotations
 

@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 app = make_app("Figures of finished runs, as PNG and SVG.")
 
 Run = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; of several seeds the first.")
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; for a folder of seeds the first.")
 ]
 Seeds = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder of one run a seed.")
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder with one run per seed.")
 ]
 Alone = Annotated[
     list[str] | None,
-    typer.Argument(metavar="ENERGY_ALONE", show_default=False, help="Runs of energies that were trained alone."),
+    typer.Argument(metavar="ENERGY_ALONE", show_default=False, help="Runs of energies trained alone."),
 ]
 Labels = Annotated[
     list[str],
     typer.Option(metavar="I,K", show_default=False, help="Two labels, by name or number; may be given several times."),
 ]
-Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': those of the example.")]
-Example = Annotated[int, typer.Option(min=0, help="Validation example, where one is needed.")]
-ScoreOnly = Annotated[bool, typer.Option("--score-only", help="The validation score alone, without losses and norms.")]
-Score = Annotated[str | None, typer.Option(help="Which score; that which chooses epochs by default.")]
+Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1, or 'gold': the example's.")]
+Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots that need one.")]
+ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
+Score = Annotated[str | None, typer.Option(help="Score to plot (default: the selection score).")]
 Trajectories = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="What `spen evaluate --trajectory` wrote (with --out); label=file names one.",
+        help="Output of `spen evaluate --trajectory --out FILE`; label=file names one.",
     ),
 ]
 Out = Annotated[
@@ -49,7 +49,7 @@ Out = Annotated[
     typer.Option(
         metavar="STEM",
         show_default=False,
-        help="Writes STEM.png and STEM.svg; by default RUN/plots/NAME, of a FILE that without its suffix.",
+        help="Writes STEM.png and STEM.svg; default: RUN/plots/NAME, or FILE without its suffix.",
     ),
 ]
 
@@ -67,7 +67,7 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
 @app.command()
 @guarded
 def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
-    """How the energy's gradient for label k changes with label i, beside cross entropy's."""
+    """The energy's gradient for label k as a function of label i, next to cross entropy's."""
     from spen_plugins.research.label_plots import couplings, gradients_figure
 
     [group] = _groups([run])
@@ -79,7 +79,7 @@ def gradients(run: Run, labels: Labels, others: Others = "0", example: Example =
 @app.command()
 @guarded
 def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
-    """What gradient-based inference makes of the energy while it trains; needs runs with trainer.probe."""
+    """Scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
     from spen_plugins.research.gbi_plots import gbi_figure
 
     group, *others = _groups([run, *(alone or [])])
@@ -89,7 +89,7 @@ def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
 @app.command()
 @guarded
 def game(runs: Runs, out: Out = None) -> None:
-    """How energy and inference nets play: losses after the nets' steps, gradients; needs runs of infnet.joint."""
+    """Losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
     from spen_plugins.research.game_plots import game_figure
 
     groups = _groups(runs)
@@ -105,14 +105,14 @@ def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> Non
 
     named = dict(map(_labelled, files))
     if len(named) < len(files):
-        raise ConfigError("two files have one label; give each one of its own: label=file")
+        raise ConfigError("two files have the same label; give each its own: label=file")
     figure = trajectory_figure({label: read_trajectory(path) for label, path in named.items()}, score)
     for path in save(figure, out or next(iter(named.values())).with_suffix("")):
         typer.echo(str(path))
 
 
 def _labelled(word: str) -> tuple[str, Path]:
-    """A label and a file; the file's name where no label stands before it."""
+    """Label and file of an argument; the label defaults to the file's name."""
     label, _, rest = ("", "", word) if Path(word).is_file() else word.rpartition("=")
     path = Path(rest)
     if not path.is_file():
@@ -123,7 +123,7 @@ def _labelled(word: str) -> tuple[str, Path]:
 
 
 def _groups(words: list[str]) -> list[Group]:
-    """Runs that are still training are plotted as far as they are."""
+    """Groups of runs, with unfinished runs as far as they are trained."""
     from spen_plugins.research.groups import read_groups
 
     groups = read_groups(words, unfinished=True)

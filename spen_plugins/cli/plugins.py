@@ -1,4 +1,4 @@
-"""`spen plugins` and `spen describe`: what is installed, and what a config may say about it."""
+"""`spen plugins` and `spen describe`: installed plugins, and the settings of their components."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from spen_plugins.cli.common import columns, guarded, typed
 if TYPE_CHECKING:
     from spen_plugins.registry import Registry
 
-Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it names.")]
+Check = Annotated[bool, typer.Option("--check", help="Import every plugin and every class it registers.")]
 Kind = Annotated[
-    str, typer.Argument(show_default=False, help="A key of a config (energy, trainer, …), command or model.")
+    str, typer.Argument(show_default=False, help="A kind: a config's key (energy, trainer, …), command or model.")
 ]
-Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind; all are listed without.")]
+Type = Annotated[str | None, typer.Argument(show_default=False, help="A type of that kind (default: list all).")]
 
 
 @guarded
 def list_plugins(check: Check = False) -> None:
-    """List the plugins found; with --check, import them all and say what is wrong (exit status 2)."""
+    """List the plugins found; with --check, import them all and report errors (exit status 2)."""
     from spen_plugins.registry import Registry
 
     registry = Registry()
@@ -38,7 +38,7 @@ def list_plugins(check: Check = False) -> None:
 
 @guarded
 def describe(kind: Kind, type_name: Type = None) -> None:
-    """Say what a type is and which keys it takes; of a command or a model, what its function is."""
+    """Describe a type and its keys; for a command or a model, its function."""
     from spen_plugins.registry import Registry
 
     registry = Registry()
@@ -52,7 +52,7 @@ def describe(kind: Kind, type_name: Type = None) -> None:
 
 
 def _listing(registry: Registry, kind: str) -> list[str]:
-    """One line a type: its name and the first line of its docstring."""
+    """One line per type: its name and the first line of its docstring."""
     from spen_plugins.errors import PluginError
 
     rows = []
@@ -96,7 +96,7 @@ def _text(found: Any) -> str:
 
 
 def _leaves(fields: object) -> list:
-    """Fields, without the JSON default of those whose own fields follow."""
+    """Fields; nested ones are listed without the JSON default of their table."""
     from dataclasses import replace
 
     found = list(fields)  # type: ignore[call-overload]
@@ -105,7 +105,7 @@ def _leaves(fields: object) -> list:
 
 
 def _facts(kind: str, cls: type) -> list[str]:
-    """What a config needs beside the type's own keys."""
+    """Requirements of a type besides its own keys."""
     lines = []
     if getattr(cls, "uses_features", False):
         lines.append("features: takes a feature network, the config's 'features' or its own")

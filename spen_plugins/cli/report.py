@@ -1,4 +1,4 @@
-"""`spen report`: finished runs as one page to read, keep and pass on."""
+"""`spen report`: finished runs as one HTML page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from spen_plugins.cli.common import Against, Part, Runs, guarded
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="The .html file. By default report.html in the run's folder, in the folder of the seeds' folders, or in "
-        "runs/ where there are several RUNs.",
+        help="The .html file (default: report.html in the run's folder, in the folder of the seeds' folders, or in "
+        "runs/ for several RUNs).",
         show_default=False,
     ),
 ]
-Examples = Annotated[int, typer.Option(min=0, help="How many of the worst examples to show.")]
+Examples = Annotated[int, typer.Option(min=0, help="Number of worst examples to show.")]
 PartOption = Annotated[
     Part | None,
-    typer.Option(help="Whose errors are shown; test where the runs have one.", show_default=False),
+    typer.Option(help="Part whose errors are shown (default: test if scored).", show_default=False),
 ]
-Device = Annotated[str, typer.Option(help="Where the models run: cpu, cuda, cuda:1, mps.")]
+Device = Annotated[str, typer.Option(help="Device of the models: cpu, cuda, cuda:1, mps.")]
 
 
 @guarded

@@ -29,25 +29,23 @@ Arguments = Annotated[
         show_default=False,
         help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
         "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again. "
-        "A value that is JSON is taken as such, any other as a string.",
+        "A value that is valid JSON is parsed, any other is a string.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="The run folder; new or empty. A dated one below runs/ by default.")]
-Resume = Annotated[
-    Path | None, typer.Option(help="Go on with the run, or the seeds, in this folder, without a config.")
-]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is by default.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print the run folder only.")]
+Out = Annotated[Path | None, typer.Option(help="The run folder, new or empty (default: a dated one below runs/).")]
+Resume = Annotated[Path | None, typer.Option(help="Resume the run, or the seeds, in this folder; takes no config.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print only the run folder.")]
 Every = Annotated[
     float,
-    typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="At least so long between two checkpoints."),
+    typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="How many of seeds=0..4 run side by side, one thread each.")]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of seeds that run in parallel, one thread each.")]
 Listing = Annotated[
     bool,
     typer.Option(
         "--arguments",
-        help="List the config's arguments, and every key of the config that it makes of those given; train nothing.",
+        help="List the config's arguments, and every key of the evaluated config; train nothing.",
     ),
 ]
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
@@ -73,9 +71,7 @@ def run(
     """
     if resume is not None:
         if config is not None or out is not None:
-            raise ConfigError(
-                f"--resume {resume} takes its config and its folder from the run; leave CONFIG and --out out"
-            )
+            raise ConfigError(f"--resume {resume} takes its config and its folder from the run; omit CONFIG and --out")
         folder = _resume(resume, device, quiet, checkpoint_every, jobs)
     elif config is None:
         raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; spen-run --help says more")
@@ -91,7 +87,7 @@ def run(
 def _run(
     config: Path, words: list[str], out: Path | None, device: str | None, quiet: bool, every: float, jobs: int
 ) -> Path:
-    """One run, or with `seeds=…` several. torch is loaded after the config was evaluated: mistakes come at once."""
+    """One run, or with `seeds=…` several. torch is imported after the config is checked, for fast errors."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     arguments = parse_arguments(words)
@@ -116,7 +112,7 @@ def _run(
 
 
 def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
-    """Go on with a run, or with the seeds of a folder."""
+    """Resume a run, or the seeds of a folder."""
     from spen_plugins.research.seeds import is_parent, resume_seeds
     from spen_plugins.runs import runner
 
@@ -129,7 +125,7 @@ def parse_seeds(text: str) -> list[int]:
     """`0..4` (both ends), `0,3,7` or `[0,3,7]` -> the seeds.
 
     Raises:
-        ConfigError: it is none of these, or a seed stands there twice.
+        ConfigError: the text has another form, or a seed occurs twice.
     """
     if found := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text.strip()):
         seeds = list(range(int(found[1]), int(found[2]) + 1)[: MOST_SEEDS + 1])
@@ -145,7 +141,7 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def _list_arguments(config: Path, words: list[str]) -> None:
-    """The config's choices, then every dotted key of what it evaluates to: type, value, one line of documentation."""
+    """Print the config's choices, then each dotted key of the evaluated config with type, value and one-line doc."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     known = parameters(config)
@@ -168,7 +164,7 @@ def _row(field: Field) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a documentation."""
+    """The first sentence of a docstring."""
     return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
 
 

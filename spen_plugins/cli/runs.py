@@ -1,4 +1,4 @@
-"""`spen predict`, `spen evaluate`, `spen score`, `spen calibrate`: what finished runs are for."""
+"""`spen predict`, `spen evaluate`, `spen score`, `spen calibrate`: commands for finished runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from spen_plugins.cli.common import guarded, write_lines
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 File = Annotated[Path, typer.Argument(help="A file in the format of the run's task.", show_default=False)]
-Out = Annotated[Path | None, typer.Option(help="Where to write; the standard output by default.")]
+Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
     str | None,
     typer.Option(
-        help="Lower the energy of the net's output: rerank (choose among its k best), gbi (take gradient steps), or a "
+        help="Lower the energy of the net's output: rerank (choose among the k best), gbi (gradient steps), or a "
         'table of such an inference net, \'{"type": "rerank", "k": 8}\'.'
     ),
 ]
 Trajectory = Annotated[
     bool,
-    typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, a line each."),
+    typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, one line each."),
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output; low is good.")]
 
@@ -31,7 +31,7 @@ Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each o
 def predict(
     run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None, energy: Energy = False
 ) -> None:
-    """Predict the outputs of a file: one JSON value a line, in the file's order."""
+    """Predict the outputs of a file: one JSON value per line, in the file's order."""
     from spen_plugins.runs import predictor
 
     write_lines(predictor.load(run, device, _table(refine)).predict_file(file, energy), out)
@@ -64,7 +64,7 @@ def _table(refine: str | None) -> Any:
 
 @guarded
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
-    """The energy of the outputs in a file, and of the run's own: one JSON value a line. Low is good."""
+    """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
     from spen_plugins.runs import predictor
 
     write_lines(predictor.load(run, device).score_file(file), out)
@@ -75,11 +75,11 @@ def calibrate(
     run: Run,
     file: Annotated[
         Path | None,
-        typer.Argument(help="A file with gold; the run's own validation data by default.", show_default=False),
+        typer.Argument(help="A file with gold (default: the run's validation data).", show_default=False),
     ] = None,
     device: Device = "cpu",
 ) -> None:
-    """Fit the temperature of the probabilities that a run reports, and write its calibration.json; JSON."""
+    """Fit the temperature of a run's reported probabilities, and write its calibration.json; JSON."""
     from spen_plugins.runs import predictor
 
     write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)

@@ -13,14 +13,14 @@ from spen_plugins.cli.common import guarded
 
 
 class Pruner(StrEnum):
-    """What ends hopeless trials."""
+    """Pruner of trials with low scores."""
 
     median = "median"
     hyperband = "hyperband"
     none = "none"
 
 
-Config = Annotated[Path, typer.Argument(metavar="CONFIG", show_default=False, help="As spen-run takes it.")]
+Config = Annotated[Path, typer.Argument(metavar="CONFIG", show_default=False, help="A config, as for spen-run.")]
 Space = Annotated[
     Path,
     typer.Argument(
@@ -31,23 +31,23 @@ Space = Annotated[
 ]
 Arguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME=VALUE", show_default=False, help="As spen-run takes them, for all trials."),
+    typer.Argument(metavar="NAME=VALUE", show_default=False, help="Arguments as for spen-run, the same in all trials."),
 ]
-Trials = Annotated[int, typer.Option(min=1, show_default=False, help="How many in all, with those of earlier calls.")]
+Trials = Annotated[int, typer.Option(min=1, show_default=False, help="Number of trials, including earlier calls.")]
 Storage = Annotated[
     str | None,
-    typer.Option(help="sqlite:///FILE, a journal (FILE.log), any optuna URL; an SQLite file in the folder by default."),
+    typer.Option(help="sqlite:///FILE, a journal (FILE.log), any optuna URL (default: an SQLite file in the folder)."),
 ]
 Name = Annotated[
-    str | None, typer.Option(metavar="STUDY", help="The study's, in its storage; the folder's by default.")
+    str | None, typer.Option(metavar="STUDY", help="Name of the study in its storage (default: the folder's).")
 ]
 Out = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Of the trials' run folders; runs/sweep-CONFIG-SPACE by default.")
+    Path | None, typer.Option(metavar="FOLDER", help="Folder of the trials' runs (default: runs/sweep-CONFIG-SPACE).")
 ]
-Prune = Annotated[Pruner, typer.Option(help="What ends trials whose validation scores lag behind.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the search; a trial's own is the config's argument.")]
-Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="No trial begins later.", show_default=False)]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; the best there is by default.")]
+Prune = Annotated[Pruner, typer.Option(help="Pruner of trials with low validation scores.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the search; a trial's own is the config's argument.")]
+Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Start no trial later.", show_default=False)]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 
 
 @guarded
@@ -67,7 +67,7 @@ def sweep(
 ) -> None:
     """Search for hyperparameters by the validation score.
 
-    The same command goes on where it was stopped or killed; several at once share the work.
+    The same command resumes a stopped or killed search; several processes share the work.
     """
     from spen_plugins.config.evaluation import parse_arguments
 

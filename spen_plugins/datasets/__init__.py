@@ -1,4 +1,4 @@
-"""Data sets: where they lie, where they come from, how they are split."""
+"""Data sets: paths, downloads and splits."""
 
 from spen_plugins.datasets.catalogue import DataSet, catalogue
 from spen_plugins.datasets.fetch import get

@@ -1,4 +1,4 @@
-"""The data sets known by name: origin at a pinned commit, checksums, licence."""
+"""Catalogue of data sets: origin at a pinned commit, checksums, licence."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class DataSet:
     """A data set.
 
     Args:
-        name: what `spen data get` takes.
-        about: what it is, in a line.
-        licence: what its user accepts.
-        files: what is downloaded.
+        name: the name for `spen data get`.
+        about: a one-line description.
+        licence: the licence that a user accepts.
+        files: downloaded files.
         made: files made from the downloaded ones, with their sha256: a split, or parts merged from two sources.
-        why_not: why it can't be fetched, and what to do instead; None where it can.
-        elsewhere: files a `why_not` data set consists of.
+        why_not: reason why it can't be downloaded, and what to do instead; None if it can.
+        elsewhere: files of a data set with `why_not`.
     """
 
     name: str
@@ -49,7 +49,7 @@ class DataSet:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every file, as in a config's `data:` paths."""
+        """All files, as `data:` paths of configs."""
         return (*(file.path for file in self.files), *(path for path, _ in self.made), *self.elsewhere)
 
     @property
@@ -95,7 +95,7 @@ _REUTERS_SUMS = (
     "f6ad1b724125c202566c63b35ea0b5ee23881f8b7ed47a32829d5af05d8e860d",
     "3f5196d32869723c9042aa5756805b4e90360f1f45ea17f4594fa0e2b3630b18",
 )
-"""Of reut2-000.sgm to reut2-021.sgm."""
+"""Checksums of reut2-000.sgm to reut2-021.sgm."""
 
 _ALL = (
     _mulan(
@@ -144,7 +144,7 @@ _ALL = (
         "functions of yeast genes from expression: 3779 rows, 551 features, 499 classes in a hierarchy",
         _HMC_LICENCE,
         why_not=(
-            "its training file is a reconstruction (the original is not to be had) that stands at no public address; "
+            "its training file is a reconstruction (the original is not available) without a public address; "
             "set $SPEN_DATA to a folder that has it"
         ),
         elsewhere=tuple(
@@ -263,5 +263,5 @@ CATALOGUE = {entry.name: entry for entry in _ALL}
 
 
 def catalogue() -> list[DataSet]:
-    """All data sets, in the order they are listed."""
+    """All data sets, in listing order."""
     return list(_ALL)

@@ -1,4 +1,4 @@
-"""Semantic roles of the English Web Treebank, put together from two sources.
+"""Semantic roles of the English Web Treebank, merged from two sources.
 
 PropBank's release has the roles of each document without its words (`*.gold_skel`: file, tree, token, [WORD], PTB tag,
 parse, lemma, roleset, one column per predicate); Universal Dependencies has the words. Sentence n of a document is tree
@@ -30,9 +30,9 @@ class NotThere(RunError):
 
 
 def make(root: Path, origin: str, download: Callable[[str, Path, str | None], None]) -> None:
-    """Fetch the skeletons (1145 small files) and write the three parts below `root`.
+    """Download the skeletons (1145 small files) and write the three parts below `root`.
 
-    What is fetched is kept until all parts are written, so that a broken download goes on where it stopped.
+    Downloaded files are kept until all parts are written, so that an interrupted download can resume.
     """
     target = root / "srl" / "ewt_propbank"
     skeletons = target / "skeletons"

@@ -1,4 +1,4 @@
-"""`spen data get`: download from the origin, check, put in the cache."""
+"""`spen data get`: download from the origin, check, store in the cache."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _TIMEOUT = 60  # seconds without a byte
 
 
 def get(name: str, yes: bool = False, ask: Callable[[str], bool] | None = None, base_url: str | None = None) -> Path:
-    """Download a data set into the cache, and make what is made of it; what is there and right already is kept.
+    """Download a data set into the cache, and make its derived files; existing files with the right checksum are kept.
 
     Args:
         name: a name of the catalogue.
-        yes: the licence is accepted.
-        ask: otherwise called with a question that names the licence; True accepts.
-        base_url: where to download from instead of the origin (a mirror with the same paths).
+        yes: if true, the licence is accepted.
+        ask: called otherwise, with a question that names the licence; True accepts.
+        base_url: a mirror with the same paths, instead of the origin.
 
     Returns:
         The data set's folder.
@@ -81,7 +81,7 @@ def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> Non
 
 
 def download(url: str, target: Path, checksum: str | None) -> None:
-    """Into a temporary file beside the target, checked, then renamed: a file under its name is always whole.
+    """Download to a temporary file, check it, then rename it, so that the target is always complete.
 
     Raises:
         RunError: no network, no such file, or another checksum.
@@ -94,9 +94,9 @@ def download(url: str, target: Path, checksum: str | None) -> None:
             shutil.copyfileobj(response, out)
         found = sha256(part)
         if checksum is not None and found != checksum:
-            raise RunError(f"{url}: sha256 {found}, expected {checksum}; the file is not the one this version knows")
+            raise RunError(f"{url}: sha256 {found}, expected {checksum}; the file is not the one in the catalogue")
         part.replace(target)
-    except OSError as error:  # urllib's errors and timeouts are
+    except OSError as error:  # base class of urllib's errors and timeouts
         if getattr(error, "code", None) == 404:
             raise NotThere(f"could not download {url}: there is no such file") from None
         raise RunError(f"could not download {url}: {getattr(error, 'reason', error)}. Is there a network?") from None

@@ -1,4 +1,4 @@
-"""Where data files lie: `data:` paths, below `$SPEN_DATA` or in the user's cache."""
+"""Paths of data files: `data:` paths are below `$SPEN_DATA` or in the user's cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PREFIX = "data:"
 
 
 def cache_folder() -> Path:
-    """Where `spen data get` puts what it downloads: `$XDG_CACHE_HOME/spen_plugins`, by default below `~/.cache`."""
+    """The folder of downloads of `spen data get`: `$XDG_CACHE_HOME/spen_plugins`, by default below `~/.cache`."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "spen_plugins"
 
@@ -19,17 +19,17 @@ def cache_folder() -> Path:
 def _home(path: str) -> Path:
     try:
         return Path(path).expanduser()
-    except RuntimeError:  # `~name` of a user who isn't there: a file of that name is looked for, and named when missing
+    except RuntimeError:  # `~name` of an unknown user: taken as a file name, for the error message
         return Path(path)
 
 
 def locate(path: str) -> Path:
     """A path of a config -> a file: `data:multilabel/bibtex/bibtex.arff` below `$SPEN_DATA`, else below the cache.
 
-    Other paths pass through, whether there is such a file or not; `~` is the user's home folder in all of them.
+    Other paths are returned as they are, even if no such file exists; `~` is expanded in all.
 
     Raises:
-        DataError: a `data:` path that is in neither place; the message says which command gets it, or why none does.
+        DataError: a `data:` path that is in neither place; the message names the command that downloads it, if any.
     """
     if not path.startswith(PREFIX):
         return _home(path)

@@ -13,7 +13,7 @@ from spen_plugins.readers.arff import read_arff
 from spen_plugins.readers.table import Columns, label_columns, read_label_names
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
-"""Of ten folds, as SEAL's protocol takes them."""
+"""Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
 
 
 def split_file(
@@ -27,10 +27,10 @@ def split_file(
 
     Args:
         path: the ARFF file.
-        out: where the split goes; by default beside it, `NAME.split.json`.
+        out: the split file; by default `NAME.split.json` next to the ARFF file.
         seed: equal seeds give equal splits.
-        label_count: the last so many attributes are labels.
-        labels: the XML list of labels; by default the file's name with .xml, where there is such a file.
+        label_count: number of labels, which are the last attributes.
+        labels: the XML list of labels; by default the file's name with .xml, if it exists.
 
     Returns:
         The split file.
@@ -55,7 +55,7 @@ def _label_matrix(path: Path, label_count: int | None, labels: str | Path | None
         raise ConfigError("labels and label_count: found both; expected one of the two")
     xml = locate(str(labels)) if labels is not None else beside if label_count is None and beside.exists() else None
     names, classes = label_columns(table, label_count if xml is None else read_label_names(xml, table))
-    columns = Columns({}, names, classes)  # features are not looked at: they may be of any type here
+    columns = Columns({}, names, classes)  # features are ignored, so they may have any type
     gold = columns.gold(table)
     if any(row is None for row in gold):
         raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
@@ -68,12 +68,12 @@ def _label_matrix(path: Path, label_count: int | None, labels: str | Path | None
 def stratify(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """Iterative stratification (Sechidis et al. 2011, Algorithm 1).
 
-    Rarest label first; each of its rows goes to the fold that still wants most of that label, among equals to the one
-    that wants most rows, among equals at random.
+    Rarest label first; each of its rows goes to the fold that still needs most rows of that label; ties go to the fold
+    that needs most rows, remaining ties at random.
 
     Args:
         labels: `(rows, labels)` boolean.
-        folds: how many, of equal size.
+        folds: number of folds, of equal size.
         seed: equal seeds give equal folds (under one version of NumPy's generators).
 
     Returns:

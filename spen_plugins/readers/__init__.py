@@ -1,1 +1,1 @@
-"""Readers of file formats. Each says of a bad file: file, line, what was found, what was expected."""
+"""Readers of file formats. Errors name the file, the line, what was found and what was expected."""

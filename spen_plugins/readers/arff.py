@@ -1,7 +1,7 @@
-"""ARFF as Mulan and Clus write it: dense and sparse rows, nominal and numeric attributes, a hierarchical class.
+"""ARFF files of Mulan and Clus: dense and sparse rows, nominal and numeric attributes, a hierarchical class.
 
 Weka's format (`@relation`, `@attribute`, `@data`, `%` comments, quoted names, `?` for missing, `{index value, ...}`
-for sparse rows, where what is left out is 0 or the first nominal value), and Clus' attribute type `hierarchical`
+for sparse rows, where omitted values are 0 or the first nominal value), and Clus' attribute type `hierarchical`
 (Vens et al. 2008): the class paths, `01/01/03` below `01/01`, and in a row those of the example joined with `@`.
 """
 
@@ -25,7 +25,7 @@ def read_arff(path: Any) -> Arff:
     """Read a file.
 
     Raises:
-        DataError: with the line, what stands there and what should.
+        DataError: with the line, its content and what was expected.
     """
     lines = read_lines(path)
     attributes, start = _header(str(path), lines)
@@ -41,7 +41,7 @@ def read_arff(path: Any) -> Arff:
 
 
 def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
-    """The attributes, and how many lines the header has, `@data` included."""
+    """The attributes, and the number of the header's lines, `@data` included."""
     attributes: list[Attribute] = []
     seen: dict[str, int] = {}
     for n, line in enumerate(lines, 1):
@@ -58,7 +58,7 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
             raise DataError(path, n, shorten(text), "@relation, @attribute NAME TYPE, @data or a % comment")
         attribute = _attribute(path, n, unquote(match[1]), match[2])
         seen[attribute.name] = seen.get(attribute.name, 0) + 1
-        if seen[attribute.name] > 1:  # Clus' expr_FUN has one; the copies are told apart by number
+        if seen[attribute.name] > 1:  # duplicate names, as in Clus' expr_FUN, get a number
             attribute = replace(attribute, name=f"{attribute.name} ({seen[attribute.name]})")
         attributes.append(attribute)
     raise DataError(path, len(lines), "the end of the file", "an @data line")
@@ -88,7 +88,7 @@ def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:
 
 
 def _with_ancestors(paths: list[str]) -> tuple[str, ...]:
-    """The paths in their order, each behind those of its ancestors that the header leaves out."""
+    """The paths in order, each after its ancestors, including those that the header omits."""
     given = set(paths)
     return tuple(dict.fromkeys(p for path in paths for p in ancestry(path) if p == path or p not in given))
 
@@ -100,16 +100,16 @@ def ancestry(path: str) -> list[str]:
 
 
 def _may_be_cut(table: Arff, line: int) -> bool:
-    """Whether a line is the file's last and ends in the hierarchical cell, without a line break."""
+    """True if a line is the file's last and ends in the hierarchical cell, without a line break."""
     hierarchical = table.attributes[-1].kind == "hierarchical"
     return hierarchical and line == table.line[-1] and ends_within_a_line(table.path)
 
 
 def class_sets(table: Arff) -> list[np.ndarray | None]:
-    """The classes of each row with all their ancestors, as sorted places in the header's list; None where missing.
+    """The classes of each row with all their ancestors, as sorted indices into the header's list; None where missing.
 
     Raises:
-        DataError: a path the header doesn't have.
+        DataError: a path that is not in the header.
     """
     values = next(a for a in table.attributes if a.kind == "hierarchical").values
     place = {value: i for i, value in enumerate(values)}

@@ -1,4 +1,4 @@
-"""The rows of an ARFF file: a fast reader, and a strict one that says what is wrong where the fast one fails."""
+"""The rows of an ARFF file: a fast reader, and a strict one that explains errors if the fast one fails."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.text import shorten
 
 MISSING = "?"
-_QUOTED = r"""(?<![^\s,])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # behind a blank or a comma only: "it's" is a value
+_QUOTED = r"""(?<![^\s,])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # after a blank or a comma only: "it's" is a value
 _CELL = re.compile(rf"\s*((?:{_QUOTED}|[^,])*?)\s*(?=,|$)")
-_BLOCK = 512  # dense rows turned into numbers at a time: text costs twenty times as much memory
+_BLOCK = 512  # dense rows converted at a time: text takes twenty times the memory
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -33,13 +33,13 @@ class Attribute:
 
 @dataclass
 class Arff:
-    """A file's contents as numbers: a numeric cell is its value, a nominal one the place of its value, NaN is missing.
+    """A file's contents as numbers: a numeric cell is its value, a nominal one the index of its value, NaN is missing.
 
-    Exactly one of `dense` and the sparse triple (`start`, `column`, `code`, as in a CSR matrix) is there.
+    Exactly one of `dense` and the sparse triple (`start`, `column`, `code`, as in a CSR matrix) is not None.
 
     Attributes:
         dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros.
-        line: `(rows,)` where each row stands in the file.
+        line: `(rows,)` line number of each row.
         paths: the cells of the hierarchical column, as text.
     """
 
@@ -56,7 +56,7 @@ class Arff:
         return len(self.line)
 
     def filled(self) -> np.ndarray:
-        """`dense`, or what the sparse rows stand for, `(rows, attributes)` float32."""
+        """`dense`, or the dense form of the sparse rows, `(rows, attributes)` float32."""
         if self.dense is not None:
             return self.dense
         dense = np.zeros((len(self), len(self.attributes)), dtype=np.float32)
@@ -83,7 +83,7 @@ def unquote(text: str) -> str:
 
 
 def _number(text: str) -> float:
-    """A finite number a float32 holds, NaN for `?`; ValueError for all else, `nan`, `inf` and `1_000` included."""
+    """A finite float32, NaN for `?`; ValueError for anything else, `nan`, `inf` and `1_000` included."""
     if text == MISSING:
         return math.nan
     value = float(text)
@@ -167,7 +167,7 @@ def _check_dense_all(table: Arff, rows: list[tuple[int, str]]) -> None:
 
 
 def _explain(table: Arff, rows: list[tuple[int, str]], check: Callable[[Arff, int, str], None]) -> NoReturn:
-    """Raise the first error among rows the fast path could not read."""
+    """Raise the first error among rows that the fast path could not read."""
     for line, text in rows:
         check(table, line, text)
     raise AssertionError(f"{table.path}: the strict and the fast reader disagree")  # pragma: no cover

@@ -1,4 +1,4 @@
-"""Brown clusters as Liang's wcluster writes them (`paths`): a path in bits, a word and its count, tabs between."""
+"""Brown clusters in the format of Liang's wcluster (`paths`): a path in bits, a word and its count, tab-separated."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class WordClusters:
         self.paths = paths
 
     def path(self, word: str) -> str | None:
-        """The word's path, looked up as written, in lower case, then as a mention or an address; None without one."""
+        """The word's path, looked up as written, in lower case, then as a mention or a URL; None if unknown."""
         return next((path for form in _forms(word) if (path := self.paths.get(form)) is not None), None)
 
     def prefixes(self, length: int) -> list[str]:
-        """The distinct beginnings of that many bits, in order; a shorter path is its own."""
+        """The distinct prefixes of `length` bits, in order; a shorter path is its own prefix."""
         return sorted({path[:length] for path in self.paths.values()})
 
     def to_bytes(self) -> bytes:
-        """A file in the same format; counts are not kept and say 1."""
+        """A file in the same format; counts are not kept and are 1."""
         return "".join(f"{path}\t{word}\t1\n" for word, path in self.paths.items()).encode()
 
 
 def read_clusters(path: str | Path) -> WordClusters:
-    """Read a file of paths. Of a word that comes twice, the first path counts.
+    """Read a file of paths. For a word that occurs twice, the first path is used.
 
     Raises:
-        DataError: a line that is not of this form.
+        DataError: a line of another form.
     """
     paths: dict[str, str] = {}
     for n, line in enumerate(read_lines(path), 1):
@@ -49,7 +49,7 @@ def read_clusters(path: str | Path) -> WordClusters:
 
 
 def _forms(word: str) -> Iterator[str]:
-    """What a word may be called in a file, those of Owoputi et al. (2013) for Twitter's words included."""
+    """Forms under which a word is looked up, including those of Owoputi et al. (2013) for tweets."""
     yield word
     yield (lower := word.lower())
     if _MENTION.fullmatch(word):

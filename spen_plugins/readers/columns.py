@@ -1,15 +1,15 @@
-r"""Reads tagged sentences in columns: one token a line, a blank line between sentences.
+r"""Reads tagged sentences in columns: one token per line, a blank line between sentences.
 
-Cells are apart by tabs where a line holds one, else by blanks:
+Cells are separated by tabs if a line holds one, otherwise by blanks:
 
     @paulwalk\tO
     Empire\tB-location
     State\tI-location
 
-Only a line of nothing but white space ends a sentence: in `\tO` the word is empty, and a word all the same (the Broad
-Twitter Corpus has such). CoNLL-2003's `-DOCSTART-` lines are left out. A line before a sentence's first token that
-starts with `#` is a comment where cells are apart by tabs and it holds none; where they are apart by blanks, `#` may
-be a word, and such a line is a comment if it reads `# key = value` or has another number of cells than the file's.
+Only a line of nothing but white space ends a sentence: in `\tO` the word is empty, but still a word (the Broad
+Twitter Corpus has such lines). CoNLL-2003's `-DOCSTART-` lines are skipped. A line before a sentence's first token that
+starts with `#` is a comment if cells are separated by tabs and it holds none. If they are separated by blanks, `#` may
+be a word, and the line is a comment if it reads `# key = value` or has another number of cells than the file's rows.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _DOCUMENT = "-DOCSTART-"
 
 @dataclass(frozen=True, slots=True)
 class TaggedSentence:
-    """Words with a tag each, and what else is known of each word.
+    """Words with a tag each, and further columns.
 
     Args:
-        words: the words as the file has them; a file may have empty ones.
-        tags: one tag a word; None where they aren't known.
-        columns: name of each extra column -> one value a word.
-        line: number of the sentence's first line in its file, from 1; None where there is no file.
-        lines: number of each word's line where they don't follow one another.
+        words: the words as in the file; may be empty strings.
+        tags: one tag per word; None if unknown.
+        columns: name of each extra column -> one value per word.
+        line: number of the sentence's first line in its file, from 1; None without a file.
+        lines: line number of each word, if not consecutive.
     """
 
     words: tuple[str, ...]
@@ -47,7 +47,7 @@ class TaggedSentence:
     lines: tuple[int, ...] | None = None
 
     def line_of(self, word: int) -> int | None:
-        """The line of a word, for an error message."""
+        """Line number of a word, for an error message."""
         if self.lines is not None:
             return self.lines[word]
         return None if self.line is None else self.line + word
@@ -81,7 +81,7 @@ def read_columns(
         path: the file.
         words, tags: the words' and the tags' column, from 0; negative from the end.
         columns: name of each further column to read -> its number.
-        gold: whether tags must be there; if not, the file may lack their column or leave it empty.
+        gold: if true, tags are required; otherwise the file may lack their column or leave it empty.
 
     Raises:
         DataError: with file, line, what was found and what was expected.
@@ -133,7 +133,7 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
 
 
 def _usual_width(lines: Sequence[str]) -> int:
-    """How many cells apart by blanks most lines have, those that may be comments left out if there are others."""
+    """The most frequent number of blank-separated cells, without lines that may be comments if there are others."""
     tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
     sure = [line for line in tokens if line[0] != "#"] or tokens
     return Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
@@ -151,7 +151,7 @@ def _comment(line: str, tabs: bool, usual: int) -> bool:
 
 
 def _width(path: Path, blocks: Sequence[_Block]) -> int:
-    """How many columns the file has."""
+    """The file's number of columns."""
     (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
     if others:
         number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
@@ -163,7 +163,7 @@ def _width(path: Path, blocks: Sequence[_Block]) -> int:
 
 
 def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
-    """A column's number from 0."""
+    """A column's index, from 0."""
     if not -width <= column < width:
         found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
         key = name if name in ("words", "tags") else f"columns.{name}"

@@ -11,7 +11,7 @@ from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.text import read_lines
 
 FIELDS = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-"""Fields that may be read, as text."""
+"""Fields that can be read, as text."""
 _BLANK = "_"
 
 
@@ -25,10 +25,10 @@ def read_conllu(
         words: the words' field.
         tags: the tags' field, or several: "upos+xpos" makes tags like NOUN+NNS.
         columns: name of each further field to read -> the field.
-        gold: whether tags must be there; if not, they may be `_` throughout.
+        gold: if true, tags are required; otherwise they may be `_` throughout.
 
     Raises:
-        ConfigError: there is no such field.
+        ConfigError: an unknown field.
         DataError: with file, line, what was found and what was expected.
     """
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
@@ -64,7 +64,7 @@ def read_conllu(
 
 
 def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:
-    """Number of each word's line, and the wanted fields by key."""
+    """Line number of each word, and the wanted fields by key."""
     import conllu
 
     parsers = dict.fromkeys(FIELDS, _as_text)
@@ -89,13 +89,13 @@ def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[in
 
 
 def _value(token: Mapping[str, Any], name: str) -> str:
-    """A field's text, or those of several fields with + between; `_` where there is none."""
+    """A field's text, or those of several fields with + between; `_` if missing."""
     values = [token[of] for of in name.split("+")]
     return _BLANK if all(value == _BLANK for value in values) else "+".join(values)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """Stretches of lines that aren't blank, each with the number of its first."""
+    """Blocks of non-blank lines, each with the number of its first."""
     start = 0
     for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
         if end > start:
@@ -116,7 +116,7 @@ def _is_word(path: Path, number: int, token: Mapping[str, Any]) -> bool:
 def _broken(
     path: Path, first: int, block: Sequence[str], parsers: Mapping[str, Callable[..., str]], error: Exception
 ) -> DataError:
-    """The error with the line that the library doesn't name."""
+    """The error with the line number, which the library does not report."""
     import conllu
 
     for number, line in enumerate(block, first):

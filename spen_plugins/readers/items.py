@@ -15,7 +15,7 @@ _KEYS = {"vector", "features", "labels"}
 
 
 def parse_item(columns: Columns, item: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """`{"vector": [...]}` or `{"features": ...}`, perhaps with `"labels"` -> features `(size,)` float32, gold numbers.
+    """`{"vector": [...]}` or `{"features": ...}`, `"labels"` optional -> features `(size,)` float32, gold numbers.
 
     Raises:
         DataError: an unknown feature or label (with the nearest known), a wrong length or value.

@@ -28,11 +28,11 @@ class Document(NamedTuple):
     """One story.
 
     Args:
-        text: title and body; the whole text where the story has no such parts (TYPE "UNPROC", some "BRIEF").
-        topics: as indexed, in the file's order; empty in a story indexed under none.
-        indexed: whether an indexer has seen it (TOPICS="YES"); elsewhere no topics say nothing.
+        text: title and body; the whole text if the story has no such parts (TYPE "UNPROC", some "BRIEF").
+        topics: as indexed, in the file's order; may be empty.
+        indexed: if true, an indexer has seen it (TOPICS="YES"); otherwise missing topics mean nothing.
         part: "train" or "test" under ModApte, else None.
-        line: where it begins, counted from 1.
+        line: number of its first line, from 1.
     """
 
     text: str
@@ -43,12 +43,12 @@ class Document(NamedTuple):
 
 
 def read_reuters(path: str | Path) -> list[Document]:
-    """Documents of one .sgm file, or of all in a folder in the order of their names.
+    """Documents of one .sgm file, or of all in a folder, in the order of the names.
 
-    Files are latin-1; entities are resolved, control characters (there are some, raw and as entities) become spaces.
+    Files are latin-1; entities are resolved, control characters, raw or as entities, become spaces.
 
     Raises:
-        DataError: there is no such file, or it is not such a file; with the line.
+        DataError: the file does not exist or has another format; with the line.
     """
     return [document for file in sgm_files(path) for document in _documents(file)]
 
@@ -91,7 +91,7 @@ def _documents(path: Path) -> Iterator[Document]:
 
 
 def _check_between(path: Path, text: str, line: int) -> None:
-    """Between documents there is nothing but white space, and the document type in front."""
+    """Check that only white space, and the document type at the start, lies between documents."""
     blank = _BETWEEN.match(text)
     assert blank is not None
     if blank.end() < len(text):
@@ -120,6 +120,6 @@ def _document(path: Path, head: str, inner: str, line: int) -> Document:
 def _words_of(text: str) -> str:
     title, body = _TITLE.search(text), _BODY.search(text)
     parts = [part[1] for part in (title, body) if part is not None]
-    if body is None:  # all there is, the title as well where it has one
+    if body is None:  # the whole text, including a title
         parts = [_TAG.sub(" ", text)]
     return _CONTROL.sub(" ", html.unescape("\n".join(parts))).strip()

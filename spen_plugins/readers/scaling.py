@@ -11,12 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scaling:
-    """(value - mean) / deviation of the real features; what is missing becomes 0, the training mean.
+    """(value - mean) / deviation of the real features; missing values become 0, the training mean.
 
     Args:
-        real: which features are real, boolean `(size,)`; the others stay as they are.
-        mean: of the training part's known values, `(reals,)`; 0 where none is known.
-        std: their deviation (dividing by n), `(reals,)`; 1 where it is 0.
+        real: mask of the real features, boolean `(size,)`; the others are unchanged.
+        mean: mean of the training part's known values, `(reals,)`; 0 if none is known.
+        std: their standard deviation (divided by n), `(reals,)`; 1 if it is 0.
     """
 
     real: np.ndarray
@@ -25,13 +25,13 @@ class Scaling:
 
     @classmethod
     def fit(cls, training: np.ndarray, real: np.ndarray) -> Scaling:
-        """From `(rows, size)` with NaN where a value is missing."""
+        """Fit to `(rows, size)`, with NaN for missing values."""
         values = training[:, real].astype(np.float64)
         known = ~np.isnan(values)
         count = np.maximum(known.sum(0), 1)
         mean = np.where(known, values, 0).sum(0) / count
         std = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(0) / count)
-        # rounding alone gives a constant column a tiny deviation
+        # rounding can give a constant column a tiny deviation
         constant = std <= 1e-7 * np.abs(mean)
         return cls(real, mean, np.where(constant, 1.0, std))
 

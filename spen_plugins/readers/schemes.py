@@ -1,9 +1,9 @@
-"""How tags write spans: BIO, IOB1 and BIOES, and from one to another by way of the spans.
+"""Tagging schemes for spans: BIO, IOB1 and BIOES, and conversion between them.
 
-Three words of type X and one of type X right after it:
+A span of three words of type X, directly followed by one of a single word of type X:
 
     bio     B-X I-X I-X B-X     every span begins with B
-    iob1    I-X I-X I-X B-X     B only where a span follows another of its type
+    iob1    I-X I-X I-X B-X     B only if a span directly follows another of its type
     bioes   B-X I-X E-X S-X     E ends a span, S is a span of one word; L for E and U for S are read too
 """
 
@@ -18,7 +18,7 @@ _BIOLU = {"L": "E", "U": "S"}
 
 
 class Span(NamedTuple):
-    """Words `start` to `end` (the word after the last) are a span of type `type`."""
+    """A span of type `type`: words `start` to `end` (exclusive)."""
 
     type: str
     start: int
@@ -26,12 +26,12 @@ class Span(NamedTuple):
 
 
 class BrokenTags(ValueError):
-    """Tags that their scheme doesn't allow.
+    """Tags that are invalid in their scheme.
 
     Args:
-        index: the tag to blame, from 0.
-        found: what stands there.
-        expected: what should, and what to do.
+        index: index of the wrong tag, from 0.
+        found: the invalid tags.
+        expected: valid tags, and a remedy.
     """
 
     def __init__(self, index: int, found: str, expected: str) -> None:
@@ -43,7 +43,7 @@ def spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
     """The spans of one sentence, from left to right.
 
     Raises:
-        BrokenTags: the sequence isn't one of the scheme's.
+        BrokenTags: the sequence is invalid in the scheme.
     """
     found: list[Span] = []
     open_type, start, before = None, 0, "O"
@@ -69,7 +69,7 @@ def spans(tags: Sequence[str], scheme: Scheme) -> list[Span]:
 
 
 def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
-    """The inverse of `spans`: tags of a sentence of `length` words whose spans, from left to right, don't overlap."""
+    """The inverse of `spans`: tags of a sentence of `length` words; spans, from left to right, must not overlap."""
     tags = ["O"] * length
     before = Span("", -1, -1)
     for span in found:
@@ -84,10 +84,10 @@ def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
 
 
 def convert(tags: Sequence[str], source: Scheme, target: Scheme) -> list[str]:
-    """Tags of one sentence in another scheme, or the same one checked and spelt as ours.
+    """Tags of one sentence in another scheme; in the same scheme, checked and normalised.
 
     Raises:
-        BrokenTags: `tags` aren't of the scheme `source`.
+        BrokenTags: `tags` are invalid in the scheme `source`.
     """
     return write_tags(spans(tags, source), len(tags), target)
 
@@ -109,7 +109,7 @@ def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
 
 
 def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None:
-    """Whether an I or E may stand where no span of its type is open."""
+    """Raise BrokenTags if an I or E occurs without an open span of its type."""
     if scheme == "iob1":
         return
     where = f"after {before}" if i else "as the first tag"
@@ -118,7 +118,7 @@ def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None
 
 
 def _may_stop(i: int, tag: str | None, before: str, kind: str, scheme: Scheme) -> None:
-    """Whether a span may be left open before tag `i`, which is None at the sentence's end."""
+    """Raise BrokenTags if a span is left open before tag `i`, which is None at the sentence's end."""
     if scheme != "bioes":
         return
     where = "the sentence's end" if tag is None else tag

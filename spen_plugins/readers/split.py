@@ -1,4 +1,4 @@
-"""Which rows of a file are for training, validation and test."""
+"""Splits of a file's rows into training, validation and test."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
 
     Args:
         path: the file.
-        total: how many rows there are to split.
+        total: the total number of rows.
 
     Raises:
-        DataError: it is not such a file, or a row is out of range or in two places.
+        DataError: the file has another format, or a row is out of range or occurs twice.
     """
     text = "\n".join(read_lines(path))
     try:

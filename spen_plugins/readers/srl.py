@@ -1,15 +1,15 @@
-"""Reads span SRL in columns, as CoNLL-2005 and the PropBank releases write it.
+"""Reads span SRL in columns, in the format of CoNLL-2005 and the PropBank releases.
 
-One token a line, a blank line between sentences, cells apart by tabs or spaces. After some fixed columns comes one
-column of brackets for each predicate of the sentence, in the predicates' order:
+One token per line, a blank line between sentences, cells separated by tabs or spaces. After some fixed columns, each
+predicate of the sentence has a column of brackets, in the predicates' order:
 
     # sent_id = example-1
     0   Forces   NNS   *   -      -         (ARG0*)
     1   killed   VBD   *   kill   kill.01   (V*)
     2   him      PRP   *   -      -         (ARG1*)
 
-Lines that start with `#` before a sentence's first token and hold no tab are comments. Where cells are apart by
-spaces, `#` may be that token: there a line is a comment if it reads `# key = value` or has another number of cells.
+Lines before a sentence's first token that start with `#` and hold no tab are comments. If cells are separated by
+spaces, `#` may be that token: then a line is a comment if it reads `# key = value` or has another number of cells.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Proposition:
 
     Args:
         predicate: the predicate's token, from 0.
-        lemma: what stands in the predicate's column.
-        tags: one BIO tag per token, `B-V` at the predicate; None where the file has no brackets.
+        lemma: the content of the predicate's column.
+        tags: one BIO tag per token, `B-V` at the predicate; None if the file has no brackets.
     """
 
     predicate: int
@@ -55,7 +55,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which column is what, counted from 0; bracket columns are all from `brackets` on."""
+    """Column numbers, from 0; all columns from `brackets` on are bracket columns."""
 
     word: int
     predicate: int
@@ -74,10 +74,10 @@ class _Block:
     rows: list[list[str]]
     name: str | None
     cut: bool
-    """Whether the file ends within the last line."""
+    """True if the file ends within the last line."""
 
     def end(self, number: int) -> str:
-        """For an error in line `number`: what may have happened to it, if it is the file's last and has no end."""
+        """Hint for an error in line `number`, if it is the file's last and has no line break."""
         last = self.first + len(self.rows) - 1
         return ", where the file ends without a line break: cut off?" if self.cut and number == last else ""
 
@@ -89,7 +89,7 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
         path: the file.
         layout: a name in `LAYOUTS`, a `Layout`, or "auto": the bracket columns are the last ones, the predicate's
             the one before them, the word's the first (the second where the first counts tokens).
-        gold: whether every predicate must have its bracket column; if not, a sentence may have none at all.
+        gold: if true, every predicate must have a bracket column; otherwise a sentence may have none at all.
 
     Raises:
         DataError: with file, line, what was found and what was expected.
@@ -116,7 +116,7 @@ def _blocks(lines: Sequence[str], cut: bool) -> Iterator[_Block]:
 
 
 def _comments(block: Sequence[str]) -> int:
-    """How many of a block's first lines are comments: `#` may also be a sentence's first word."""
+    """Number of comments at the start of a block; `#` may also be a sentence's first word."""
     count = next((i for i, line in enumerate(block) if line[0] != "#" or "\t" in line), len(block))
     tokens = block[count:]
     if not count or not tokens or any("\t" in line for line in tokens):
@@ -145,7 +145,7 @@ def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
 
 
 def _fixed(row: list[str]) -> int:
-    """How many columns stand before the brackets, judging by one line."""
+    """Number of columns before the brackets, judged by one line."""
     n = len(row)
     while n and "*" in row[n - 1] and (row[n - 1] == "*" or row[n - 1][0] == "(" or row[n - 1][-1] == ")"):
         n -= 1
@@ -220,7 +220,7 @@ def _tags(path: Path, block: _Block, column: int, predicate: int) -> tuple[str, 
 
 
 def write_srl(sentences: Iterable[Sentence], path: Path) -> None:
-    """Write sentences in the layout `propbank` (POS and roleset as `-`), by way of a temporary file."""
+    """Write sentences in the layout `propbank` (POS and roleset as `-`), through a temporary file."""
     lines = []
     for sentence in sentences:
         if sentence.name:

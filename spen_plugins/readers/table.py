@@ -19,13 +19,13 @@ _TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("
 
 
 def positive(values: Sequence[str]) -> int | None:
-    """Place of the "true" value among the two of a yes-no attribute; None for any other nominal."""
+    """Index of the "true" value of a yes-no attribute; None for any other nominal."""
     true = _TRUE_OF.get(tuple(sorted(value.lower() for value in values)))
     return None if true is None else [value.lower() for value in values].index(true)
 
 
 ROOT = "root"
-"""The label a hierarchy's root has, where it counts as one."""
+"""Name of a hierarchy's root, if it is a label."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class Ragged:
 
     @classmethod
     def of(cls, hit: np.ndarray) -> Ragged:
-        """Where a boolean `(rows, columns)` matrix is true."""
+        """Column numbers of the true cells of a boolean `(rows, columns)` matrix."""
         start = np.concatenate([[0], np.count_nonzero(hit, axis=1).cumsum()])
         return cls(start, np.nonzero(hit)[1].astype(np.int32))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which attributes are features, and how each becomes numbers; and which are labels.
+    """Attributes of a table as features, with their encoding as numbers, and as labels.
 
     Args:
         features: the features' attributes, by name: `()` for a real number, else the nominal's values.
         labels: label names, in the order of the output.
-        classes: name of the hierarchical attribute, where labels are its paths.
-        drop: attributes that are neither.
+        classes: name of the hierarchical attribute, if labels are its paths.
+        drop: unused attributes.
     """
 
     features: Mapping[str, tuple[str, ...]]
@@ -66,9 +66,9 @@ class Columns:
 
     @classmethod
     def of(cls, table: Arff, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
-        """From a header; labels by name, or the last n attributes, or None where an attribute is hierarchical.
+        """From a header; labels by name, or the last n attributes, or None with a hierarchical attribute.
 
-        With `root` the hierarchy's root, which every example has, is a label too.
+        With `root` the hierarchy's root, which is on in every example, is a label too.
         """
         names = [a.name for a in table.attributes]
         for name in drop:
@@ -95,25 +95,25 @@ class Columns:
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the numbers an example is made of: `colour` or, one-hot, `colour=red`."""
+        """Names of an example's features: `colour` or, one-hot, `colour=red`."""
         return [n for name, values in self.features.items() for n in _feature_names(name, values)]
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Attribute -> the place of its first number."""
+        """Attribute -> the index of its first feature."""
         widths = [len(_feature_names(name, values)) for name, values in self.features.items()]
         return dict(zip(self.features, np.cumsum([0, *widths[:-1]]).tolist(), strict=True))
 
     @cached_property
     def real(self) -> np.ndarray:
-        """Which of them are real numbers, boolean `(size,)`; the others are 0 or 1."""
+        """Mask of the real features, boolean `(size,)`; the others are 0 or 1."""
         return np.array([not values for values in self.features.values() for _ in _feature_names("", values)])
 
     def encode(self, table: Arff) -> tuple[Ragged | np.ndarray, list[np.ndarray | None]]:
-        """Features and gold label numbers of each row (None where there is no gold).
+        """Features and gold label numbers of each row (None without gold).
 
-        Features are the non-zero ones' numbers where all are binary, else `(rows, size)` float32 with NaN where a real
-        value is missing. A missing nominal value is zero in all its columns.
+        Features are the numbers of the non-zero ones if all are binary, else `(rows, size)` float32 with NaN for a
+        missing real value. A missing nominal value is zero in all its columns.
         """
         where = {a.name: i for i, a in enumerate(table.attributes)}
         known = {*self.features, *self.labels, *self.drop, self.classes}
@@ -134,7 +134,7 @@ class Columns:
     def _features(self, table: Arff, where: Mapping[str, int]) -> Ragged | np.ndarray:
         attributes = [table.attributes[where[name]] for name in self.features]
         true = [positive(a.values) for a in attributes]
-        if table.dense is None and all(t == 1 for t in true):  # sparse zeros are "no": keep what is written
+        if table.dense is None and all(t == 1 for t in true):  # omitted cells are "no": keep the written ones
             return _picked(table, [where[name] for name in self.features])
         filled = table.filled()
         matrix = np.empty((len(table), len(self.names)), dtype=np.float32)
@@ -150,7 +150,7 @@ class Columns:
         return matrix if self.real.any() else Ragged.of(matrix != 0)
 
     def gold(self, table: Arff) -> list[np.ndarray | None]:
-        """Label numbers of each row; None where there is no gold."""
+        """Label numbers of each row; None without gold."""
         where = {a.name: i for i, a in enumerate(table.attributes)}
         if self.classes is not None:
             if self.classes not in where:
@@ -189,8 +189,8 @@ def label_columns(table: Arff, labels: Sequence[str] | int | None) -> tuple[tupl
     """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are.
 
     Args:
-        table: the file; only its header counts.
-        labels: names, or how many of the last attributes, or None where an attribute is hierarchical.
+        table: the file; only its header is used.
+        labels: names, or the number of last attributes, or None with a hierarchical attribute.
     """
     names = [a.name for a in table.attributes]
     hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
@@ -214,7 +214,7 @@ def _feature_names(name: str, values: Sequence[str]) -> list[str]:
 
 
 def _picked(table: Arff, columns: Sequence[int]) -> Ragged:
-    """Which of some columns are 1 in each row of a sparse table, numbered by their place in `columns`, in order."""
+    """The columns that are 1 in each row of a sparse table, as sorted indices into `columns`."""
     place = np.full(len(table.attributes), -1, dtype=np.int32)
     place[list(columns)] = np.arange(len(columns))
     row = np.repeat(np.arange(len(table)), np.diff(table.start))
@@ -234,7 +234,7 @@ def _only_0_and_1(table: Arff, columns: Sequence[int]) -> bool:
 def _gold_rows(
     table: Arff, codes: np.ndarray, attributes: list[Attribute], true: np.ndarray
 ) -> list[np.ndarray | None]:
-    """Label numbers from codes `(rows, labels)`; a row whose labels are all missing has no gold."""
+    """Label numbers from codes `(rows, labels)`; a row with all labels missing has no gold."""
     missing = np.isnan(codes)
     bad = ~missing & ~np.isin(codes, (0, 1))
     half = missing & ~missing.all(1, keepdims=True)

@@ -11,12 +11,12 @@ from spen_plugins.errors import DataError
 
 
 def read_lines(path: str | Path) -> list[str]:
-    r"""Lines of a UTF-8 file, without their ends (`\n` or `\r\n`) and without a byte order mark.
+    r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`) and without a byte order mark.
 
-    Line n of the file is item n - 1, so a reader that counts from 1 can name it.
+    Line n of the file is item n - 1.
 
     Raises:
-        DataError: there is no such file, it is empty, or it is not UTF-8 (with the line of the first bad byte).
+        DataError: the file does not exist, is empty, or is not UTF-8 (with the line of the first bad byte).
     """
     with opened(path) as file:
         data = file.read()
@@ -40,10 +40,10 @@ def read_lines(path: str | Path) -> list[str]:
 
 
 def opened(path: str | Path) -> BinaryIO:
-    """A file opened for its bytes.
+    """A file opened in binary mode.
 
     Raises:
-        DataError: there is no such file, or it may not be read.
+        DataError: the file does not exist or is not readable.
     """
     try:
         return Path(path).open("rb")
@@ -56,7 +56,7 @@ def opened(path: str | Path) -> BinaryIO:
 
 
 def ends_within_a_line(path: str | Path) -> bool:
-    """Whether a file (that isn't empty) ends without a line break: it may have been cut off."""
+    """True if a (non-empty) file ends without a line break, so that it may be truncated."""
     with Path(path).open("rb") as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"

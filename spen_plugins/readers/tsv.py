@@ -1,4 +1,4 @@
-"""Texts with labels, a line each, columns divided by tabs; and lists of label names."""
+"""Texts with labels, one per line in tab-separated columns; and lists of label names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spen_plugins.readers.text import read_lines, shorten
 
 
 class Row(NamedTuple):
-    """One line: its text, its labels as they stand there (None where it has no such column), its number from 1."""
+    """One line: its text, its labels as written (None without their column), its number from 1."""
 
     text: str
     labels: tuple[str, ...] | None
@@ -20,12 +20,12 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is what.
+    """Columns of a file.
 
     Args:
-        text, labels: numbers counted from 1, or names in a header.
-        separator: between the labels of a line.
-        header: whether the first line names the columns.
+        text, labels: column numbers from 1, or names in a header.
+        separator: separator of a line's labels.
+        header: if true, the first line names the columns.
     """
 
     text: int | str = 1
@@ -35,12 +35,12 @@ class Layout:
 
 
 def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
-    """Rows of a UTF-8 file without quoting: whatever stands between two tabs is a column's value.
+    """Rows of a UTF-8 file without quoting: all text between two tabs is a column's value.
 
     Args:
         path: the file.
         layout: its columns.
-        gold: whether every line must have labels; where it needn't, a line may end before their column.
+        gold: if true, every line must have labels; otherwise a line may end before their column.
 
     Raises:
         DataError: a line is blank or lacks a column, or the header lacks a name.
@@ -62,10 +62,10 @@ def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
 
 
 def read_names(path: str | Path) -> list[str]:
-    """Label names, one a line, in the order of their numbers.
+    """Label names, one per line, in the order of their numbers.
 
     Raises:
-        DataError: a line is blank, or a name stands there twice.
+        DataError: a line is blank, or a name occurs twice.
     """
     names = [line.strip() for line in read_lines(path)]
     seen: dict[str, int] = {}
@@ -78,7 +78,7 @@ def read_names(path: str | Path) -> list[str]:
 
 
 def _column(path: str | Path, column: int | str, names: list[str] | None, what: str) -> int:
-    """A column's place, counted from 0."""
+    """A column's index, from 0."""
     if isinstance(column, int):
         return column - 1
     if names is None or column not in names:

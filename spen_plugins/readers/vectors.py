@@ -1,4 +1,4 @@
-"""Word vectors as GloVe's text (a word, then its numbers), and as the two tensors a run folder keeps of them."""
+"""Word vectors as GloVe's text (a word, then its numbers), and as the two tensors in a run folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WordVectors:
 
     Args:
         words: one per vector, all different.
-        matrix: `(1 + word, size)` float32; row 0 is zero and stands for words that have no vector.
+        matrix: `(1 + word, size)` float32; row 0 is zero, for words without a vector.
     """
 
     def __init__(self, words: list[str], matrix: Tensor) -> None:
@@ -33,7 +33,7 @@ class WordVectors:
         self._row = {word: row for row, word in enumerate(words, 1)}
 
     def row(self, word: str, fold: str = "fallback", digits: str = "keep") -> int:
-        """The word's row, 0 where it has none.
+        """The word's row, 0 if unknown.
 
         Args:
             word: as written.
@@ -52,18 +52,18 @@ class WordVectors:
 
 
 def read_vectors(path: str | Path) -> WordVectors:
-    """Read GloVe's text, word2vec's text (a first line with two numbers: words, size), or what `to_bytes` made.
+    """Read GloVe's text, word2vec's text (a first line with two numbers: words, size), or the output of `to_bytes`.
 
-    The first line says how many numbers a vector has. Of a word that comes twice, the first vector counts.
+    The first line determines the vectors' size. For a word that occurs twice, the first vector is used.
 
     Raises:
-        DataError: another width, something not a finite number, fewer lines than the first one says.
+        DataError: another width, a value that is not a finite number, fewer lines than the first one announces.
     """
     if Path(path).suffix == STORED:
         return _stored(path)
     lines = [line.rstrip() for line in read_lines(path)]
     header = re.fullmatch(r"(\d+)[ \t]+(\d+)", lines[0]) if len(lines) > 1 else None
-    # One number a word is a size too: then the second line is like the first.
+    # Vectors may have size 1; then the second line has two cells, too.
     stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None
     start = 0 if stated is None else 1
     if stated not in (None, len(lines) - 1):
@@ -79,11 +79,11 @@ def read_vectors(path: str | Path) -> WordVectors:
 
 def _vectors(path: str | Path, lines: list[str], start: int, size: int) -> Iterator[tuple[str, np.ndarray]]:
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # numpy's word for text after the last number
+        warnings.simplefilter("error", DeprecationWarning)  # NumPy's warning for text after the last number
         for n, line in enumerate(lines[start:], start + 1):
             word, _, numbers = line.partition(" ")
             vector = _numbers(numbers)
-            if vector is None or len(vector) != size:  # words with spaces in them, as glove.840B has
+            if vector is None or len(vector) != size:  # words with spaces, as in glove.840B
                 word, *cells = line.rsplit(None, size) or [""]
                 vector = _numbers(" ".join(cells))
                 if vector is None or len(vector) != size or not word:

@@ -1,9 +1,9 @@
 """A synthetic multi-label corpus: texts about topics of a small taxonomy, as bags of words.
 
-It is not real data; it shows what real data has, in little. Labels are a taxonomy of three levels (ancestors implied);
-siblings exclude each other within a text; a second topic goes with the first by affinities, some pairs often, most
-never. Words of a label are seen with a small probability, many labels share words, and some words are noise: an example
-alone is ambiguous, and knowing which labels go together helps.
+It is not real data, but has the structure of real data on a small scale. Labels are a taxonomy of three levels
+(ancestors implied). Siblings exclude each other within a text; a second topic depends on the first by affinities, some
+pairs frequent, most impossible. A label's words occur with a small probability, many labels share words, and some words
+are noise: a single label's evidence is ambiguous, and label dependencies help.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAXONOMY = {
 }
 SIZES = {"train": 1500, "validation": 500, "test": 500}
 FEATURES = 300
-_OWN, _SHARED = 5, 7  # words a label has for itself, and words it shares with one other
+_OWN, _SHARED = 5, 7  # words of a label alone, and words shared with one other label
 
 
 def labels() -> list[str]:
@@ -38,7 +38,7 @@ def labels() -> list[str]:
 
 
 def words() -> list[str]:
-    """Made-up words, one for each feature: `babo`, `bade`, ..."""
+    """Invented words, one for each feature: `babo`, `bade`, ..."""
     first, second = [c + v for c in "bdfgklmnprst" for v in "aeiou"], [c + v for c in "bdlnr" for v in "ou"]
     return [first[i % 60] + second[i // 60] for i in range(FEATURES)]
 
@@ -49,7 +49,7 @@ def make(seed: int = 0) -> dict[str, tuple[Ragged, Ragged]]:
     total = sum(SIZES.values())
     gold = _draw_labels(rng, total)
     rate = _word_rates(rng)
-    # a word is absent if none of its causes shows it
+    # a word is absent if no cause emits it
     silent = np.exp(gold.astype(float) @ np.log1p(-rate)) * (1 - 0.03)
     seen = rng.random((total, FEATURES)) > silent
     parts, at = {}, 0
@@ -76,7 +76,7 @@ def _draw_labels(rng: np.random.Generator, rows: int) -> np.ndarray:
         for number, middle in enumerate(chosen):
             name = middles[middle]
             gold[row, [place[name.partition("/")[0]], place[name]]] = True
-            if rng.random() < 0.8:  # the leaf of a second topic follows the first topic's identity
+            if rng.random() < 0.8:  # the leaf of a second topic depends on the first topic
                 leaves = TAXONOMY[name.partition("/")[0]][name.partition("/")[2]]
                 likely = (first + middle) % 2 if number else int(rng.random() < 0.4)
                 leaf = leaves[likely if rng.random() < 0.85 else 1 - likely]
@@ -94,7 +94,7 @@ def _affinities(rng: np.random.Generator, middles: list[str]) -> np.ndarray:
 
 
 def _word_rates(rng: np.random.Generator) -> np.ndarray:
-    """`(label, word)`: how often a label shows a word; top labels have no words of their own but their children's."""
+    """`(label, word)`: emission probabilities of words; top labels have only their children's words."""
     names = labels()
     rate = np.zeros((len(names), FEATURES))
     for i, name in enumerate(names):

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Slot:
-    """A place after the verb: the role of what stands there, and how it is marked."""
+    """A complement after the verb: its role and its marking."""
 
     role: str
     preposition: str = ""
-    """"" for a bare phrase; alternatives apart by |."""
+    """"" for a bare phrase; alternatives separated by |."""
     clause: str = ""
     """"that": a clause; "to": an infinitive, its subject the last bare phrase before it (the verb's own, else)."""
     optional: bool = False
@@ -19,7 +19,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class Pattern:
-    """One way to express a frame."""
+    """A syntactic realisation of a frame."""
 
     voice: str
     subject: str
@@ -28,7 +28,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Verb:
-    """Forms, frame, and which kinds of nouns fill each role (people where nothing is said)."""
+    """Forms, frame, and the kinds of nouns that fill each role (people by default)."""
 
     lemma: str
     past: str

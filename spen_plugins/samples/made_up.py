@@ -1,4 +1,4 @@
-"""Words nobody has seen."""
+"""Invented words."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from spen_plugins.samples.tagged_lexicon import CODAS, ONSETS, VOWELS
 
 
 def coin(source: random.Random, syllables: int = 2) -> str:
-    """A word that can be spoken, in lower case: "brastoon"."""
+    """A pronounceable word in lower case: "brastoon"."""
     return "".join(source.choice(ONSETS) + source.choice(VOWELS) + source.choice(CODAS) for _ in range(syllables))

@@ -8,7 +8,7 @@ BOTH = (
     *("walk", "plan", "drink", "answer", "visit", "paint", "call", "watch", "guide", "rest", "show", "cook", "play"),
     *("work", "dance", "test", "sail", "guard", "report", "race", "fish", "hammer", "plant", "train", "load"),
 )
-"""Nouns that are verbs too; both take -s."""
+"""Nouns that are also verbs; both take -s."""
 NOUNS = (
     *("door", "river", "teacher", "garden", "engine", "letter", "farmer", "bridge", "window", "village", "kitchen"),
     *("ticket", "doctor", "carpet", "island", "cousin", "mirror", "market", "basket", "tunnel", "pilot", "dog"),
@@ -31,9 +31,9 @@ PHRASAL = (
 )
 ADJECTIVES = ("old", "quiet", "narrow", "green", "famous", "cheap", "heavy", "strange", "tiny", "rich")
 OPEN = ("open", "clean", "warm", "empty", "dry", "clear", "cool", "light")
-"""Adjectives that are verbs too."""
+"""Adjectives that are also verbs."""
 FLAT = ("fast", "hard", "early", "late", "straight", "daily", "well", "low")
-"""Adjectives that are adverbs too."""
+"""Adjectives that are also adverbs."""
 PARTICIPLES = ("painted", "broken", "locked", "borrowed", "burned", "hidden", "planned", "loaded", "tested", "guarded")
 ADVERBS = ("slowly", "often", "never", "quietly", "soon", "again", "gladly", "badly", "here", "today")
 PREPOSITIONS = (
@@ -65,7 +65,7 @@ ENDINGS = {
     "ADV": ("ly", "wise"),
     "VERB": ("ize", "ify", "ate"),
 }
-"""By which unknown words tell what they are; -er doesn't."""
+"""Suffixes that reveal an unknown word's part of speech; -er does not."""
 ONSETS = (
     "b",
     "br",
@@ -107,7 +107,7 @@ PLACES = (
     *("Paris", "Austin", "Florence", "Jordan", "Sydney", "Victoria", "Charlotte", "Chad"),
     *("Washington", "Lincoln", "London", "Houston", "Hamilton", "Cleveland", "Bolton", "Orleans"),
 )
-"""The last two lines stand among first and last names as well."""
+"""The last two lines are also among first and last names."""
 COMPANIES = ("Nortex", "Veltron", "Amberly", "Corvida", "Silvex", "Quantor", "Marsh", "Ford", "Victoria", "Orleans")
 COMPANY_ENDS = ("Inc.", "Ltd.", "Group", "Motors", "Foods", "Airlines", "& Sons", "Brothers", "Press", "Bank")
 INSTITUTIONS = ("University", "Museum", "Hospital", "Institute", "Library", "Academy", "College")
@@ -121,7 +121,7 @@ TRADES = ("shares", "workers", "prices", "players", "tickets", "fans", "plans")
 DAYS = ("Monday", "Friday", "Sunday", "March", "August", "Christmas")
 PEOPLES = ("German", "Irish", "French", "Polish", "Kenyan")
 ACTS = ("praised", "sued", "met", "called", "left", "joined", "hired", "blamed", "visited", "trusted")
-"""Verbs that people, places and organisations follow alike."""
+"""Verbs that people, places and organisations can all precede."""
 GOES = ("left", "visited", "crossed", "reached")
-"""Two of these take places alone."""
+"""Two of these apply to places only."""
 BEATS = ("beat", "held", "faced", "met", "stunned")

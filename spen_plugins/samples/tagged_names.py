@@ -1,7 +1,7 @@
-"""The grammar of names in sentences.
+"""A grammar of sentences with named entities.
 
-"Washington", "Florence" or "Marsh" may be a person, a place or a part of an organisation's name, and one name in four
-is made up: what stands around it decides, at times at the other end of the sentence.
+"Washington", "Florence" or "Marsh" may be a person, a place or part of an organisation's name, and one name in four
+is invented: the context decides, sometimes at the other end of the sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spen_plugins.samples.made_up import coin
 
 T = TypeVar("T")
 UNKNOWN = 0.25
-"""How often a name is made up."""
+"""Probability that a name is invented."""
 
 
 class Token(NamedTuple):
@@ -31,7 +31,7 @@ Tokens = list[Token]
 
 
 class NameWriter:
-    """Writes sentences."""
+    """Generator of sentences."""
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
@@ -63,7 +63,7 @@ class NameWriter:
         first, last = self._name(lexicon.FIRST), self._name(lexicon.LAST)
         kind = self.source.random()
         if kind < 0.2:
-            # The title is no part of the name.
+            # The title is not part of the name.
             return _noun_phrase(self._one(*lexicon.TITLES), last, tag="PER", skip=1)
         if kind < 0.65:
             middle = [f"{self.source.choice('ABCDEFGHJKLM')}."] if self._chance(0.15) else []
@@ -98,7 +98,7 @@ class NameWriter:
         return _noun_phrase("the", self._name(lexicon.PLACES), self._one(*lexicon.PAPERS), tag="ORG", skip=1)
 
     def _club(self) -> Tokens:
-        """A club goes by its town's name alone as well."""
+        """A club may be called by its town's name alone."""
         place = self._name(lexicon.PLACES)
         return _noun_phrase(place, *([self._one(*lexicon.CLUBS)] if self._chance(0.5) else []), tag="ORG")
 
@@ -124,18 +124,18 @@ class NameWriter:
         ]
 
     def _acts(self) -> Tokens:
-        """Persons, places and organisations do and suffer the same things."""
+        """Persons, places and organisations as subjects and objects of the same verbs."""
         target, verbs = self._pick_of(
             ((self._person, lexicon.ACTS), 3), ((self._organisation, lexicon.ACTS), 3), ((self._place, lexicon.GOES), 2)
         )
         return [*self._whoever(), _verb(self._one(*verbs)), *target(), *self._where(0.35), *self._when(), _STOP]
 
     def _match(self) -> Tokens:
-        """Towns that play are clubs."""
+        """A match: towns that play are clubs."""
         return [*self._club(), _verb(self._one(*lexicon.BEATS)), *self._club(), *self._where(0.4), *self._when(), _STOP]
 
     def _scores(self) -> Tokens:
-        """A line of results: what shows a club is the number behind it."""
+        """A line of results: the number after it reveals a club."""
         tokens: Tokens = []
         for place in range(2):
             tokens += [*self._club(), Token(str(self.source.randrange(6)), "CD", "B-NP")]
@@ -143,7 +143,7 @@ class NameWriter:
         return tokens
 
     def _list(self) -> Tokens:
-        """Names of one kind in a row; the words in front or behind say which."""
+        """A list of names of one kind; the words before or after it reveal which."""
         kind, before = self._pick_of(
             ((self._person, ("the", "singers")), 2),
             ((self._place, ("trains", "to")), 2),
@@ -168,14 +168,14 @@ class NameWriter:
         return [*self._person(), *chunks, Token(self._one("in", "near"), "IN", "B-PP"), *where, *self._when(), _STOP]
 
     def _trade(self) -> Tokens:
-        """ "Marsh shares", "Chad workers": a company in front of what it has."""
+        """ "Marsh shares", "Chad workers": a company before its possession."""
         thing = self._one(*lexicon.TRADES)
         owner = self._organisation() if self._chance(0.6) else self._club()
         head = [*owner, Token(thing, "NNS", "I-NP")]
         return [*head, _verb(self._one("rose", "fell", "returned")), *self._where(0.4), *self._when(), _STOP]
 
     def _office(self) -> Tokens:
-        """A job, whose it is and who has it."""
+        """A job, the organisation and the person."""
         job = Token(self._one(*lexicon.JOBS), "NN", "I-NP")
         owner = self._organisation() if self._chance(0.7) else self._place()
         people = [Token(self._one(*lexicon.PEOPLES), "JJ", "B-NP"), job] if self._chance(0.25) else [*owner, job]
@@ -186,13 +186,13 @@ class NameWriter:
         return [*[token._replace(word=token.word.upper()) for token in self._place()], *day]
 
     def _nothing(self) -> Tokens:
-        """Capitals without a name."""
+        """A sentence with capitals but no name."""
         people = Token(self._one(*lexicon.PEOPLES), "JJ", "B-NP")
         thing = Token(self._one(*lexicon.TRADES), "NNS", "I-NP")
         return [people, thing, _verb(self._one("rose", "fell", "arrived")), *self._when(0.9), _STOP]
 
     def _pick_of(self, *choices: tuple[T, float]) -> T:
-        """One of the values, each with its weight."""
+        """One of the values, drawn by weight."""
         values, weights = zip(*choices, strict=True)
         return self.source.choices(values, weights)[0]
 
@@ -221,7 +221,7 @@ def _noun_phrase(*words: str, tag: str = "", skip: int = 0) -> Tokens:
 
 
 def _inside(tokens: Tokens) -> Tokens:
-    """A name that goes on with the chunk before it."""
+    """A name that continues the chunk before it."""
     return [tokens[0]._replace(chunk="I-NP"), *tokens[1:]]
 
 

@@ -1,7 +1,7 @@
-"""The grammar of the parts of speech.
+"""A grammar of sentences with parts of speech.
 
-What a word is, its neighbours decide: "plan", "open", "fast", "that", "her", "off", "can", "like" and "to" each stand
-for two or three parts of speech. Some words are made up, and most of those tell by their ending what they are.
+Neighbours decide a word's part of speech: "plan", "open", "fast", "that", "her", "off", "can", "like" and "to" each
+have two or three. Some words are invented, and most of those reveal their part of speech by a suffix.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Tokens = list[tuple[str, str]]
 """Words with their tags."""
 
 UNKNOWN = 0.2
-"""How often a noun, adjective, adverb or verb is made up."""
+"""Probability that a noun, adjective, adverb or verb is invented."""
 BARE = 0.3
-"""How many of those are without a telling ending."""
+"""Share of those without a revealing suffix."""
 
 
 class PosWriter:
-    """Writes sentences."""
+    """Generator of sentences."""
 
     def __init__(self, source: random.Random) -> None:
         self.source = source
@@ -39,7 +39,7 @@ class PosWriter:
         return self.source.random() < p
 
     def _pick(self, *choices: tuple[T, float]) -> T:
-        """One of the values, each with its weight."""
+        """One of the values, drawn by weight."""
         values, weights = zip(*choices, strict=True)
         return self.source.choices(values, weights)[0]
 
@@ -65,14 +65,14 @@ class PosWriter:
         return [self._word(lexicon.MODALS, "AUX"), *self._subject(), *self._base(0), ("?", "PUNCT")]
 
     def _order(self) -> Tokens:
-        """A verb in front, where a noun could stand as well."""
+        """A verb at the start, where a noun is possible, too."""
         first: Tokens = [("please", "ADV")] if self._chance(0.2) else []
         return [*first, *self._base(0), self._pick(((".", "PUNCT"), 5), (("!", "PUNCT"), 1))]
 
     # Clauses
 
     def _clause(self, depth: int) -> Tokens:
-        """A subject and what it does; nothing is nested below depth 0."""
+        """A subject and a predicate; nothing is nested below depth 0."""
         kinds = [(self._present, 3), (self._past, 3), (self._modal, 3), (self._is, 2), (self._moves, 2)]
         if depth > 0:
             kinds += [(self._says, 2), (self._perceives, 2), (self._wants, 3)]
@@ -95,7 +95,7 @@ class PosWriter:
         return [*self._subject(), *modal, *([("not", "PART")] if self._chance(0.2) else []), *self._base(1)]
 
     def _is(self) -> Tokens:
-        """After "is" and "was" stand adjectives, participles, or an -ing."""
+        """ "Is" and "was" before adjectives, participles, or an -ing."""
         be = (self.source.choice(("is", "was")), "AUX")
         what = self._pick(
             ([self._word((*lexicon.ADJECTIVES, *lexicon.OPEN, *lexicon.FLAT), "ADJ")], 3),
@@ -117,13 +117,13 @@ class PosWriter:
         return [*self._plural(), self._word(lexicon.WANTS, "VERB", coined=False), ("to", "PART"), *self._base(1)]
 
     def _says(self) -> Tokens:
-        """ "That" in front of a clause, of a noun, or for itself."""
+        """ "That" before a clause, before a noun, or alone."""
         verb = self._word(lexicon.SAYS, "VERB", coined=False)
         said = self._pick(([("that", "SCONJ"), *self._clause(0)], 3), ([("that", "PRON")], 1), (self._clause(0), 1))
         return [*self._plural(), verb, *said]
 
     def _perceives(self) -> Tokens:
-        """ "Saw her walk": here "her" isn't the walk's owner."""
+        """ "Saw her walk": here "her" is not possessive."""
         seen = self._pick(([("her", "PRON")], 3), ([("them", "PRON")], 2), (self._noun_phrase(), 1))
         verb = self._word(lexicon.PERCEIVES, "VERB", coined=False)
         return [*self._subject(), verb, *seen, *self._base(0, short=True)]
@@ -166,7 +166,7 @@ class PosWriter:
         )
 
     def _bare(self) -> Tokens:
-        """Nouns without a determiner, "train guards": which word is the verb shows further on."""
+        """Nouns without a determiner, "train guards": later words reveal the verb."""
         words, tag = self._pick(((lexicon.BOTH, "NOUN"), 2), ((lexicon.OPEN, "ADJ"), 1))
         first = [self._word(words, tag, coined=False)] if self._chance(0.4) else []
         return [*first, self._noun("s")]

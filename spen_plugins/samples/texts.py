@@ -1,7 +1,7 @@
-"""The synthetic label corpus as texts: its words as sentences, with small words between them.
+"""The synthetic label corpus as texts: its words as sentences, with function words between them.
 
-Labels and what goes with what are those of `labels`. Of two sibling leaves the second turns the pairs of its words
-round, so that the order of words says something that words alone don't.
+Labels and their dependencies are those of `labels`. The second of two sibling leaves reverses its pairs of words, so
+that word order carries information that single words don't.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from spen_plugins.samples.labels import labels
 
 SMALL = ("the", "of", "a", "in", "and", "to", "with", "for")
 PAIRS = ("vusi", "zepo")
-"""Two words each leaf's texts may hold beside one another; their order tells siblings apart."""
+"""Two words that may be adjacent in each leaf's texts; their order distinguishes siblings."""
 _SENTENCE = 9  # words, at most
 
 __all__ = ["labels", "make"]
@@ -34,7 +34,7 @@ def make(seed: int = 0) -> dict[str, list[tuple[str, np.ndarray]]]:
 
 
 def _text(rng: np.random.Generator, words: list[str], leaves: list[int]) -> str:
-    """Sentences of these words in any order, and for half of the leaves the pair."""
+    """Sentences of these words in random order, and for half of the leaves the pair."""
     pieces = list(rng.permutation(words)) if words else []
     pieces += [str(rng.choice(SMALL)) for _ in range(len(pieces) // 3)]
     pieces = list(rng.permutation(pieces)) if pieces else []

@@ -136,7 +136,7 @@ def test_installed_models_are_found(runs: dict[str, Path], tmp_path: Path, alone
 def test_two_installed_models_are_one_too_many(alone) -> None:
     alone.install("acme", MODELS % "acme_names:model")
     alone.install("other", MODELS % "other_names:model")
-    with pytest.raises(ConfigError, match=r"several packages bring a model \(spen-acme, spen-other\)"):
+    with pytest.raises(ConfigError, match=r"several packages provide a model \(spen-acme, spen-other\)"):
         add("spen_ner")
 
 

@@ -125,7 +125,7 @@ def test_the_card_says_what_one_must_know(packaged: Path, runs: dict[str, Path])
     assert f"- metric: {metrics['protocol']['metric']}" in text and "Split: ner sample (synthetic)." in text
     assert "This package: CC0-1.0" in text and "Licence: Apache-2.0." in text
     assert "| validation | 0.0123 | 0.0456 | 263 |" in text and "1.250" in text
-    assert "predicates of the gold data" in text and 'spacy.load("en_mine")' in text
+    assert "Scores are with gold predicates" in text and 'spacy.load("en_mine")' in text
     assert str(runs["ner"].parent) not in text and "{" not in text.replace("```", "")
 
 
@@ -162,7 +162,7 @@ def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
     assert wheel == tmp_path / "en_names_mine-1.2.0/dist/en_names_mine-1.2.0-py3-none-any.whl"
     printed = capsys.readouterr()
     assert printed.out == f"{wheel}\n"
-    assert "note: the package is called en_names_mine: spaCy puts the language before the name" in printed.err
+    assert "note: the package is called en_names_mine: spaCy prefixes the name with the language" in printed.err
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
     [info] = (tmp_path / "site").glob("*.dist-info")
@@ -174,7 +174,7 @@ def test_a_wheel_has_half_the_weights_and_what_was_there_stays(
     nlp = spacy.load("en_names_mine")
     assert nlp.pipe_names == ["spen_ner"] and nlp("Anna went to Boston.").has_annotation("ENT_IOB")
     before = wheel.read_bytes()
-    with pytest.raises(ConfigError, match=r"is there already.*--force"):
+    with pytest.raises(ConfigError, match=r"exists already.*--force"):
         package([str(runs["ner"])], "names_mine", tmp_path, version="1.2.0")
     assert wheel.read_bytes() == before
     again = package([str(runs["ner"])], "en_names_mine", tmp_path, version="1.2.0", build="none", force=True)

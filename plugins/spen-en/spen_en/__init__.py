@@ -20,24 +20,24 @@ PIPELINE = Path(__file__).parent / "pipeline"
 
 
 def load(**overrides: Any) -> Language:
-    """The pipeline, as `spacy.load` calls it; takes what `spacy.load` takes."""
+    """The pipeline, as `spacy.load` calls it, with the arguments of `spacy.load`."""
     from spacy.util import load_model_from_path
 
     return load_model_from_path(PIPELINE, **overrides)
 
 
 def spen_ner() -> Path:
-    """The folder of the component that finds names, for `nlp.add_pipe("spen_ner")` in any pipeline."""
+    """The folder of the named-entity component, for `nlp.add_pipe("spen_ner")` in any pipeline."""
     return PIPELINE / "spen_ner"
 
 
 def spen_pos() -> Path:
-    """The folder of the tagger."""
+    """The folder of the part-of-speech tagger."""
     return PIPELINE / "spen_pos"
 
 
 def spen_srl() -> Path:
-    """The folder of the role labeller and its finder of predicates."""
+    """The folder of the semantic role labeller and its predicate tagger."""
     return PIPELINE / "spen_srl"
 
 

@@ -1,4 +1,4 @@
-"""`python -m spen_en TEXT`: what the pipeline says of a text."""
+"""`python -m spen_en TEXT`: shows the annotations of a text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Entry point of `python -m spen_en`."""
-    parser = argparse.ArgumentParser(prog="python -m spen_en", description="Show what spen_en says of a text.")
-    parser.add_argument("text", nargs="*", help="the text; the standard input where there is none")
+    parser = argparse.ArgumentParser(prog="python -m spen_en", description="Show the annotations of a text by spen_en.")
+    parser.add_argument("text", nargs="*", help="the text (default: standard input)")
     given = parser.parse_args().text
     text = " ".join(given) if given else sys.stdin.read().strip()
     for line in lines(spen_en.load()(text)):
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def lines(doc: Doc) -> Iterator[str]:
-    """The words with their tags, the names, and the frames, each with its probability."""
+    """The words with their tags, then the names and the frames with their probabilities."""
     yield " ".join(f"{token.text}/{token.pos_}" for token in doc if not token.is_space)
     for span in doc.ents:
         yield f"{span.label_:<10} {span.text}  {span._.spen_score:.2f}"

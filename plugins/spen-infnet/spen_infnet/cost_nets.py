@@ -1,4 +1,4 @@
-"""Cost-augmented nets F and how they are parameterised jointly with the test-time net A (Tu et al. 2020, Sec. 3.1)."""
+"""Cost-augmented nets F, and their joint parameterisations with the test-time net A (Tu et al. 2020, Sec. 3.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_plugins.nn import Lstm, reversed_places
 
 
 class Separated(sp.CostNet):
-    """F has a feature network and an output layer of its own, as A has; it doesn't see gold."""
+    """F has its own feature network and output layer, like A; it doesn't see gold."""
 
     uses_features = True
 
@@ -28,7 +28,7 @@ class Separated(sp.CostNet):
 
 
 class Shared(sp.CostNet):
-    """F is an output layer of its own on A's features, which both train; it doesn't see gold."""
+    """F is an output layer of its own on A's features, which both nets train; it doesn't see gold."""
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -49,15 +49,15 @@ class Shared(sp.CostNet):
             self.output = nn.Linear(net.features.output_dim, self.space.shape[-1])
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
-        assert self.output is not None, "a shared cost net works inside a Model, which introduces it to its net"
+        assert self.output is not None, "a shared cost net works inside a Model, which binds it to its net"
         logits = self.output(proposal.features).unsqueeze(1)
         return self.space.independent(logits, batch.x.mask, features=proposal.features)
 
 
 class Stacked(sp.CostNet):
-    """F(x, y)_t = softmax(W_q [A(x)_t ; y_t] + b_q): A's output and gold, position by position.
+    """F(x, y)_t = softmax(W_q [A(x)_t ; y_t] + b_q): A's output and gold at each position.
 
-    The gradient stops before A: what F learns doesn't teach A to be wrong. W_q is `(L, 2L)`.
+    The gradient stops before A: training F does not change A. W_q is `(L, 2L)`.
     """
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Energies over tags further apart than neighbours (Tu, Liu & Gimpel 2020): skip-chains and high orders."""
+"""Energies over tags more than one token apart (Tu, Liu & Gimpel 2020): skip-chains and high orders."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import spen_plugins as sp
 from spen_plugins.nn import at_least_float32, require_tags
 
 SPREAD = 0.02
-"""Scores are drawn from U(−0.02, 0.02), as W in Eq. 7 is."""
+"""Scores are initialised from U(−0.02, 0.02), as W in Eq. 7."""
 LARGEST_TABLE = 5_000_000
-"""Entries a full table may have."""
+"""Largest number of entries of a full table."""
 
 
 class SkipChain(sp.Energy):
-    """E(y) = −Σ_t Σ_{i=1}^M y_{t−i}ᵀ W_i y_t, a matrix for each distance i (Tu, Liu & Gimpel 2020).
+    """E(y) = −Σ_t Σ_{i=1}^M y_{t−i}ᵀ W_i y_t, one matrix per distance i (Tu, Liu & Gimpel 2020).
 
-    Only pairs inside the sequence count. Every W_i is a matrix of its own, drawn from U(−0.02, 0.02).
+    Only pairs inside the sequence count. Each W_i is initialised from U(−0.02, 0.02).
     """
 
     class Config(sp.Config):
         order: int = Field(3, ge=1)
-        """M, the largest distance between two tags that are scored together."""
+        """M, the largest distance between two tags of a scored pair."""
 
     config: Config
 
@@ -48,19 +48,19 @@ class SkipChain(sp.Energy):
 class HighOrder(sp.Energy):
     """E(y) = −Σ_{t=M+1}^T s(y_{t−M}, …, y_t), one s for all positions (Tu, Liu & Gimpel 2020).
 
-    s is linear in each of its tags, so soft tags get the expected score of tags drawn independently. Only windows
-    inside the sequence count: one of M tags or fewer has energy 0.
+    s is linear in each tag, so the score of soft tags is the expected score of independent tags. Only windows
+    inside the sequence count: a sequence of M tags or fewer has energy 0.
     """
 
     class Config(sp.Config):
         order: int = Field(2, ge=1)
-        """M, how many tags before each are scored with it."""
+        """M, the number of preceding tags in a window."""
         form: Literal["table", "factored"] = "table"
-        """"table": a free number for each of the L^(M+1) windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's Kronecker
-        product of all the tags, without its layers in between). "factored": that table at a low rank,
-        s = Σ_r Π_i (U_iᵀ y_{t−i})_r, whose size grows linearly with M; this form is ours."""
+        """Form of s. "table": a free number for each of the L^(M+1) windows, s = ⟨S, y_{t−M} ⊗ … ⊗ y_t⟩ (the paper's
+        Kronecker product of all the tags, without the layers in between). "factored": the same table at a low rank,
+        s = Σ_r Π_i (U_iᵀ y_{t−i})_r, whose size grows linearly with M; not in the paper."""
         rank: int = Field(64, ge=1)
-        """How many products the factored form adds up."""
+        """Rank of the factored form: the number of products it sums."""
 
     config: Config
 
@@ -76,7 +76,7 @@ class HighOrder(sp.Energy):
                 )
             self.table = nn.Parameter(torch.empty((tags,) * places).uniform_(-SPREAD, SPREAD))
         else:
-            # Drawn so that the table it stands for has entries as spread as a full one's.
+            # Initialised so that the table it represents has entries with the variance of a full one's.
             spread = 3**0.5 * (SPREAD / (3 * config.rank) ** 0.5) ** (1 / places)
             self.factors = nn.Parameter(torch.empty(places, tags, config.rank).uniform_(-spread, spread))
 
@@ -85,7 +85,7 @@ class HighOrder(sp.Energy):
         return -at_least_float32(scores(masked(y, features))).sum(-1)
 
     def from_table(self, y: Tensor) -> Tensor:
-        """Scores of windows `(batch, sample, window)`: the table between the products of its two halves' tags."""
+        """Scores of windows `(batch, sample, window)`: the table times the products of its two halves' tags."""
         tags = windows(y, self.config.order + 1)
         half = len(tags) // 2
         left, right = reduce(kronecker, tags[:half]), reduce(kronecker, tags[half:])
@@ -100,16 +100,16 @@ class HighOrder(sp.Energy):
 
 
 def masked(y: Tensor, mask: Tensor | None) -> Tensor:
-    """y with zeros on padding: any product that padding takes part in is then 0."""
+    """y with zeros on padding: any product with padding is then 0."""
     return y if mask is None else y * mask[:, None, :, None]
 
 
 def windows(y: Tensor, size: int) -> list[Tensor]:
-    """The first, second, … last member of all windows of consecutive tokens, `(batch, sample, window, …)` each."""
+    """The first, second, …, last member of all windows of consecutive tokens, `(batch, sample, window, …)` each."""
     count = max(y.shape[2] - size + 1, 0)
     return [y[:, :, i : i + count] for i in range(size)]
 
 
 def kronecker(left: Tensor, right: Tensor) -> Tensor:
-    """`(…, a)`, `(…, b)` -> `(…, a·b)`, all products of two numbers."""
+    """`(…, a)`, `(…, b)` -> `(…, a·b)`, all pairwise products."""
     return (left.unsqueeze(-1) * right.unsqueeze(-2)).flatten(-2)

@@ -14,17 +14,17 @@ from spen_infnet.tag_lm import TagLm
 
 
 class FineTune(sp.Config):
-    """The net learns to minimise the trained energy (Tu & Gimpel 2018; Tu et al. 2020, Sec. 2, the last equation)."""
+    """Training of the net on the trained energy (Tu & Gimpel 2018; Tu et al. 2020, Sec. 2, the last equation)."""
 
     epochs: int = Field(10, ge=1)
-    """Epochs at most; the best by the validation score is kept."""
+    """Maximal number of epochs; the epoch with the best validation score is kept."""
     on: Literal["train", "validation", "test"] = "train"
-    """Whose inputs; their gold is hidden, but for the training part's cross entropy. With "test" a score on the test
-    part is a transductive one, and says so."""
+    """Part whose inputs are used. Gold is hidden, except for cross entropy on the training part. With "test" the test
+    score is transductive, which the results record."""
     lr: float = Field(1e-4, gt=0)
-    """Learning rate; the rest is the net's player, one update a batch."""
+    """Learning rate; the other settings are those of the net's player, with one update per batch."""
     cross_entropy_weight: float = Field(0.0, ge=0)
-    """Weight of cross entropy beside the energy; on the training part only."""
+    """Weight of cross entropy next to the energy; on the training part only."""
 
     @model_validator(mode="after")
     def _gold_is_hidden(self) -> FineTune:
@@ -34,22 +34,22 @@ class FineTune(sp.Config):
 
 
 class TagLmPretraining(sp.Config):
-    """Tag language models learn from tagged text before the others and are frozen then (Tu & Gimpel 2018)."""
+    """Pretraining of the tag language models on tagged text, after which they are frozen (Tu & Gimpel 2018)."""
 
     epochs: int = Field(10, ge=1)
-    """Epochs at most; the best by the likelihood of the validation part's tags is kept."""
+    """Maximal number of epochs; the epoch with the best likelihood of the validation part's tags is kept."""
     text: str | None = None
-    """Tagged text in the task's format, automatically tagged text too; null for the training part."""
+    """Tagged text in the task's format, which may be tagged automatically; null: the training part."""
     lr: float = Field(1e-3, gt=0)
-    """Learning rate; the rest is the energy's player, one update a batch."""
+    """Learning rate; the other settings are those of the energy's player, with one update per batch."""
 
 
 class Joint(sp.Trainer):
-    """The energy and the nets take turns: k updates of the nets (I steps), then one of the energy (E step).
+    """Alternating training: k updates of the nets (I steps), then one of the energy (E step).
 
-    The nets minimise what the energy loss asks of them (`net_terms`) + cross entropy of A (Tu et al. 2020, Sec. 4).
-    Stages before and after it are there where they are asked for: the nets alone on cross entropy (`pretrain_epochs`),
-    tag language models alone (`tag_lm`), fine-tuning (`finetune`).
+    The nets minimise the energy loss's `net_terms` + cross entropy of A (Tu et al. 2020, Sec. 4).
+    Optional stages come before and after: the nets alone on cross entropy (`pretrain_epochs`), tag language models
+    alone (`tag_lm`), fine-tuning (`finetune`).
     """
 
     needs = ("energy", "energy_loss")
@@ -58,33 +58,33 @@ class Joint(sp.Trainer):
         cross_entropy_weight: float = Field(1.0, ge=0)
         """Weight of the test-time net's local cross entropy; 0 for none."""
         per_variable: bool = False
-        """Cross entropy as the mean over an example's variables instead of their sum."""
+        """If true, cross entropy is the mean over an example's variables instead of their sum."""
         entropy_weight: float = 0.0
-        """Weight of the entropy of A's output, summed over variables; above 0 the net is asked for less of it."""
+        """Weight of the entropy of A's output, summed over variables; a positive weight lowers the entropy."""
         distance_weight: float = Field(0.0, ge=0)
-        """Weight of the squared distance of A's parameters to those it began with, which `init.inference_net` names."""
+        """Weight of the squared distance of A's parameters to their initial values (see `init.inference_net`)."""
         net: sp.Player = sp.Player()
-        """The test-time net's player; its `steps` are k, the updates for one turn of the energy."""
+        """The test-time net's player; its `steps` are k, the updates per update of the energy."""
         energy: sp.Player = sp.Player()
         """The energy's player."""
         cost_net: sp.Player | None = None
-        """The cost-augmented net's player, which takes its own steps after A has taken A's; null: both move together,
-        by the net's player."""
+        """The cost-augmented net's player, which takes its steps after those of A; null: both are updated together, by
+        the net's player."""
         same_batch: bool = True
-        """Whether the nets' steps are on the batch of the energy's turn; else each is on a batch of its own, and the
-        energy has its turn at every k-th batch."""
+        """If true, the nets' steps use the batch of the energy's step; otherwise each uses a batch of its own, and the
+        energy is updated at every k-th batch."""
         first: Literal["net", "energy"] = "net"
-        """Who begins on a batch. With "energy" and one step each, one pass of the net serves both phases."""
+        """The first player on a batch. With "energy" and one step each, one pass of the net serves both phases."""
         sampling_dropout: bool = True
-        """The nets (and language models that are frozen) drop out while the energy learns from the nets' outputs."""
+        """If true, the nets (and frozen language models) use dropout while the energy learns from the nets' outputs."""
         energy_dropout: bool = False
-        """The energy drops out while the nets learn from it; by default they all see the same function of y."""
+        """If true, the energy uses dropout while the nets learn from it; by default all see the same function of y."""
         pretrain_epochs: int = Field(0, ge=0)
-        """Epochs before the game in which A learns from cross entropy alone."""
+        """Epochs before the joint training, in which A learns from cross entropy alone."""
         tag_lm: TagLmPretraining | None = None
-        """Train the energy's tag language models beforehand and freeze them; null: they learn with the energy."""
+        """Pretrains the energy's tag language models and freezes them; null: they are trained with the energy."""
         finetune: FineTune | None = None
-        """Train the net towards low energy afterwards, and keep what comes of it; null for none."""
+        """Fine-tunes the net to minimise the energy afterwards and keeps the result; null for none."""
 
         @model_validator(mode="after")
         def _something_to_learn(self) -> Joint.Config:
@@ -156,7 +156,7 @@ class Joint(sp.Trainer):
         return sp.Phase(name, trains, loss, player, frozen_dropout=self.config.energy_dropout)
 
     def _turn(self, player: sp.Player) -> sp.Player:
-        """A net's player on one batch of the game."""
+        """A net's player on one batch of the joint training."""
         return player if self.config.same_batch else player.model_copy(update={"steps": 1})
 
     def _finetune(self, model: sp.Model, task: sp.Task) -> sp.Stage:
@@ -188,7 +188,7 @@ class Joint(sp.Trainer):
 
 
 def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> list[Any]:
-    """Those examples that have gold."""
+    """The examples with gold."""
     parts = [examples[i : i + at_once] for i in range(0, len(examples), at_once)]
     return [e for part in parts for e, known in zip(part, task.collate(part).labelled.tolist(), strict=True) if known]
 
@@ -199,7 +199,7 @@ def tag_lms(energy: sp.Energy) -> list[TagLm]:
 
 
 def tag_lm_parameters(model: sp.Model) -> tuple[str, ...]:
-    """Names of their parameters in the model."""
+    """Names of the tag language models' parameters in the model."""
     of = {id(parameter) for lm in tag_lms(model.energy) for parameter in lm.parameters() if parameter.requires_grad}
     return tuple(name for name, parameter in model.named_parameters() if id(parameter) in of)
 
@@ -209,7 +209,7 @@ def _cross_entropy(config: Joint.Config, context: sp.Context) -> sp.Terms:
 
 
 def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, context: sp.Context) -> sp.Terms:
-    """A term without weight isn't computed."""
+    """Terms of the nets' loss; a term with weight 0 isn't computed."""
     terms, net = dict(sp.net_terms(context)), context.model.inference_net
     if config.cross_entropy_weight:
         terms |= _cross_entropy(config, context)
@@ -231,7 +231,7 @@ def entropy(proposal: sp.Proposal) -> torch.Tensor:
 
 
 def _entropy_part(p: torch.Tensor) -> torch.Tensor:
-    """−p ln p. At 0, where padding is, it has an infinite slope, which no mask makes finite; here it has none."""
+    """−p ln p. At 0, as on padding, its slope is infinite, even under a mask; here it is 0."""
     return torch.special.entr(torch.where(p > 0, p, 1.0))
 
 

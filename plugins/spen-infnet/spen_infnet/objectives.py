@@ -1,4 +1,4 @@
-"""Objectives of the game between an energy and inference nets: margin, perceptron and others, and the compound one."""
+"""Objectives of the minimax game of an energy and inference nets: margin, perceptron, …, and the compound objective."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spen_plugins.nn import MarginCost, margin_cost
 
 
 class Hinge(sp.EnergyLoss):
-    """[h(Δ, E(x, ŷ), E(x, y))]₊ with ŷ an inference net's output; a subclass says what h is.
+    """[h(Δ, E(x, ŷ), E(x, y))]₊ with ŷ an inference net's output; subclasses define h.
 
     Θ minimises it, always truncated at zero. The net maximises it, by default without the truncation (Tu et al. 2020,
-    Sec. 4.1): a net that has learned nothing yet has outputs of high energy, where the truncated loss has no gradient.
+    Sec. 4.1): an untrained net has outputs of high energy, where the truncated loss has no gradient.
     """
 
     class Config(sp.Config):
@@ -26,7 +26,7 @@ class Hinge(sp.EnergyLoss):
         """Δ: the L1 distance summed over variables, as in the paper; the same divided by the number of variables (of
         tokens, for sequences); or 1 − the soft score."""
         truncate_nets: bool = False
-        """Whether the nets' objective is truncated at zero too (Tu & Gimpel 2018)."""
+        """If true, the nets' objective is truncated at zero too (Tu & Gimpel 2018)."""
 
     config: Any
 
@@ -63,7 +63,7 @@ class Hinge(sp.EnergyLoss):
         raise NotImplementedError
 
     def _asked(self, violation: Tensor) -> Tensor:
-        """What a net minimises to maximise a violation."""
+        """The nets' objective: minimised to maximise a violation."""
         return -F.relu(violation) if self.config.truncate_nets else -violation
 
     def _cost(self, y: Tensor, batch: sp.Batch) -> Tensor:
@@ -73,7 +73,7 @@ class Hinge(sp.EnergyLoss):
 class Margin(Hinge):
     """Margin-rescaled: [Δ(F(x), y) − E(x, F(x)) + E(x, y)]₊ (Tu & Gimpel 2018; Tu et al. 2020, Eq. 4).
 
-    The one net is trained to do cost-augmented inference; the trainer's `finetune` brings it to the test-time goal.
+    The one net learns cost-augmented inference; the trainer's `finetune` adapts it to test-time inference.
     """
 
     def _violation(self, cost: Tensor, wrong: Tensor, right: Tensor) -> Tensor:
@@ -111,15 +111,15 @@ class Compound(Hinge):
         Θ minimises    [Δ(F, y) − E(x, F) + E(x, y)]₊ + λ [E(x, y) − E(x, A)]₊
         the nets       −(Δ(F, y) − E(x, F)) + λ E(x, A) + w · cross entropy of F
 
-    Which F there is says `cost_net`: `infnet.stacked` (the default), `infnet.shared`, `infnet.separated` or another.
-    Where there is no gold there is no F, and the nets are asked for λ E(x, A).
+    `cost_net` chooses F: `infnet.stacked` (the default), `infnet.shared`, `infnet.separated` or another.
+    Without gold there is no F, and the nets minimise λ E(x, A).
     """
 
     parts: ClassVar = {"cost_net": "cost_net"}
 
     class Config(Hinge.Config):
         perceptron_weight: float = Field(1.0, ge=0)
-        """λ of Eq. 6; the authors' code has 10."""
+        """λ of Eq. 6; 10 in the authors' code."""
         cost_net_cross_entropy: float = Field(0.0, ge=0)
         """w, weight of F's own cross entropy, summed over variables; that of A is the trainer's."""
 
@@ -151,7 +151,7 @@ class Compound(Hinge):
         y = augmenting.mean
         outputs = [y, proposal.mean, *([batch.gold] if self.config.truncate_nets else [])]
         wrong, predicted, *golds = energy(torch.cat(outputs, 1)).unbind(1)
-        # Without truncation E(x, y) is a constant to the nets.
+        # Without truncation E(x, y) is constant for the nets.
         right = golds[0] if golds else 0.0
         violated = torch.where(labelled, self._asked(right - predicted), predicted)
         terms = {

@@ -1,4 +1,4 @@
-"""Tag language models as energies (Tu, Pang & Gimpel 2020, Sec. 5): what tags, and words, say of the next tag."""
+"""Tag language models as energies (Tu, Pang & Gimpel 2020, Sec. 5): the next tag given earlier tags, and words."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import spen_plugins as sp
 from spen_plugins.nn import Lstm, at_least_float32, require_tags, reversed_places
 
 EPS = 1e-7
-"""Added to a probability before its logarithm: a tag the model excludes costs 16.1, and its gradient stays finite."""
+"""Added to a probability before its logarithm: a tag of probability 0 costs 16.1, and its gradient stays finite."""
 
 Direction = Literal["forward", "backward"]
 
 
 class LmConfig(sp.Config):
-    """What the tag language models share."""
+    """Settings shared by the tag language models."""
 
     hidden: int = Field(128, ge=1)
     """Width of the LSTM of each direction."""
     tag_dim: int = Field(32, ge=1)
-    """Width of a tag's embedding; a soft tag is embedded as the mean of the tags it is made of."""
+    """Width of a tag's embedding; a soft tag's embedding is the mean of the embeddings, weighted by the tag."""
     weight: float = Field(1.0, ge=0)
-    """What the energy is multiplied with."""
+    """w, the weight of the energy."""
     dropout: float = Field(0.3, ge=0, lt=1)
-    """Dropout of the LSTM's inputs and outputs (the paper keeps 0.7): one mask per sentence and bound energy, so that
-    the outputs a loss compares are scored by the same thinned model."""
+    """Dropout of the LSTM's inputs and outputs (keep probability in the paper: 0.7). One mask per sentence and bound
+    energy, so that the outputs that a loss compares are scored by the same thinned model."""
 
 
 class TagLm(sp.Energy):
     """E(y) = −w Σ_{t=1}^{T+1} log(y_tᵀ h(y_0 … y_{t−1})), an LSTM over soft tags (Tu, Pang & Gimpel 2020, Eq. 8).
 
-    y_0 is the start of the sequence and y_{T+1} its end, which the last prediction is of. The backward model starts
-    from the end and predicts t = T … 0. Each direction has its own parameters, and reads inside each sentence's length.
+    y_0 is the start of the sequence, and y_{T+1}, its end, is the last prediction. The backward model starts from the
+    end and predicts t = T … 0. Each direction has its own parameters and stays within each sentence's length.
 
     On one-hot y this is the sequence's negative log-likelihood (up to `EPS`), so a model is trained on tagged text by
     minimising the energy of the text's own tags.
@@ -43,7 +43,7 @@ class TagLm(sp.Energy):
 
     class Config(LmConfig):
         directions: list[Direction] = Field(default=["forward"], min_length=1)
-        """The models to add up: "forward" alone is the paper's GE(a), both are GE(b)."""
+        """Directions whose models are summed: "forward" alone is the paper's GE(a), both are GE(b)."""
 
     config: Config
 
@@ -81,7 +81,7 @@ class TagLm(sp.Energy):
         b, _, t, _ = y.shape
         here = y.new_ones(t, b) if features.mask is None else features.mask.t().to(y)
         back = reversed_places(here)
-        # Time first, as LSTM kernels want it; samples are rows like any other.
+        # Time first, the layout of LSTM kernels; samples become rows of the batch.
         y = y.permute(2, 0, 1, 3) * here.view(t, b, 1, 1)
         found = {}
         for name, reader in self.readers.items():
@@ -97,15 +97,15 @@ class TagLm(sp.Energy):
 class WordTagLm(TagLm):
     """E(x, y) = −w Σ_{t=1}^{T+1} log(y_tᵀ g(x_0 … x_{t−1}, y_0 … y_{t−1})) (Tu, Pang & Gimpel 2020, Eq. 9).
 
-    As `tag_lm`, with the words that were read so far as further inputs: before t forwards, after t backwards. A tag is
-    thus predicted without its own word. Words are vectors of a feature network that sees a token alone; x_0 is learned.
+    As `tag_lm`, with the words read so far as further inputs: those before t forwards, after t backwards. A tag is
+    thus predicted without its own word. Words are vectors of a feature network for single tokens; x_0 is learned.
     """
 
     uses_features = True
 
     class Config(LmConfig):
         directions: list[Direction] = Field(default=["forward", "backward"], min_length=1)
-        """The models to add up; both are the paper's."""
+        """Directions whose models are summed; the paper has both."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         assert features is not None
@@ -119,17 +119,17 @@ class WordTagLm(TagLm):
 
 
 class Read:
-    """What `TagLm.encode` keeps: the mask `(batch, token)`, words `(token, batch, size)`, dropout by direction."""
+    """Result of `TagLm.encode`: the mask `(batch, token)`, words `(token, batch, size)`, dropout by direction."""
 
     def __init__(self, mask: Tensor | None, words: Tensor | None, dropout: dict[str, Any]) -> None:
         self.mask, self.words, self.dropout = mask, words, dropout
 
 
 class TagReader(nn.Module):
-    """One language model: what is read so far -> the distribution of the next tag or of the end.
+    """One language model: the symbols read so far -> the distribution of the next tag or of the end.
 
     Args:
-        tags: how many tags.
+        tags: number of tags.
         tag_dim, words: widths of a tag's embedding and of a word's vector, 0 for a model that sees no words.
         hidden: width of the LSTM.
     """
@@ -148,7 +148,7 @@ class TagReader(nn.Module):
     ) -> Tensor:
         """log(y_tᵀ ȳ_t) `(token + 1, batch, sample)`, 0 after the end of a sequence.
 
-        Shapes: y `(token, batch, sample, tag)`, zero on padding, in the order of reading; words `(token, batch, size)`;
+        Shapes: y `(token, batch, sample, tag)`, zero on padding, in reading order; words `(token, batch, size)`;
         lengths `(batch,)`; dropout of inputs and of outputs `(batch, size)`.
         """
         t, b, n, k = y.shape
@@ -159,7 +159,7 @@ class TagReader(nn.Module):
         h = dropped(h, dropout[0])
         h, _ = self.lstm(h.flatten(1, 2))
         expected = torch.softmax(at_least_float32(self.next(dropped(h.view(t + 1, b, n, self.hidden), dropout[1]))), -1)
-        # Where a sequence ends, the next symbol is the end, the last of those predicted.
+        # After the last tag of a sequence the next symbol is the end, the last class.
         place = torch.arange(t + 1, device=y.device).unsqueeze(1)
         ends = (place == lengths).to(expected).unsqueeze(-1)
         agreed = (at_least_float32(y) * expected[:-1, ..., :k]).sum(-1)
@@ -168,7 +168,7 @@ class TagReader(nn.Module):
 
 
 def dropout_mask(like: Tensor, examples: int, size: int, p: float) -> Tensor | None:
-    """What to multiply vectors with, `(examples, size)`; None for no dropout."""
+    """Factors for vectors, `(examples, size)`; None for no dropout."""
     if not p:
         return None
     kept = torch.rand(examples, size, device=like.device) >= p

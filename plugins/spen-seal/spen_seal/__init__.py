@@ -1,4 +1,4 @@
-"""SEAL: a structured energy network as the trainable loss of a feed-forward one (Lee et al., NeurIPS 2022)."""
+"""SEAL: a structured energy network as the trainable loss of a feed-forward network (Lee et al. 2022)."""
 
 from __future__ import annotations
 

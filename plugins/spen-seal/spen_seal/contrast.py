@@ -13,21 +13,21 @@ from spen_seal.samples import Form, candidates, nothing, sparse_candidates, use_
 
 
 class Contrast(sp.Config):
-    """What both losses take."""
+    """Settings of both losses."""
 
     samples: int = Field(20, ge=1)
-    """K, outputs drawn from the net for each example."""
+    """K, the number of outputs drawn from the net for each example."""
     redraw: Literal["step", "round"] = "step"
-    """step: draw anew at each update of the energy (as released). round: draw once and keep the samples with the
-    proposal, which is made anew whenever the net has moved: they serve all `energy.steps` of one round."""
+    """When samples are drawn. step: at each update of the energy, as released. round: once per proposal, which is
+    computed anew whenever the net has moved: the samples serve all `energy.steps` of one round."""
     sample: Literal["discrete", "continuous"] = "discrete"
-    """Draw from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
+    """Draws from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)
-    """The noise's deviation; continuous samples only."""
+    """Standard deviation of the noise; continuous samples only."""
     sampling: Form = "auto"
-    """What discrete label sets are held as. dense: a number for each label. sparse: lists of the labels that are on,
-    for large label spaces with few labels on; the same distribution, from other random numbers. auto: sparse where
-    energy and net can and it is faster."""
+    """Representation of discrete label sets. dense: a number for each label. sparse: lists of the labels that are
+    on, for large label spaces with few labels on; the same distribution, from other random numbers. auto: sparse if
+    the energy and the net support it and it is faster."""
 
     @model_validator(mode="after")
     def _sparse_is_discrete(self) -> Contrast:
@@ -39,7 +39,7 @@ class Contrast(sp.Config):
 class Ranking(sp.EnergyLoss):
     """−ln of gold's share in Σ exp(−E) over gold and K samples (Lee et al. 2021, Eq. 10).
 
-    Gold stands in the denominator too, as in the released code: the papers' sum from k = 1 is unbounded below.
+    Gold is in the denominator too, as in the released code: the papers' sum from k = 1 is unbounded below.
     """
 
     Config = Contrast
@@ -64,9 +64,9 @@ class Ranking(sp.EnergyLoss):
 
 
 class Nce(Ranking):
-    """NCE ranking: −ln softmax of s = −E(x, y) − ln P_N(y | x) at gold, P_N the net (SEAL, Eq. 8 and 9).
+    """NCE ranking: −ln softmax of s = −E(x, y) − ln P_N(y | x) at gold, P_N the net (Lee et al. 2022, Eq. 8 and 9).
 
-    Gold stands in the denominator too, with its own ln P_N. The net's distribution is noise here: no gradient to it.
+    Gold is in the denominator too, with its own ln P_N. The net is the noise distribution: it gets no gradient.
     """
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
@@ -74,7 +74,8 @@ class Nce(Ranking):
             return nothing(energy, proposal)
         y = self._candidates(energy, batch.gold, proposal)
         with torch.no_grad():
-            # For bags without what all candidates of an example share, Σ ln(1 − p): the softmax takes it away.
+            # Sparse samples leave out Σ ln(1 − p), the same for all candidates of an example: it cancels in the
+            # softmax.
             noise = y.sums(proposal.logits) if isinstance(y, sp.SparseLabels) else proposal.log_prob(y)
         return ranking_loss(-energy(y) - noise) * batch.labelled
 
@@ -82,6 +83,6 @@ class Nce(Ranking):
 def ranking_loss(scores: Tensor) -> Tensor:
     """−ln softmax(scores) at the first column: `(batch, 1 + sample)` -> `(batch,)`."""
     scores = scores - scores.detach().amax(1, keepdim=True)
-    # A share under e^-60 is nothing at any precision, but its gradient would be a denormal number, and those make the
+    # A share below e^-60 vanishes at any precision, but its gradient would be a denormal number, and those make the
     # energy's backward pass three times slower on a CPU.
     return scores.clamp(min=-60).logsumexp(1) - scores[:, 0]

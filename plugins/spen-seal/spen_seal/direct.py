@@ -1,4 +1,4 @@
-"""The ranking loss straight on the net, without any energy: the control for what the energy adds."""
+"""The ranking loss applied to the net itself, without an energy: a baseline for SEAL."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from spen_seal.samples import candidates
 
 
 class Direct(sp.Trainer):
-    """−ln of gold's share in Σ q(y | x) over gold and K samples of the net, beside cross entropy.
+    """−ln of gold's share in Σ q(y | x) over gold and K samples of the net, plus cross entropy.
 
-    The net's log-probability stands where −E does in `seal.ranking` (Lee et al. 2021, Sec. 5, "applying ranking loss
+    The net's log-probability takes the place of −E in `seal.ranking` (Lee et al. 2021, Sec. 5, "applying ranking loss
     directly").
     """
 
     class Config(sp.TrainerConfig):
         samples: int = Field(20, ge=1)
-        """K, outputs drawn from the net for each example, anew at each update."""
+        """K, the number of outputs drawn from the net for each example at each update."""
         ranking_weight: float = Field(1.0, gt=0)
         """Weight of the ranking loss."""
         cross_entropy_weight: float = Field(1.0, ge=0)

@@ -1,4 +1,4 @@
-"""SEAL-dynamic: the energy and the net take turns on every batch."""
+"""SEAL-dynamic: the energy and the net are updated in turn on every batch."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from spen_seal.net import SealConfig, net_phase
 
 
 class Dynamic(sp.Trainer):
-    """Alg. 1 of SEAL (Lee et al. 2022, Eq. 4 and 5).
+    """SEAL-dynamic (Lee et al. 2022, Alg. 1, Eq. 4 and 5).
 
     Each batch: `rounds` x (`energy.steps` updates of Θ on the energy loss, `net.steps` updates of Φ on
     λ1 · net terms + λ2 · cross entropy). A released schedule "score 12 : task 5" is energy.steps 12, rounds 5: 60
-    updates of the energy and 5 of the net on one batch. With λ1 = 0 the energy learns and teaches nothing: a control.
+    updates of the energy and 5 of the net on one batch. With λ1 = 0 the energy does not affect the net: a baseline.
     """
 
     needs = ("energy", "energy_loss")
 
     class Config(SealConfig):
         warmup_epochs: int = Field(0, ge=0)
-        """Epochs before the others in which the net learns from cross entropy alone, and the energy from the net: an
-        energy that knows nothing yet leads a net that starts from nothing astray."""
+        """Warm-up epochs, in which the net learns from cross entropy alone and the energy from the net: an untrained
+        energy misleads an untrained net."""
         rounds: int = Field(1, ge=1)
-        """How often both take turns on one batch."""
+        """Rounds of updates (energy and net) on one batch."""
         first: Literal["energy", "net"] = "energy"
-        """Who begins."""
+        """The player that moves first."""
         sampling_dropout: bool = True
-        """The net drops out while it makes outputs for the energy to learn from, as released.
+        """If true, the net uses dropout while it makes outputs for the energy to learn from, as released.
 
         One proposal (one dropout mask, one P_N) serves all `energy.steps` of a round; released code makes a new one at
-        each step. New samples are drawn from it at each step all the same, unless the loss says `redraw: round`.
+        each step. New samples are still drawn from it at each step, unless the loss has `redraw: round`.
         """
 
         @model_validator(mode="after")

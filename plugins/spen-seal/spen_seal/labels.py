@@ -14,9 +14,9 @@ from spen_plugins.nn import MANY_LABELS, LazyScores, at_least_float32, lazy_scor
 
 
 class Labels(sp.Energy):
-    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x) − vᵀ softplus(M y + c) (SEAL, Eq. 2; Belanger & McCallum 2016).
+    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x) − vᵀ softplus(M y + c) (Lee et al. 2022, Eq. 2; Belanger & McCallum 2016).
 
-    The signs are this project's choice (all parameters are free). As in the released code M has a bias c, the b_i
+    The signs are a convention here (all parameters are free). As in the released code M has a bias c, the b_i
     have none, and v is drawn from N(0, 2 / hidden).
     """
 
@@ -25,7 +25,7 @@ class Labels(sp.Energy):
 
     class Config(sp.Config):
         hidden: int = Field(200, ge=1)
-        """Rows of M: how many measurements the global energy takes of a label set."""
+        """Rows of M: the number of measurements of a label set in the global energy."""
 
     config: Config
 
@@ -39,23 +39,24 @@ class Labels(sp.Energy):
         self.local = local_layer(self)
         self.measure = nn.Linear(self.space.shape[-1], config.hidden)
         if self.space.shape[-1] >= MANY_LABELS:
-            # The same (hidden, label) matrix, stored label by label: a bag adds up whole rows of memory.
+            # The (hidden, label) matrix, stored label by label: sparse labels sum contiguous rows.
             self.measure.weight = nn.Parameter(self.measure.weight.detach().t().contiguous().t())
         self.v = nn.Parameter(torch.randn(config.hidden) * math.sqrt(2 / config.hidden))
 
     def encode(self, x: sp.X) -> Tensor | LazyScores:
-        """b_iᵀ T_E(x), `(batch, label)`, or what they are made of where labels are many."""
+        """b_iᵀ T_E(x), `(batch, label)`, or their factors where there are many labels."""
         return lazy_scores(self, x)
 
     def forward(self, features: Tensor | LazyScores, y: Tensor | sp.SparseLabels) -> Tensor:
         return -local_sum(features, y) - self.measured(y)
 
     def global_energy(self, y: Tensor | sp.SparseLabels) -> Tensor:
-        """The part of E that couples labels and sees no input, −vᵀ softplus(M y + c), `(batch, sample)`."""
+        """The part of E that couples labels and does not depend on x, −vᵀ softplus(M y + c), `(batch, sample)`."""
         return -self.measured(y)
 
     def measured(self, y: Tensor | sp.SparseLabels) -> Tensor:
-        """vᵀ softplus(M y + c), `(batch, sample)`. All rows go through one product, or are sums of columns of M."""
+        """vᵀ softplus(M y + c), `(batch, sample)`. One product for all rows, or, for sparse labels, sums of columns of
+        M."""
         if isinstance(y, sp.SparseLabels):
             rows = y.vectors(self.measure.weight.t().contiguous()) + self.measure.bias
         else:

@@ -1,4 +1,4 @@
-"""Margin losses: the hinge of the paper, and the compound one that was released."""
+"""Margin losses: the hinge of the paper, and the compound objective of the released code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from spen_seal.samples import nothing
 
 
 class Margin(sp.EnergyLoss):
-    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ with ŷ the net's output (SEAL, Eq. 6).
+    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ with ŷ the net's output (Lee et al. 2022, Eq. 6).
 
-    The net is asked for E(x, ŷ) alone: no Δ and no truncation on its side, as the paper says.
+    The net minimises E(x, ŷ) alone, without Δ and without truncation, as in the paper.
     """
 
     class Config(sp.Config):
@@ -37,7 +37,7 @@ class Margin(sp.EnergyLoss):
 class StackedCostNet(sp.CostNet):
     """F(x, y*): two layers on [ŷ ; gold], per token for sequences, softplus between them.
 
-    The gradient stops before the test-time net (Tu et al. 2020, stacked): what F learns doesn't teach A to be wrong.
+    The gradient stops before the test-time net (Tu et al. 2020, stacked): training F does not change A.
     """
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
@@ -51,14 +51,14 @@ class StackedCostNet(sp.CostNet):
 
 
 class CompoundMargin(sp.EnergyLoss):
-    """The margin loss SEAL's authors ran: the compound objective of Tu et al. 2020 (Eq. 6) with a stacked net F.
+    """The margin loss in the code of Lee et al. (2022): the compound objective of Tu et al. (2020, Eq. 6), stacked F.
 
     With A the test-time net's output, F the cost-augmented net's and w the perceptron's weight,
 
         Θ minimises   [Δ(F, y) − E(x, F) + E(x, y)]₊ + w·[E(x, y) − E(x, A)]₊
         the nets      −(Δ(F, y) − E(x, F)) + w·E(x, A)
 
-    Truncated for Θ only. Where there is no gold there is no F, and the nets are asked for w·E(x, A).
+    Truncated for Θ only. Without gold there is no F, and the nets minimise w·E(x, A).
     """
 
     class Config(sp.Config):
@@ -66,7 +66,7 @@ class CompoundMargin(sp.EnergyLoss):
         """Δ: the L1 distance divided by the number of labels (of tokens, for sequences), as released; its sum;
         or 1 − the soft score."""
         perceptron_weight: float = Field(1.0, ge=0)
-        """w; the released configs have 0.001 to 0.01."""
+        """w; 0.001 to 0.01 in the released configs."""
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""What SEAL's trainers share: the net's phase, in which the energy is part of its loss."""
+"""The net's phase of SEAL's trainers, in which the energy is part of the loss."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import spen_plugins as sp
 
 
 class SealConfig(sp.TrainerConfig):
-    """What both trainers take."""
+    """Settings of both trainers."""
 
     energy_weight: float = Field(1.0, ge=0)
-    """λ1, weight of the energy loss's terms for the net; its scale depends on the loss (E, or σ of it)."""
+    """λ1, weight of the energy loss's net terms; its scale depends on the loss (E, or σ(−E))."""
     cross_entropy_weight: float = Field(1.0, ge=0)
     """λ2, weight of the net's cross entropy."""
     per_variable: bool = False
-    """Cross entropy as the mean over an example's variables instead of their sum."""
+    """If true, cross entropy is the mean over an example's variables instead of their sum."""
     energy: sp.Player = sp.Player()
     """The energy's player."""
     net: sp.Player = sp.Player()
-    """The net's player; it also moves an energy loss's own nets."""
+    """The net's player; it also updates the nets of an energy loss."""
     energy_dropout: bool = False
-    """The energy drops out while it teaches the net, as released; off by default because the energy is then the
-    same function of y for net and loss."""
+    """If true, the energy uses dropout while it teaches the net, as released; off by default so that net and loss
+    see the same function of y."""
 
 
 def net_phase(config: Any, energy_weight: float, trains: tuple[str, ...]) -> sp.Phase:
@@ -35,7 +35,7 @@ def net_phase(config: Any, energy_weight: float, trains: tuple[str, ...]) -> sp.
 
 
 def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:
-    """A term without weight isn't computed."""
+    """Terms of the net's loss; a term with weight 0 isn't computed."""
     terms = dict(sp.net_terms(context, energy_weight))
     if config.cross_entropy_weight > 0:
         terms["cross_entropy"] = config.cross_entropy_weight * sp.cross_entropy(context, config.per_variable)

@@ -1,4 +1,4 @@
-"""Energy losses that make σ(−E) a guess of an output's score (deep value networks, Gygli et al. 2017)."""
+"""Energy losses that train σ(−E) to predict an output's score (deep value networks, Gygli et al. 2017)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spen_seal.samples import draw, nothing
 
 
 class Regression(sp.Dvn):
-    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (SEAL, Eq. 7 with its misprint put right):
+    """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score s (Lee et al. 2022, Eq. 7, its misprint corrected):
 
         −s ln σ(−E) − (1 − s) ln(1 − σ(−E))
 
-    The net is asked for −σ(−E), which is bounded: λ1's scale is not that of the losses that ask for E.
+    The net minimises −σ(−E), which is bounded: λ1 has another scale than with losses whose net term is E.
     """
 
     Config = sp.Config
@@ -28,20 +28,20 @@ class Regression(sp.Dvn):
         return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).sum(1) * batch.labelled
 
     def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
-        """Whose scores are to be guessed, `(batch, sample, *variables)`."""
+        """Outputs whose scores are predicted, `(batch, sample, *variables)`."""
         return proposal.mean
 
 
 class SampledRegression(Regression):
-    """Regression-s: the regression loss summed over ŷ and K − 1 outputs around it (SEAL, Sec. 2.3)."""
+    """Regression-s: the regression loss summed over ŷ and K − 1 outputs around it (Lee et al. 2022, Sec. 2.3)."""
 
     class Config(sp.Config):
         samples: int = Field(10, ge=1)
-        """K, how many outputs in all; ŷ itself is one of them."""
+        """K, the number of outputs, ŷ included."""
         sample: Literal["continuous", "discrete"] = "continuous"
-        """Relaxed outputs with Gaussian noise on the net's logits, or draws from the net's distribution."""
+        """Samples: relaxed outputs with Gaussian noise on the net's logits, or draws from the net's distribution."""
         std: float = Field(1.0, gt=0)
-        """The noise's deviation; continuous samples only."""
+        """Standard deviation of the noise; continuous samples only."""
 
     config: Config
 

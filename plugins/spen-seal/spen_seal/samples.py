@@ -1,4 +1,4 @@
-"""What the losses share: how outputs are drawn from a net, and the cost of a wrong one."""
+"""Samples of outputs from a net, and costs, for all losses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 import spen_plugins as sp
 
 How = Literal["discrete", "continuous"]
-"""Draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
+"""Samples: draws from the net's distribution, or relaxed outputs with Gaussian noise on its logits."""
 Form = Literal["auto", "dense", "sparse"]
-"""What discrete samples are held as: tensors of zeros and ones, or lists of the labels that are on."""
+"""Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
 
-# Where bags are the faster form, by tools/bench_sparse.py on one core: from so many labels, and numbers in the samples
-# of an example, and where no more than this share of labels is on.
+# Where sparse samples are faster, measured with tools/bench_sparse.py on one core: from so many labels, and numbers in
+# the samples of an example, and where at most this share of labels is on.
 MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 
@@ -26,18 +26,18 @@ def draw(proposal: sp.Proposal, n: int, sample: How, std: float) -> Tensor:
 
 
 def candidates(gold: Tensor, proposal: sp.Proposal, n: int, sample: How, std: float) -> Tensor:
-    """Gold first, then `n` samples, so that one call of the energy scores them all: `(batch, 1 + n, *variables)`."""
+    """Gold and `n` samples, in this order, for one call of the energy: `(batch, 1 + n, *variables)`."""
     drawn = draw(proposal, n, sample, std)
     return torch.cat([gold.to(drawn), drawn], 1)
 
 
 def sparse_candidates(gold: Tensor, proposal: sp.Proposal, n: int) -> sp.SparseLabels:
-    """As `candidates`, discrete and as bags."""
+    """As `candidates`, with discrete samples as sparse labels."""
     return sp.SparseLabels.of_dense(gold).join(proposal.sample_sparse(n))
 
 
 def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int) -> bool:
-    """Whether `n` discrete samples are to be drawn as bags; `ConfigError` where that is asked for and can't be."""
+    """True if `n` discrete samples shall be sparse labels; `ConfigError` if `form` demands them and they can't be."""
     if form == "sparse":
         need_sparse(energy.energy, proposal)
         return True
@@ -53,7 +53,7 @@ def use_sparse(form: Form, energy: sp.BoundEnergy, proposal: sp.Proposal, n: int
 
 
 def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
-    """`ConfigError` unless samples of `proposal` can be bags and `energy` takes them."""
+    """`ConfigError` unless `proposal` can draw sparse labels and `energy` takes them."""
     if not proposal.sparse:
         raise sp.ConfigError(
             f'energy_loss.sampling is "sparse", but these outputs are {type(proposal.space).__name__} drawn by '
@@ -62,10 +62,10 @@ def need_sparse(energy: sp.Energy, proposal: sp.Proposal) -> None:
     if not energy.takes_sparse:
         raise sp.ConfigError(
             f'energy_loss.sampling is "sparse", but {type(energy).__name__} takes dense outputs only. Take "auto" or '
-            '"dense", or an energy that takes bags (seal.labels, core.local)'
+            '"dense", or an energy that takes sparse labels (seal.labels, core.local)'
         )
 
 
 def nothing(energy: sp.BoundEnergy, proposal: sp.Proposal) -> Tensor:
-    """The loss of a batch without any gold, `(batch,)`: 0, with a gradient (of zeros) for the phase to walk."""
+    """The loss of a batch without gold, `(batch,)`: 0, with a gradient of zeros."""
     return 0 * energy(proposal.mean)[:, 0]

@@ -1,4 +1,4 @@
-"""The energy SEAL scores whole tag sequences with: self-attention over tag vectors."""
+"""SEAL's energy for tag sequences: self-attention over tag vectors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spen_plugins.nn import at_least_float32, inner_product, local_layer, local_
 
 
 class SelfAttention(sp.Energy):
-    """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t max_l [Attend(y + positions)]_tl (SEAL, Sec. 4.3).
+    """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t max_l [Attend(y + positions)]_tl (Lee et al. 2022, Sec. 4.3).
 
-    One layer of self-attention whose tokens are tag vectors: sinusoidal positions are added in tag space, and what
-    a token has attended to is projected back to tags; the best tag of each token counts.
+    One layer of self-attention whose tokens are tag vectors: sinusoidal positions are added in tag space, and the
+    attention's result is projected back to tags; the maximum over tags counts at each token.
     """
 
     uses_features = True
@@ -30,7 +30,7 @@ class SelfAttention(sp.Energy):
         dropout: float = Field(0.5, ge=0, lt=1)
         """Dropout on the attention's weights."""
         local: bool = True
-        """Add the local part, Σ over tokens of the tag's score given x."""
+        """If true, adds the local part, the sum over tokens of the tag's score given x."""
 
         @model_validator(mode="after")
         def _heads_divide(self) -> SelfAttention.Config:
@@ -55,7 +55,7 @@ class SelfAttention(sp.Energy):
 
     def forward(self, features: tuple[Tensor | None, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        # amax would share the gradient among equals, at a price
+        # amax splits the gradient among equals and is slower
         best = at_least_float32(self.attended(y, mask).max(-1).values)
         if mask is not None:
             best = best * mask.unsqueeze(1)
@@ -65,15 +65,14 @@ class SelfAttention(sp.Energy):
     def attended(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Attend(y + positions), `(batch, sample, token, tag)`.
 
-        Between tags and tags the layer is linear but for the softmax, so the weights of queries and keys are
-        multiplied with each other first, and those of values and the way back: the same numbers as through vectors
-        of size `dim`, with a quarter of the work and memory at 130 tags. Written out, so that it can be
-        differentiated twice.
+        Apart from the softmax the layer is linear in tags, so the weights of queries and keys are multiplied with each
+        other first, and those of values with the output's: the same numbers as through vectors of size `dim`, with a
+        quarter of the work and memory at 130 tags. Written out, so that it can be differentiated twice.
         """
         heads, tags = self.config.heads, y.shape[-1]
         u = y + positions(y.shape[2], tags, y)
         query, key, value = self.attend.weight.view(3, heads, -1, tags)
-        # A key's bias adds the same to all of a query's weights, so the softmax takes it away.
+        # A key's bias adds the same to all of a query's weights, so it cancels in the softmax.
         query_bias, _, value_bias = self.attend.bias.view(3, heads, -1)
         back = self.back.weight.view(tags, heads, -1)
         scale = 1 / math.sqrt(query.shape[1])
@@ -88,7 +87,7 @@ class SelfAttention(sp.Energy):
             weights = weights.masked_fill(~mask[:, None, None, None, :], torch.finfo(weights.dtype).min)
         weights = F.dropout(torch.softmax(weights, -1), self.config.dropout, self.training)
         gathered = (weights @ u.unsqueeze(2)).transpose(2, 3).reshape(-1, heads * tags)
-        # Dropout leaves weights that don't sum to one, and the values' bias is weighted like the values.
+        # After dropout the weights don't sum to one, so the values' bias is weighted like the values.
         total = weights.sum(-1).transpose(2, 3).reshape(-1, heads)
         attended = torch.addmm(F.linear(gathered, carry, self.back.bias), total, carry_bias.T)
         return attended.view(y.shape)

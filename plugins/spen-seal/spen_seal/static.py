@@ -1,4 +1,4 @@
-"""SEAL-static: the energy learns first, then teaches the net without moving."""
+"""SEAL-static: the energy is trained first, then fixed while it teaches the net."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from spen_seal.net import SealConfig, net_phase
 class Static(sp.Trainer):
     """SEAL with a fixed energy (Lee et al. 2022, Sec. 2.1 and Table 1, "SEAL-static"), in up to three stages:
 
-    1. `net`: the net learns by cross entropy, where the energy loss wants one to start from (samples for NCE).
-    2. `energy`: the energy learns by its loss, the net standing still; its score is what gradient-based inference gets
-       out of it, or its own loss.
-    3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy; not a bit of the energy moves.
+    1. `net`: the net learns by cross entropy, if the energy loss needs a trained one (samples for NCE).
+    2. `energy`: the energy learns by its loss, the net fixed; the selection score is that of gradient-based inference
+       with the energy, or the energy's loss.
+    3. `seal`: the net learns from λ1 · net terms + λ2 · cross entropy; the energy is fixed.
 
-    With `init.energy` and `energy_epochs` 0 the energy of another run teaches.
+    `init.energy` with `energy_epochs` 0 takes the energy of another run.
     """
 
     needs = ("energy", "energy_loss")
 
     class Config(SealConfig):
         net_epochs: int = Field(0, ge=0)
-        """Epochs at most of stage 1, in which the net makes one update a batch."""
+        """Maximal number of epochs of stage 1, in which the net makes one update per batch."""
         energy_epochs: int = Field(60, ge=0)
-        """Epochs at most of stage 2."""
+        """Maximal number of epochs of stage 2."""
         select: Literal["gbi", "loss"] = "gbi"
-        """What chooses the energy's best epoch, on the validation part: the score of its predictions by `gbi`, or its
-        loss."""
+        """Selection score of the energy's epochs on the validation part: the score of predictions by `gbi`, or the
+        negative loss."""
         gbi: sp.Gbi.Config = sp.Gbi.Config()
-        """How those predictions are made."""
+        """Gradient-based inference for these predictions."""
         fresh_net: bool = True
-        """The net begins stage 3 from the weights it had before stage 1; false: from those it has."""
+        """If true, stage 3 starts from the net's weights before stage 1; otherwise from its current weights."""
 
         @model_validator(mode="after")
         def _something_to_learn(self) -> Static.Config:
@@ -69,7 +69,7 @@ class Static(sp.Trainer):
 
 
 def reset(model: sp.Model) -> Callable[[sp.Model], None]:
-    """What puts the net's weights back to what they are now."""
+    """A function that resets the net's weights to their current values."""
     before = {name: value.detach().clone() for name, value in model.inference_net.state_dict().items()}
 
     def put(model: sp.Model) -> None:
@@ -79,7 +79,7 @@ def reset(model: sp.Model) -> Callable[[sp.Model], None]:
 
 
 def _minus_loss(model: sp.Model, batches: Sequence[sp.Batch]) -> float:
-    """Minus the mean energy loss; samples are the same ones at every epoch."""
+    """Minus the mean energy loss; the same samples at every epoch."""
     total = count = 0
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -22,7 +22,7 @@ def spen_command() -> Functions:
 
 
 def __getattr__(name: str) -> Any:
-    """Names at first use: `spen --help` imports this module and shall not import spaCy."""
+    """Names, imported at first use: `spen --help` imports this module and must not import spaCy."""
     if name not in _WHERE:
         raise AttributeError(f"module 'spen_spacy' has no attribute {name!r}")
     return getattr(importlib.import_module(f"spen_spacy.{_WHERE[name]}"), name)

@@ -1,4 +1,4 @@
-"""The command `spen package`. Nothing heavy is imported before it runs, so that its help comes at once."""
+"""The command `spen package`. Heavy imports wait until it runs, so that its help is fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_plugins import ConfigError
 
 
 class Build(StrEnum):
-    """What is built from the package's folder."""
+    """Distribution built from the package's folder."""
 
     wheel = "wheel"
     sdist = "sdist"
@@ -21,7 +21,7 @@ class Build(StrEnum):
 
 
 class Predicates(StrEnum):
-    """Where role labellers get their predicates."""
+    """Source of a role labeller's predicates."""
 
     model = "model"
     verbs = "verbs"
@@ -40,27 +40,27 @@ Name = Annotated[
     typer.Option(
         metavar="NAME",
         show_default=False,
-        help="The package's name, as in en_ner_mine; the language is put before it where it lacks it.",
+        help="The package's name, as in en_ner_mine; the language is prepended if missing.",
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the package's folder, NAME-VERSION, is put.")]
-Lang = Annotated[str, typer.Option(help="The language whose tokeniser of spaCy's is used, by its code.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write the package's folder, NAME-VERSION, to.")]
+Lang = Annotated[str, typer.Option(help="Code of the language, whose spaCy tokeniser is used.")]
 VersionOption = Annotated[str, typer.Option("--version", help="The package's version.")]
-Description = Annotated[str, typer.Option(show_default=False, help="One sentence on the package.")]
-Author = Annotated[str, typer.Option(show_default=False, help="Who made it.")]
+Description = Annotated[str, typer.Option(show_default=False, help="One sentence about the package.")]
+Author = Annotated[str, typer.Option(show_default=False, help="The package's author.")]
 Licence = Annotated[str, typer.Option("--licence", "--license", show_default=False, help="The package's licence.")]
-BuildOption = Annotated[Build, typer.Option(help="What is built from the folder, in its dist/.")]
+BuildOption = Annotated[Build, typer.Option(help="Distribution to build from the folder, in its dist/.")]
 Half = Annotated[bool, typer.Option(help="Write weights as 16-bit numbers: half the size.")]
-KeepEnergy = Annotated[bool, typer.Option(help="Take the energies along, for energies and rerank at prediction.")]
+KeepEnergy = Annotated[bool, typer.Option(help="Include the energies, for energies and rerank at prediction.")]
 PredicatesOption = Annotated[
     Predicates | None,
     typer.Option(
         show_default=False,
-        help="Where a run of srl gets its predicates: model, a RUN that tags predicates (the default where there is "
+        help="Source of the predicates of a run of srl: model, a RUN that tags predicates (the default if there is "
         "one); verbs, spaCy's parts of speech.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a package of this name and version.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing package of this name and version.")]
 
 
 def package(
@@ -79,8 +79,8 @@ def package(
     force: Force = False,
 ) -> Path:
     """Make an installable spaCy pipeline from finished runs, with a card of its scores and the data's licences."""
-    # The wheel, the sdist or the folder is printed and returned. A bad name, runs that make no pipeline, a package that
-    # is there already and a run that can't be loaded are errors before anything is written.
+    # Prints and returns the path of the wheel, the sdist or the folder. A bad name, runs that make no pipeline, a
+    # package that exists already and a run that can't be loaded are errors before anything is written.
     from spen_spacy import package as making
     from spen_spacy.package_runs import components
 
@@ -88,7 +88,7 @@ def package(
     making.check(lang, version, build)
     made = out / f"{full}-{version}"
     if made.exists() and not force:
-        raise ConfigError(f"{made} is there already; nothing was written. Use another --version or --out, or --force")
+        raise ConfigError(f"{made} exists already; nothing was written. Use another --version or --out, or --force")
     found = components(runs, predicates)
     for run in (run for component in found for run in component.runs.values()):
         if run.metrics() is None:
@@ -100,7 +100,7 @@ def package(
         making.write_pipeline(nlp, found, full, own, work / "pipeline", half, keep_energy)
         making.through_spacy(work, full)
         folder = work / made.name
-        # spaCy leaves this to setup.py; with it the folder is a package that needs no building.
+        # spaCy leaves this copy to setup.py; with it the folder works as a package without building.
         shutil.copy(folder / "meta.json", folder / full)
         built = making.build(folder, build)
         if made.exists():

@@ -1,4 +1,4 @@
-"""What the components share: loading, serialisation, minibatches, errors."""
+"""Base classes of the components: loading, serialisation, minibatches, errors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from spen_spacy.reading import Reading, Window, windows
 from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
-"""Docs of a minibatch stop coming after so many words."""
+"""Maximal number of words in a minibatch of docs."""
 
 
 class Component(Pipe):
-    """A spaCy component made of one or several runs. A subclass says what they are and what becomes of predictions.
+    """A spaCy component made of one or several runs. Subclasses check the runs and write predictions to docs.
 
     Args:
         name: the component's name in the pipeline.
@@ -46,19 +46,19 @@ class Component(Pipe):
 
     @abstractmethod
     def annotate(self, docs: Sequence[Doc]) -> None:
-        """Set what the component assigns. All predictions come before the first doc is touched."""
+        """Write the predictions to the docs; all are computed before the first doc is changed."""
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of its runs."""
+        """Names of the component's runs."""
         return ("model",)
 
     def places(self) -> dict[str, Path]:
-        """The folder of each part, as the settings say."""
+        """The folder of each part, from the settings."""
         return {"model": folders(self.name, self.factory, self.settings["model"])["model"]}
 
     def run(self, part: str = "model") -> Run:
-        """A part's run, loaded at the first call if need be."""
+        """A part's run, loaded at the first call."""
         if not self._runs:
             self.load(self.places())
         return self._runs[part]
@@ -67,7 +67,7 @@ class Component(Pipe):
         """Load and check the run of each part.
 
         Raises:
-            SpenError: one is missing, damaged, of another task, or needs a plugin that isn't there.
+            SpenError: a run is missing, damaged, of another task, or needs a plugin that isn't installed.
         """
         runs = {}
         for part, place in places.items():
@@ -86,7 +86,7 @@ class Component(Pipe):
         self._runs = runs
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Add up the energies of a doc's pieces, if they were asked for."""
+        """Store the sum of the energies of a doc's pieces, if the setting `energy` is on."""
         if self.settings["energy"]:
             total = sum(answer["energy"] for answer in answers)
             doc.user_data.setdefault(ENERGY, {})[self.name] = float(total)
@@ -99,7 +99,7 @@ class Component(Pipe):
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Docs annotated, in their order; one that fails goes to the error handler, and the others come through."""
+        """Annotated docs, in order; a doc that fails goes to the error handler, and the others are yielded."""
         for docs in _minibatches(stream, batch_size):
             try:
                 self.annotate(docs)
@@ -115,7 +115,7 @@ class Component(Pipe):
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write each part's run to a folder of its name, in place of all parts that were there."""
+        """Write each part's run to a folder of its name, and remove the parts of an earlier save."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         self.run()
@@ -129,10 +129,10 @@ class Component(Pipe):
                 fresh.rename(path / part)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
-        """The inverse of `to_disk`. Files are JSON and safetensors, and what a tokeniser saves; none can run code.
+        """The inverse of `to_disk`. Files are JSON, safetensors, and a tokeniser's own; none can run code.
 
         Raises:
-            RunError: the folder holds no such component.
+            RunError: the folder does not hold this component.
         """
         places = {part: Path(path) / part for part in self.parts}
         for part, place in places.items():
@@ -152,7 +152,7 @@ class Component(Pipe):
         """The inverse of `to_bytes`.
 
         Raises:
-            RunError: the bytes are damaged, or name files outside of a folder.
+            RunError: the bytes are damaged, or name files outside the folder.
         """
         with TemporaryDirectory() as folder:
             unpack(data, Path(folder))
@@ -172,10 +172,10 @@ def _remade(
 
 
 class WordComponent(Component):
-    """A component whose runs read words."""
+    """A component whose runs take words as input."""
 
     whole: ClassVar[bool] = False
-    """Whether docs without sentences are read in one piece."""
+    """If true, docs without sentences are read in one piece."""
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         super().__init__(name, settings)
@@ -185,11 +185,11 @@ class WordComponent(Component):
                 raise ConfigError(f"{name}: found {key}={value!r}; expected a whole number, at least {least}")
 
     def pieces(self, reading: Reading) -> list[tuple[int, int]]:
-        """The doc's pieces, as the setting `sentences` says."""
+        """The doc's pieces, according to the setting `sentences`."""
         return reading.pieces(self.settings["sentences"], "doc" if self.whole else "rule")
 
     def read(self, run: Run, readings: Sequence[Reading]) -> list[list[tuple[Window, Any]]]:
-        """Of each doc, its windows with what a tagging run says of each."""
+        """The windows of each doc, with a tagging run's prediction for each."""
         owners, places, examples = [], [], []
         for number, reading in enumerate(readings):
             for piece in self.pieces(reading):
@@ -205,7 +205,7 @@ class WordComponent(Component):
 
 
 def _minibatches(stream: Iterable[Doc], size: int) -> Iterator[list[Doc]]:
-    """Docs in groups of `size`, or fewer where these have `WORDS` words."""
+    """Groups of `size` docs, or fewer where these reach `WORDS` words."""
     docs: list[Doc] = []
     words = 0
     for doc in stream:

@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 from spen_spacy.extensions import Frame, frames
 
 COLUMN = 8.5
-"""Pixels of a column of text, of 14 pixels' height, and of a letter of a label, somewhat less high."""
+"""Width in pixels of a character of the text (14 pixels high), and of a label's, which is smaller."""
 LETTER = 7.0
 TEXT, ROW, BOX = 34, 28, 20
 """Height of the text, of a row, and of a box in it."""
@@ -19,9 +19,9 @@ COLOURS = {"ARG0": "#90caf9", "ARG1": "#ffcc80", "ARG2": "#a5d6a7", "ARG3": "#f4
 
 
 def draw(text: Doc | Span) -> str:
-    """The frames of a doc or of a part of it, such as a sentence, as SVG. The text stands in one line.
+    """The frames of a doc, or of a part such as a sentence, as SVG. The text is drawn on one line.
 
-    What of an argument lies outside of the part is left out.
+    Tokens of an argument outside the part are left out.
     """
     start, end = (text.start, text.end) if isinstance(text, Span) else (0, len(text))
     doc = text.doc
@@ -48,14 +48,14 @@ def draw(text: Doc | Span) -> str:
 
 
 def _boxes(frame: Frame, start: int, end: int) -> list[tuple[str, int, int]]:
-    """Label, first token and the one after the last of the predicate and its arguments."""
+    """Label, first token and end (exclusive) of the predicate and its arguments."""
     spans = [("V", frame.predicate.i, frame.predicate.i + 1)]
     spans += [(role, max(span.start, start), min(span.end, end)) for role, span, _ in frame.arguments]
     return [box for box in spans if box[1] < box[2]]
 
 
 def _edges(doc: Doc, start: int, end: int, boxes: list[tuple[str, int, int]]) -> list[float]:
-    """Where each token begins, and the last one ends, so that every label fits into its box."""
+    """Left edge of each token and right edge of the last, so that every label fits into its box."""
     widths = [COLUMN * (_columns(token.text) + 1) if not token.is_space else 0.0 for token in doc[start:end]]
     for label, first, last in sorted(boxes, key=lambda box: box[2] - box[1]):
         missing = LETTER * (len(label) + 1) + COLUMN - sum(widths[first - start : last - start])
@@ -67,7 +67,7 @@ def _edges(doc: Doc, start: int, end: int, boxes: list[tuple[str, int, int]]) ->
 
 
 def _columns(text: str) -> int:
-    """Columns of a terminal: two for wide characters, none for marks on others."""
+    """Width in terminal columns: two for wide characters, none for combining marks."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 

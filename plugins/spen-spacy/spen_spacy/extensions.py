@@ -1,7 +1,7 @@
-"""What can be asked of annotated docs: `doc._.srl`, `token._.srl_frame`, `span._.spen_score` and the like.
+"""Extension attributes of annotated docs: `doc._.srl`, `token._.srl_frame`, `span._.spen_score` and the like.
 
-Components leave plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
-`DocBin` and other processes carry; the getters here read them. `Doc.from_docs` and `Span.as_doc` leave them behind.
+Components store plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
+`DocBin` and other processes keep; the getters here read them. `Doc.from_docs` and `Span.as_doc` drop them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from spacy.tokens import Doc, Span, SpanGroup, Token
 from spen_plugins import RunError
 
 SCORES = "scores"
-"""Attribute of a span group: a probability for each span, as spaCy's `spancat` leaves them."""
+"""Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
 ORDER = "from_left_to_right"
-"""Attribute of a span group: the numbers of its spans from left to right, so that one is found at once."""
+"""Attribute of a span group: the indices of its spans from left to right, for fast look-up."""
 TOKENS = "doc_tokens"
-"""Attribute of a span group: how many tokens the doc had; spaCy leaves spans as they are where tokens are merged."""
+"""Attribute of a span group: the doc's number of tokens; spaCy does not update spans when tokens are merged."""
 STARTS = "frame_starts"
-"""Attribute of a span group of frames: where each frame begins, its predicate first."""
+"""Attribute of a span group of frames: the index of each frame's first span, its predicate."""
 ENERGIES = "frame_energies"
-"""Attribute of a span group of frames: the energy of each frame, empty where none was asked for."""
+"""Attribute of a span group of frames: the energy of each frame, empty without the setting `energy`."""
 TOKEN_SCORES = "spen_token_scores"
 """Entry of `user_data`: float32 `(token,)`, NaN for whitespace."""
 ENERGY = "spen_energy"
-"""Entry of `user_data`: energies by the component's name."""
+"""Entry of `user_data`: energies by component name."""
 
 
 class Argument(NamedTuple):
@@ -48,15 +48,15 @@ class Frame:
     predicate: Token
     arguments: list[Argument]
     score: float
-    """Probability that this is a predicate; 1 where rules or the user said so."""
+    """Probability that this is a predicate; 1 for those of rules or of the user."""
     energy: float | None
-    """E(x, y) of the predicate's analysis, low is good; None where it wasn't asked for."""
+    """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
 
 
 def set_extensions() -> None:
-    """Set them on Doc, Span and Token; components do this by themselves.
+    """Register the extensions on Doc, Span and Token; components do this themselves.
 
-    For docs read from files where no component is around. Extensions of these names that are there already stay.
+    Needed for docs read from files without a component. Existing extensions of these names are kept.
     """
     for owner, name, getter in (
         (Span, "spen_score", span_score),
@@ -70,14 +70,14 @@ def set_extensions() -> None:
 
 
 def group_of(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
-    """Spans with their probabilities, to stand in `doc.spans`."""
+    """A span group with probabilities, for `doc.spans`."""
     order = np.argsort([span.start for span in spans], kind="stable").astype(np.int32)
     known = {SCORES: np.array(scores, dtype=np.float32), ORDER: order, TOKENS: len(doc)}
     return SpanGroup(doc, name=name, attrs=known | attributes, spans=spans)
 
 
 def span_score(span: Span) -> float | None:
-    """The probability of a span with its label, as the first group of spans has it that holds both; else None."""
+    """Probability of a span with its label, from the first span group that holds both; None if there is none."""
     for group in span.doc.spans.values():
         scores = group.attrs.get(SCORES)
         if scores is None or len(scores) != len(group) or _stale(group):
@@ -90,7 +90,7 @@ def span_score(span: Span) -> float | None:
 
 
 def _beginning(group: SpanGroup, start: int) -> Sequence[int]:
-    """The numbers of the spans that may begin at this token; all of them in a group of other components."""
+    """Indices of the spans that may begin at this token; all, in a group of another component."""
     order = group.attrs.get(ORDER)
     if order is None:
         return range(len(group))
@@ -103,7 +103,7 @@ def _stale(group: SpanGroup) -> bool:
 
 
 def token_score(token: Token) -> float | None:
-    """The probability of a token's tag; None for whitespace, and after tokens were merged or split."""
+    """The probability of a token's tag; None for whitespace, and after merging or splitting tokens."""
     scores = token.doc.user_data.get(TOKEN_SCORES)
     if scores is None or len(scores) != len(token.doc):
         return None
@@ -112,7 +112,7 @@ def token_score(token: Token) -> float | None:
 
 
 def energies(doc: Doc) -> dict[str, float]:
-    """The energy of the whole analysis by component, of those that were asked for it; low is good."""
+    """Energy of the whole analysis by component, for components with the setting `energy`; low is good."""
     return dict(doc.user_data.get(ENERGY, {}))
 
 
@@ -120,14 +120,14 @@ def frames(doc: Doc) -> list[Frame]:
     """A frame for each predicate, from left to right.
 
     Raises:
-        RunError: tokens were merged or split, or spans added or removed, after the frames were found.
+        RunError: tokens were merged or split, or spans added or removed, after the frames were predicted.
     """
     group = _group(doc)
     return [] if group is None else [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
 
 
 def frame_of(token: Token) -> Frame | None:
-    """The frame of this predicate, None where the token is none."""
+    """The frame of this predicate; None if the token is no predicate."""
     group = _group(token.doc)
     if group is None:
         return None
@@ -141,7 +141,7 @@ def _group(doc: Doc) -> SpanGroup | None:
     group = next((group for group in doc.spans.values() if STARTS in group.attrs), None)
     if group is not None and (_stale(group) or len(group.attrs[SCORES]) != len(group)):
         raise RunError(
-            f"doc.spans[{group.name!r}] no longer holds the frames that were found: found {len(doc)} tokens and "
+            f"doc.spans[{group.name!r}] no longer holds the predicted frames: found {len(doc)} tokens and "
             f"{len(group)} spans; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}. Merge or split tokens "
             "in a component before spen_srl, and leave its spans as they are"
         )

@@ -1,4 +1,4 @@
-"""The factories that spaCy finds by entry points. What they make is imported when the first one is made."""
+"""The factories that spaCy finds by entry points. Components are imported when the first is created."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def spen_ner(
     Args:
         model: a run of task `tagging` whose tags write spans: its folder, or a saved component's; None: the installed
             one.
-        overwrite: whether entities that are there already, and what was blocked, are replaced; else those are added
+        overwrite: if true, existing entities and blocked tokens are replaced; otherwise predicted entities are added
             that overlap neither.
-        spans_key: where in `doc.spans` all entities found stand with their probabilities; None: under the component's
-            name.
-        sentences: what is read in one piece. "auto": the doc's sentences, or where it has none the whole doc, as tweets
-            are; "doc": the whole doc; "rule": cut after final marks and at blank lines.
-        window: words read at once; longer pieces are read in windows that overlap by 40 words.
-        energy: whether `doc._.spen_energy` gets the energy of the analysis; the run must have one.
-        rerank: how many of the net's best outputs the run's energy chooses from; 0: the net alone.
+        spans_key: key of `doc.spans` under which all predicted entities are stored with their probabilities; None: the
+            component's name.
+        sentences: unit of input. "auto": the doc's sentences, or the whole doc if it has none, as tweets do; "doc": the
+            whole doc; "rule": split after final punctuation and at blank lines.
+        window: most words per window; longer units are read in windows that overlap by 40 words.
+        energy: if true, `doc._.spen_energy` gets the energy of the analysis; the run must have an energy.
+        rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
 
     Raises:
-        SpenError: there is no such model, or it can't be this component's.
+        SpenError: the model does not exist, or it does not fit this component.
     """
     settings = _settings(locals())
     from spen_spacy.ner import SpenNer
@@ -74,14 +74,14 @@ def spen_pos(
     Args:
         model: a run of task `tagging` whose tags write no spans: its folder, or a saved component's; None: the
             installed one.
-        attribute: what is set. "auto": `token.pos_` by Universal POS tags, both by tags such as NOUN+NNS, else
-            `token.tag_`; "pos" and "tag": this one alone.
-        sentences: what is read in one piece. "auto": the doc's sentences, or where it has none as "rule": cut after
-            final marks and at blank lines; "doc": the whole doc.
+        attribute: attribute to set. "auto": `token.pos_` for Universal POS tags, both for tags such as NOUN+NNS, else
+            `token.tag_`; "pos", "tag": this one alone.
+        sentences: unit of input. "auto": the doc's sentences, or, if it has none, as "rule": split after final
+            punctuation and at blank lines; "doc": the whole doc.
         window, energy, rerank: as of `spen_ner`.
 
     Raises:
-        SpenError: there is no such model, or it can't be this component's.
+        SpenError: the model does not exist, or it does not fit this component.
     """
     settings = _settings(locals())
     from spen_spacy.pos import SpenPos
@@ -117,18 +117,18 @@ def spen_srl(
 
     Args:
         model: a run of task `srl`: its folder, or a saved component's; None: the installed one.
-        predicates: "model": a run finds them; "verbs": tokens whose `pos_` is VERB; or a registered function that gives
-            tokens, or their numbers, of a doc.
-        predicates_model: the run that finds them, of task `tagging` with `format: predicates`; None: the one that lies
-            beside a saved model.
-        spans_key: where in `doc.spans` predicates (as V) and arguments stand; None: under the component's name.
+        predicates: "model": a run tags them; "verbs": tokens whose `pos_` is VERB; or a registered function that
+            returns a doc's predicates, as tokens or indices.
+        predicates_model: the run that tags them, of task `tagging` with `format: predicates`; None: the one saved with
+            the model.
+        spans_key: key of `doc.spans` for predicates (as V) and arguments; None: the component's name.
         sentences: as of `spen_pos`.
-        window: words read at once; in a longer sentence, those around the predicate.
-        energy: whether frames and `doc._.spen_energy` get their energies; the run must have one.
+        window: most words per window; in a longer sentence, those around the predicate.
+        energy: if true, frames and `doc._.spen_energy` get their energies; the run must have an energy.
         rerank: as of `spen_ner`.
 
     Raises:
-        SpenError: there is no such model, or it can't be this component's.
+        SpenError: the model does not exist, or it does not fit this component.
     """
     settings = _settings(locals())
     from spen_spacy.srl import SpenSrl
@@ -147,10 +147,10 @@ def spen_multilabel(nlp: Language, name: str, model: str | None, energy: bool) -
 
     Args:
         model: a run of task `text`: its folder, or a saved component's; None: the installed one.
-        energy: whether `doc._.spen_energy` gets the energy of the labels predicted; the run must have one.
+        energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
 
     Raises:
-        SpenError: there is no such model, or it can't be this component's.
+        SpenError: the model does not exist, or it does not fit this component.
     """
     settings = _settings(locals())
     from spen_spacy.multilabel import SpenMultilabel
@@ -163,7 +163,7 @@ def _settings(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(component: Any, nlp: Language) -> Any:
-    """The component with its models, unless the pipeline is being read from a folder, where `from_disk` brings them."""
+    """The component with its models; without, if the pipeline is read from a folder, as `from_disk` loads them."""
     saved = nlp._meta.get("components", ())
     if component.name not in saved or component.name in nlp.component_names:
         component.load(component.places())

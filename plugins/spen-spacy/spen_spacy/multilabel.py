@@ -52,6 +52,6 @@ class SpenMultilabel(Component):
             self.keep_energy(doc, [{"energy": energy}])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`cats_score` and the others that spaCy's `textcat_multilabel` has, by the run's own threshold."""
+        """`cats_score` and the other scores of spaCy's `textcat_multilabel`, at the run's own threshold."""
         asked = {"multi_label": True, "labels": self.run().task.space.labels, "threshold": self.threshold, **kwargs}
         return Scorer.score_cats(examples, "cats", **asked)

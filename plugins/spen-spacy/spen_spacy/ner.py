@@ -18,7 +18,7 @@ from spen_spacy.reading import Found, Reading, without_overlaps
 
 
 class SpenNer(WordComponent):
-    """Entities of a run of task `tagging` whose tags write spans; see the factory for its settings."""
+    """Entities of a run of task `tagging` whose tags encode spans; see the factory for its settings."""
 
     factory = "spen_ner"
     whole = True
@@ -64,5 +64,5 @@ class SpenNer(WordComponent):
         doc.set_ents([*doc.ents, *free], blocked=blocked)
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as spaCy's `ner` has them."""
+        """`ents_p`, `ents_r`, `ents_f` and `ents_per_type`, as in spaCy's `ner`."""
         return get_ner_prf(examples)

@@ -1,4 +1,4 @@
-"""What `spen package` does: finished runs as an installable pipeline, through spaCy's own `spacy package`."""
+"""The work of `spen package`: finished runs as an installable pipeline, through spaCy's own `spacy package`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from spen_spacy.package_runs import Component
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 CHECK = "requirements_check"
-"""Module of the package that is imported with it."""
-CHECK_SOURCE = '''"""Says what to install where a package is missing, before spaCy fails on an unknown factory."""
+"""Module that the package imports when it is imported."""
+CHECK_SOURCE = '''"""An ImportError that names missing packages, before spaCy fails on an unknown factory."""
 
 from importlib import metadata
 
@@ -48,10 +48,10 @@ BACKEND = "from setuptools import build_meta; build_meta.build_{kind}('dist')"
 
 
 def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
-    """The package's name with the language before it, as spaCy has it.
+    """The package's name prefixed with the language, as in spaCy.
 
     Raises:
-        ConfigError: it is no name of a package.
+        ConfigError: it is not a valid package name.
     """
     full = name if name.startswith(f"{lang}_") else f"{lang}_{name}"
     if not NAME.fullmatch(name):
@@ -60,12 +60,12 @@ def full_name(name: str, lang: str, note: Callable[[str], None]) -> str:
             f"as in {lang}_ner_mine"
         )
     if full != name:
-        note(f"the package is called {full}: spaCy puts the language before the name")
+        note(f"the package is called {full}: spaCy prefixes the name with the language")
     return full
 
 
 def check(lang: str, version: str, build: str) -> None:
-    """Raise a ConfigError for a language or a version there isn't, and for a build that lacks its tool."""
+    """Raise a ConfigError for an unknown language, an invalid version, or a build whose tool is missing."""
     try:
         spacy.util.get_lang_class(lang)
     except ImportError as error:
@@ -74,15 +74,15 @@ def check(lang: str, version: str, build: str) -> None:
         normal = str(Version(version))
     except InvalidVersion:
         normal = None
-    # Python's tools would name the built file otherwise.
+    # Python's build tools normalise the version in the file's name.
     if normal != version:
-        raise sp.ConfigError(f"--version {version}: expected a version as Python's packages have, {normal or '1.0.0'}")
+        raise sp.ConfigError(f"--version {version}: expected a version in Python's normal form, {normal or '1.0.0'}")
     if build != "none" and importlib.util.find_spec("setuptools") is None:
         raise sp.ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
 
 
 def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
-    """The pipeline, its models loaded from the runs: what is wrong with one is said here."""
+    """The pipeline, with models loaded from the runs, which raises errors of a run early."""
     nlp = spacy.blank(lang)
     for component in found:
         nlp.add_pipe(component.factory, name=component.name, config=component.config)
@@ -91,10 +91,10 @@ def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
 
 @contextmanager
 def workplace(out: Path) -> Iterator[Path]:
-    """A hidden folder below `out`, on the same disk, so that what is made there can be renamed; gone afterwards.
+    """A hidden temporary folder below `out`, on the same disk, so that results can be renamed into place.
 
     Raises:
-        RunError: the disk is full, read-only, or the like.
+        RunError: the disk is full or read-only, for example.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def write_pipeline(
     half: bool,
     keep_energy: bool,
 ) -> None:
-    """The pipeline's folder with its own meta.json, card, configs of the runs, and models as small as asked for."""
+    """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked."""
     nlp.to_disk(folder)
     kept = []
     (folder / "training").mkdir()
@@ -138,14 +138,14 @@ def _write_json(value: Any, path: Path) -> None:
 
 
 def _forget_machine(path: Path) -> None:
-    """Where on somebody's disk a run was trained is nobody's business."""
+    """Remove paths of the machine on which a run was trained."""
     if path.exists():
         record = json.loads(path.read_text(encoding="utf-8"))
         _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
 def _forget_runs(path: Path, found: Sequence[Component]) -> None:
-    """Run folders mean nothing elsewhere: the pipeline's folder has the models."""
+    """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models."""
     config = spacy.util.load_config(path, interpolate=False)
     for component in found:
         for key in ("model", "predicates_model"):
@@ -155,10 +155,10 @@ def _forget_runs(path: Path, found: Sequence[Component]) -> None:
 
 
 def through_spacy(work: Path, full: str) -> None:
-    """spaCy makes the package's folder of `work/pipeline`, loading the pipeline on the way.
+    """Turn `work/pipeline` into the package's folder with `spacy package`, which loads the pipeline.
 
     Raises:
-        RunError: spaCy refuses.
+        RunError: spaCy rejects the pipeline.
     """
     check = work / f"{CHECK}.py"
     needed = json.loads((work / "pipeline/meta.json").read_text(encoding="utf-8"))["requirements"]
@@ -169,14 +169,14 @@ def through_spacy(work: Path, full: str) -> None:
     except SystemExit as error:
         raise sp.RunError("`spacy package` refused the pipeline; see its message above") from error
     finally:
-        sys.modules.pop(CHECK, None)  # spaCy imports it to see that it works
+        sys.modules.pop(CHECK, None)  # spaCy imports it as a check
 
 
 def build(folder: Path, kind: str) -> str | None:
-    """The name of the wheel or sdist in `folder/dist`; needs no network, unlike `python -m build`.
+    """Build a wheel or sdist in `folder/dist` and return its name; unlike `python -m build` without network access.
 
     Raises:
-        RunError: it could not be built.
+        RunError: the build failed.
     """
     if kind == "none":
         return None

@@ -11,7 +11,7 @@ from spen_spacy.package_meta import written_tags
 from spen_spacy.package_runs import PREDICATES, Component
 
 DOES = {
-    "spen_ner": "names: `doc.ents`, and with a score each `doc.spans[{name!r}]`",
+    "spen_ner": "named entities: `doc.ents`, and with scores `doc.spans[{name!r}]`",
     "spen_pos": "{tags} of every token",
     "spen_srl": "predicates and the arguments of each: `doc._.srl`, `doc.spans[{name!r}]`",
     "spen_multilabel": "labels of the text: `doc.cats`",
@@ -27,7 +27,7 @@ SHOWS = {
     "spen_srl": "doc._.srl",
     "spen_multilabel": "doc.cats",
 }
-GOLD_PREDICATES = "Scores are with the predicates of the gold data."
+GOLD_PREDICATES = "Scores are with gold predicates."
 NOT_DEFINITIONS = ("split", "threshold")
 
 
@@ -36,7 +36,7 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
 
     Args:
         meta: of the package.
-        full_name: what `spacy.load` takes, language included.
+        full_name: the name for `spacy.load`, language included.
         components: in the pipeline's order.
     """
     about = meta["description"] or f"A spaCy pipeline: {', '.join(component.name for component in components)}."
@@ -70,7 +70,7 @@ def _does(component: Component) -> str:
 
 
 def _run(stem: str, run: RunFolder, remark: str) -> list[str]:
-    """Scores with their definitions, calibration, data and origin of one run."""
+    """Scores, their definitions, calibration, data and origin of one run."""
     metrics = run.metrics()
     if metrics is None:
         lines = ["No scores: the run had not finished."]
@@ -102,7 +102,7 @@ def _definitions(protocol: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _split(split: Any, own: Sequence[str]) -> list[str]:
-    """The files of the split; of one's own file the name alone: where it lies is nobody's business."""
+    """The files of the split; of a user's own file the name alone, as its folder is private."""
     if isinstance(split, Mapping):
         shown = {part: Path(path).name if path in own else path for part, path in split.items() if path}
         split = ", ".join(f"{part} `{path}`" for part, path in shown.items())
@@ -127,13 +127,13 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
 def _data(run: RunFolder) -> str:
     named = [f"{entry.name} ({entry.about}; licence: {entry.licence})" for entry in run.data_sets()]
     if run.config()["task"].get("corpus") is not None:
-        named.append("the synthetic corpus that comes with spen-plugins, which says nothing about real text")
+        named.append("the synthetic corpus of spen-plugins, whose scores say nothing about real text")
     named += [f"`{Path(path).name}`" for path in run.own_files()]
     return f"Data: {'; '.join(named) or 'not known'}."
 
 
 def _origin(stem: str, run: RunFolder) -> str:
-    """How the run came about, as far as it is recorded."""
+    """Config, seed and code version of the run, as far as recorded."""
     environment, config = run.environment(), run.config()
     source = f" from `{environment['source']}`" if environment.get("source") else ""
     commit = f" at commit {environment['git_commit'][:12]}" if environment.get("git_commit") else ""

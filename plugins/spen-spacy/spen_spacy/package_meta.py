@@ -1,4 +1,4 @@
-"""What a package's meta.json says besides spaCy's own entries: scores, requirements, data."""
+"""Entries of a package's meta.json besides spaCy's own: scores, requirements, data."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SCORES = {
     "spen_multilabel": {"micro_f1": "cats_micro_f", "macro_f1": "cats_macro_f", "example_f1": "cats_example_f"},
     "predicates": {"precision": "predicates_p", "recall": "predicates_r", "f1": "predicates_f"},
 }
-"""Component -> score of a run -> its name in meta.json, spaCy's where it means the same. `srl_f` of `spacy evaluate` is
-of predicted predicates, a run's score of gold ones."""
+"""Component -> score of a run -> its name in meta.json: spaCy's where the meaning is the same. `srl_f` of
+`spacy evaluate` is for predicted predicates, a run's score for gold ones."""
 SAMPLE = {"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}
 
 
 def performance(components: Sequence[Component]) -> dict[str, Any]:
-    """The scores of the runs' test parts, under spaCy's names where it has them; runs without a test part add none.
+    """The scores of the runs' test parts, under spaCy's names where they exist; runs without a test part add none.
 
-    A name that is taken, by a second component of the kind, has the component's name before it.
+    A name that is taken, by a second component of a kind, is prefixed with the component's name.
     """
     found: dict[str, Any] = {}
     for component in components:
@@ -52,27 +52,27 @@ def _names(component: Component, run: RunFolder) -> Mapping[str, str]:
 
 
 def written_tags(run: RunFolder) -> str:
-    """Which tags of a token a tagger writes: "pos", "tag", or "pos_tag" for both at once, as in NOUN+NNS."""
+    """Token attributes that a tagger sets: "pos", "tag", or "pos_tag" for both, with tags such as NOUN+NNS."""
     columns = written(run.facts()["tags"], "auto")
     return "_".join(["pos"] * (POS in columns) + ["tag"] * (TAG in columns))
 
 
 def _table(score: Any) -> Any:
-    """A score, or spaCy's `{type: {p, r, f}}` of a table of them."""
+    """A score; a table of scores as spaCy's `{type: {p, r, f}}`."""
     if not isinstance(score, Mapping):
         return score
     return {name: {"p": row["precision"], "r": row["recall"], "f": row["f1"]} for name, row in score.items()}
 
 
 def requirements(configs: Sequence[Mapping[str, Any]], registry: Registry) -> list[str]:
-    """Distributions that the pipeline needs besides spaCy, `name>=version`, given the configs that are in it."""
+    """Distributions that the pipeline needs besides spaCy, `name>=version`, given the configs of its runs."""
     types = sorted({name for config in configs for name in _types(config)})
     distributions = ["spen-spacy", "spen-plugins", *(registry.plugin(name).distribution for name in types)]
     return [f"{name}>={metadata.version(name)}" for name in dict.fromkeys(distributions)]
 
 
 def _types(value: Any) -> Iterator[str]:
-    """Types of plugins, `plugin.name`, anywhere in a config."""
+    """All types of plugins, `plugin.name`, in a config."""
     if isinstance(value, Mapping):
         if isinstance(name := value.get("type"), str) and "." in name and not name.startswith("core."):
             yield name
@@ -84,7 +84,7 @@ def _types(value: Any) -> Iterator[str]:
 
 
 def sources(components: Sequence[Component]) -> list[dict[str, str]]:
-    """The data sets of all runs with their licences, as meta.json lists them; each once."""
+    """The data sets of all runs with their licences, as listed in meta.json; each once."""
     runs = [run for component in components for run in component.runs.values()]
     found = {entry.name: entry for run in runs for entry in run.data_sets()}
     listed = [source(entry) for entry in found.values()]
@@ -95,12 +95,12 @@ def sources(components: Sequence[Component]) -> list[dict[str, str]]:
 
 
 def source(entry: DataSet) -> dict[str, str]:
-    """A data set as meta.json lists it."""
+    """A data set as listed in meta.json."""
     return {"name": f"{entry.name}: {entry.about}", "license": entry.licence, **_address(entry)}
 
 
 def _address(entry: DataSet) -> dict[str, str]:
-    """Where its files come from."""
+    """The URL of its files."""
     if not entry.files:
         return {}
     owner, repository, commit, *_ = entry.files[0].origin.split("/")

@@ -1,4 +1,4 @@
-"""Which component each run of a package becomes, and what is wrong with the choice before anything is written."""
+"""The component of each run of a package, with errors before anything is written."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Component:
     """One component of the pipeline.
 
     Attributes:
-        name: in the pipeline.
-        factory: what spaCy makes it with.
-        run: whose model it has.
-        predicates_run: of a role labeller: the run that tags its predicates, None where verbs are taken.
+        name: name in the pipeline.
+        factory: name of the spaCy factory.
+        run: the run that holds its model.
+        predicates_run: of a role labeller: the run that tags its predicates; None for verbs.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Component:
 
     @property
     def config(self) -> dict[str, Any]:
-        """What `nlp.add_pipe` takes."""
+        """Config for `nlp.add_pipe`."""
         config = {"model": str(self.run.path)}
         if self.factory != "spen_srl":
             return config
@@ -42,21 +42,21 @@ class Component:
 
     @property
     def runs(self) -> dict[str, RunFolder]:
-        """Its runs by the folder they are saved in, below the component's."""
+        """The component's runs, by the name of their folder below the component's."""
         return {"model": self.run} | ({} if self.predicates_run is None else {PREDICATES: self.predicates_run})
 
 
 def components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
-    """The components of a pipeline, in its order.
+    """The components of a pipeline, in order.
 
     Args:
-        words: run folders; `name=folder` names the component, which otherwise is called as its factory.
-        predicates: where role labellers get predicates: "model", "verbs", or None: "model", which wants a run.
+        words: run folders; `name=folder` names the component, which otherwise has its factory's name.
+        predicates: source of predicates for role labellers: "model", "verbs", or None: "model", which needs a run.
 
     Raises:
-        ConfigError: a folder is no run's, a task has no component, two components have one name, or predicates are
-            missing or not wanted.
-        RunError: a run has no weights yet.
+        ConfigError: a folder is not a run folder, a task has no component, two components have the same name, or
+            predicates are missing or unused.
+        RunError: a run has no weights.
     """
     found: dict[str, Component] = {}
     taggers: list[RunFolder] = []
@@ -83,7 +83,7 @@ def components(words: Sequence[str], predicates: str | None = None) -> list[Comp
 
 
 def _read(word: str) -> tuple[str, RunFolder]:
-    """`name=folder` or a folder -> the name, "" where there is none, and the run."""
+    """`name=folder` or a folder -> the name ("" if not given) and the run."""
     name, _, path = ("", "", word) if Path(word).exists() else word.rpartition("=")
     run = RunFolder.open(Path(path))
     if not (run.path / "weights.safetensors").exists():
@@ -92,7 +92,7 @@ def _read(word: str) -> tuple[str, RunFolder]:
 
 
 def _factory(run: RunFolder) -> str:
-    """The factory of a run's component, or `PREDICATES`."""
+    """The factory of a run's component, or `PREDICATES` for a predicate tagger."""
     task = run.config()["task"]
     kind = str(task.get("type", "")).removeprefix("core.")
     if kind == "tagging":

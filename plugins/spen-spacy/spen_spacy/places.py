@@ -1,4 +1,4 @@
-"""Where the models of a component are: run folders, saved components, installed plugins (hook `spen_model`)."""
+"""Folders of a component's models: run folders, saved components, installed plugins (hook `spen_model`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from spen_plugins import ConfigError, PluginError, Registry
 
 PARTS = ("model", "predicates")
-"""The folders in that of a saved component."""
+"""Subfolders of a saved component."""
 CONFIGS = {
     "spen_ner": "configs/ner_infnet.jsonnet",
     "spen_pos": "configs/pos_infnet.jsonnet",
@@ -17,16 +17,16 @@ CONFIGS = {
 
 
 def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path]:
-    """The folders of a component's models: `model`, and `predicates` where there is one.
+    """The folders of a component's models: `model`, and `predicates` if there is one.
 
     Args:
-        name: the component's, for messages.
-        factory: its factory's.
-        model: a run folder, or the folder of a saved component, ~ being the user's own; None for the installed one.
+        name: the component's name, for messages.
+        factory: the factory's name.
+        model: a run folder, or the folder of a saved component, ~ is expanded; None for the installed one.
 
     Raises:
-        ConfigError: there is none; the message says what to do.
-        PluginError: the package that brings it is broken.
+        ConfigError: there is none.
+        PluginError: the package that provides it is broken.
     """
     place = installed(name, factory) if model is None else Path(model).expanduser()
     if (place / "model").is_dir():
@@ -42,7 +42,7 @@ def installed(name: str, factory: str) -> Path:
 
     Raises:
         ConfigError: none is installed, or several are.
-        PluginError: the package that brings it is broken.
+        PluginError: the package that provides it is broken.
     """
     registry = Registry()
     plugins = registry.providers("model").get(factory, [])
@@ -52,7 +52,7 @@ def installed(name: str, factory: str) -> Path:
     types = [f"{plugin}.{factory}" for plugin in plugins]
     if len(types) > 1:
         names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
-        raise ConfigError(f"{name}: several packages bring a model ({names}); name one's folder as model")
+        raise ConfigError(f"{name}: several packages provide a model ({names}); name one's folder as model")
     function = registry.resolve("model", types[0])
     try:
         return Path(function())
@@ -61,7 +61,7 @@ def installed(name: str, factory: str) -> Path:
 
 
 def _how(factory: str) -> str:
-    # spen-en has none for texts, whose labels are everybody's own.
+    # spen-en has no model for texts, whose labels differ between users.
     start = "Train one" if factory == "spen_multilabel" else "Install one (pip install spen-en), or train one"
     return (
         f"{start} (spen-run {CONFIGS[factory]} --out runs/mine) and give its folder: "

@@ -24,7 +24,7 @@ WHITESPACE = {TAG: "_SP", POS: "SPACE"}
 
 
 class SpenPos(WordComponent):
-    """Tags of a run of task `tagging` whose tags write no spans; see the factory for its settings."""
+    """Tags of a run of task `tagging` whose tags do not encode spans; see the factory for its settings."""
 
     factory = "spen_pos"
 
@@ -50,7 +50,7 @@ class SpenPos(WordComponent):
         self._names = sorted({name for row in names for name in row})
         self._number = {tag: i for i, tag in enumerate(tags)}
         of = {TAG: get_string_id, POS: IDS.__getitem__}
-        # A column for each attribute, whitespace in the last row.
+        # A column per attribute; whitespace in the last row.
         self._values = np.array(
             [[of[column](name) for name in row] for column, row in zip(columns, names, strict=True)], dtype=np.uint64
         ).T
@@ -80,7 +80,7 @@ class SpenPos(WordComponent):
             self.keep_energy(doc, [answer for _, answer in answers])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`tag_acc` and `pos_acc`, of what the component sets."""
+        """`tag_acc` and `pos_acc`, of the attributes that the component sets."""
         self.run()
         examples = list(examples)
         names = ["tag"] * (TAG in self._columns) + ["pos"] * (POS in self._columns)
@@ -88,10 +88,10 @@ class SpenPos(WordComponent):
 
 
 def written(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
-    """What each tag of a run writes into which attributes of a token; nothing where they can't be what is asked for.
+    """Values of each tag of a run for token attributes; empty if the tags don't fit the attribute asked for.
 
     Args:
-        tags: the run's.
+        tags: tags of the run.
         attribute: "auto", "pos" or "tag".
     """
     pairs = [tag.partition("+")[::2] for tag in tags]

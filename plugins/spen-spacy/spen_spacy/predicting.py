@@ -1,4 +1,4 @@
-"""A run that reads pieces of docs: what is too long is cut, and batches are cut by their padded size."""
+"""Prediction for pieces of docs: long pieces are split, and batches are limited by their padded size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import spen_plugins as sp
 from spen_spacy.reading import Window, windows
 
 PADDED = 1024
-"""Most words in a batch, padding included: more of them do not fit a core's caches, and take longer a word."""
+"""Most words in a batch, padding included: larger batches exceed a core's caches and take longer per word."""
 EXAMPLES = 512
 """Most examples in a batch."""
 
@@ -24,11 +24,11 @@ class Run:
 
     Args:
         folder: a run folder, or one that `Predictor.save` wrote.
-        energy: whether predictions come with their energy.
-        rerank: how many of the net's best outputs its energy chooses from; 0: the net's own best.
+        energy: if true, predictions have their energy.
+        rerank: number of the net's best outputs from which the energy chooses; 0: the net's own best.
 
     Raises:
-        SpenError: as `spen_plugins.load`; ConfigError if an energy is asked for and the run has none.
+        SpenError: as `spen_plugins.load`; ConfigError if the run lacks an energy that is needed.
     """
 
     def __init__(self, folder: Path, energy: bool = False, rerank: int = 0) -> None:
@@ -47,12 +47,12 @@ class Run:
         self._process = os.getpid()
 
     def save(self, folder: Path) -> None:
-        """What is needed to predict again; the energy only if it is used."""
+        """Write all that prediction needs; the energy only if it is used."""
         net = self.predictor.model.inference_net
         self.predictor.save(folder, energy=bool(self._asks) or net.uses_energy)
 
     def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
-        """Examples of the words in `window`, which becomes several where a transformer can't read all of it."""
+        """Examples of the words in `window`, which is split if a transformer can't read all of it."""
         example = self.task.parse({"words": words[window.start : window.end]})
         seen = self.seen(example)
         if seen is None:
@@ -64,7 +64,7 @@ class Run:
                 yield from self.cut(words, Window(part.start, part.end, *own))
 
     def seen(self, example: Any) -> int | None:
-        """How many words the run's transformers read of an example; None if all of them."""
+        """Number of an example's words that the run's transformers read; None if all."""
         return self.task.words_read(example)
 
     def predict(self, examples: Sequence[Any]) -> list[Any]:
@@ -79,7 +79,7 @@ class Run:
         return answers
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
-        """What the net says of the examples, batch by batch, with their numbers."""
+        """The net's proposals, batch by batch, with the indices of the examples."""
         self._settle()
         for rows in self._batches(examples):
             with self._threads():
@@ -88,22 +88,22 @@ class Run:
                 yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: sp.Proposal, batch: sp.Batch) -> list[float]:
-        """E(x, y) of what the task decodes, of each example of a batch; low is good."""
+        """E(x, y) of each example's decoded output; low is good."""
         with self._threads():
             return self.predictor.energies(proposal, batch)
 
     def _settle(self) -> None:
-        """Keep a forked process from the thread pool of its parent, in which it would hang."""
+        """Keep a forked process from its parent's thread pool, in which it would hang."""
         if os.getpid() != self._process:
             torch.set_num_threads(1)
             self._process = os.getpid()
 
     @contextmanager
     def _threads(self) -> Iterator[None]:
-        """One thread of torch's, but for transformers, and as many as before afterwards.
+        """Limit torch to one thread, except for transformers; restores the number afterwards.
 
-        What several gain on batches as small as ours is little, and where a core is busy, or a container has fewer than
-        the machine, they wait for each other: twenty times as long was measured.
+        Several threads gain little on small batches. On busy cores, or in a container with fewer cores than the
+        machine, they wait for each other: up to twenty times as long was measured.
         """
         before = torch.get_num_threads()
         if self._large or before == 1:

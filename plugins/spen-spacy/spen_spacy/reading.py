@@ -1,4 +1,4 @@
-"""A doc as a model reads it: its words without whitespace, in pieces, in windows."""
+"""A doc as input of a model: its words without whitespace, in pieces, in windows."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _STRAIGHT = {'"', "'"}
 
 
 class Reading:
-    """The words of a doc that aren't whitespace.
+    """The words of a doc, without whitespace tokens.
 
     Args:
         doc: the doc.
 
     Attributes:
         words: their texts.
-        places: the token each of them is.
+        places: the token index of each word.
     """
 
     def __init__(self, doc: Doc) -> None:
         self.doc = doc
-        # Three times as fast as tokens, which are made anew when they are asked for.
+        # Three times as fast as token objects, which spaCy creates at each access.
         orths, strings = doc.to_array("ORTH").tolist(), doc.vocab.strings
         known = {orth: strings[orth] for orth in set(orths)}
         self._texts = [known[orth] for orth in orths]
@@ -37,12 +37,12 @@ class Reading:
         self.words = self._texts if len(self.places) == len(doc) else [self._texts[i] for i in self.places]
 
     def pieces(self, sentences: Sentences, otherwise: Literal["doc", "rule"]) -> list[tuple[int, int]]:
-        """First word and the word after the last one of each piece.
+        """Start and end (exclusive) of each piece, in words.
 
         Args:
-            sentences: "auto": the doc's sentences if it has any, else as `otherwise` says; "doc": the doc in one piece;
-                "rule": cut after what ends sentences.
-            otherwise: what "auto" means for a doc without sentences.
+            sentences: "auto": the doc's sentences if it has any, else as `otherwise`; "doc": the whole doc; "rule":
+                split after final punctuation and at blank lines.
+            otherwise: the meaning of "auto" for a doc without sentences.
         """
         if not self.words:
             return []
@@ -52,12 +52,12 @@ class Reading:
         return list(pairwise([0, *cuts, len(self.words)]))
 
     def _starts(self) -> list[int]:
-        """The words before which a sentence of the doc begins, but for the first word."""
+        """First words of the doc's sentences, except the first sentence."""
         sentence = np.cumsum(self.doc.to_array("SENT_START") == 1)[self.places]
         return (np.flatnonzero(np.diff(sentence)) + 1).tolist()
 
     def _ruled(self) -> list[int]:
-        """The words, but for the first, that follow on a final mark (and what closes after it) or on a blank line."""
+        """Words, except the first, after final punctuation (and closing marks) or after a blank line."""
         cuts, words, places = [], self.words, self.places
         ended = False
         for i, word in enumerate(words):
@@ -70,19 +70,19 @@ class Reading:
         return cuts
 
     def _closes(self, i: int) -> bool:
-        """Whether word `i`, after a sentence's end, still belongs to it; a straight quote does without a space."""
+        """True if word `i`, after final punctuation, is still part of it; of straight quotes those without a space."""
         word = self.words[i]
         if word in _STRAIGHT:
             return self.places[i] - self.places[i - 1] == 1 and not self.doc[self.places[i - 1]].whitespace_
         return word in _CLOSING or not word.strip(_FINAL)
 
     def _blank_line(self, start: int, end: int) -> bool:
-        """Whether the whitespace tokens from `start` to `end` hold one."""
+        """True if the whitespace tokens from `start` to `end` hold a blank line."""
         return "".join(self._texts[start:end]).count("\n") > 1
 
 
 class Window(NamedTuple):
-    """Words `start` to `end` are read together; what is said of `own_start` to `own_end` counts."""
+    """Words `start` to `end`, read together; predictions for `own_start` to `own_end` are used."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ class Window(NamedTuple):
 
 
 def windows(start: int, end: int, size: int) -> Iterator[Window]:
-    """Overlapping windows over words `start` to `end`, each word owned by the one where it is farthest from an edge."""
+    """Overlapping windows over words `start` to `end`, a word belongs to that where it is farthest from an edge."""
     if end - start <= size:
         yield Window(start, end, start, end)
         return
@@ -103,7 +103,7 @@ def windows(start: int, end: int, size: int) -> Iterator[Window]:
 
 
 def around(place: int, start: int, end: int, size: int) -> Window:
-    """The window of at most `size` words of `start` to `end` that has `place` in its middle."""
+    """The window of at most `size` words of `start` to `end` centred on `place`."""
     first = max(start, min(place - size // 2, end - size))
     last = min(end, first + size)
     return Window(first, last, first, last)
@@ -119,7 +119,7 @@ class Found(NamedTuple):
 
 
 def without_overlaps(found: Sequence[Found]) -> list[Found]:
-    """Spans from left to right; of two that overlap, the more probable one."""
+    """Spans from left to right; the more probable of two that overlap."""
     kept: list[Found] = []
     for span in sorted(found):
         if not kept or span.start >= kept[-1].end:

@@ -53,7 +53,7 @@ class SpenSrl(WordComponent):
             raise ConfigError(
                 f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run "
                 "configs/predicates.jsonnet, on the files of the roles) and give its folder as predicates_model; "
-                'or say predicates="verbs", which takes what an earlier component tags VERB'
+                'or set predicates="verbs", for the words that an earlier component tags VERB'
             )
         return places
 
@@ -87,10 +87,10 @@ class SpenSrl(WordComponent):
             self._set(reading, frames)
 
     def _examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
-        """Each predicate with the window around it and the example made of this."""
+        """Each predicate with the window around it and its example."""
         pieces = iter(self.pieces(reading))
         start = end = 0
-        sentence = None  # examples of one piece share what is known of its words
+        sentence = None  # examples of one piece share the features of its words
         for place in sorted(predicates):
             while place >= end:
                 start, end = next(pieces)
@@ -134,15 +134,15 @@ class SpenSrl(WordComponent):
         return [word for word, place in enumerate(reading.places) if tokens[place] == VERB]
 
     def _chosen(self, reading: Reading) -> list[int]:
-        """What the user's function says, but for whitespace."""
+        """Predicates of the user's function, without whitespace."""
         word = {place: number for number, place in enumerate(reading.places)}
         found = []
         for token in self.settings["predicates"](reading.doc):
             place = token.i if isinstance(token, Token) else token
             if isinstance(place, bool) or not isinstance(place, (int, np.integer)) or not 0 <= place < len(reading.doc):
                 raise ConfigError(
-                    f"{self.name}: found the predicate {token!r}; expected that predicates(doc) gives tokens of the "
-                    f"doc or their numbers, 0 to {len(reading.doc) - 1}"
+                    f"{self.name}: found the predicate {token!r}; expected predicates(doc) to return tokens of the "
+                    f"doc or their indices, 0 to {len(reading.doc) - 1}"
                 )
             if place in word:
                 found.append(word[place])
@@ -169,7 +169,7 @@ class SpenSrl(WordComponent):
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """`srl_p`, `srl_r`, `srl_f` and `srl_per_type` of the spans of `doc.spans`, predicates as V among them.
 
-        A span that is an argument of several predicates counts once. The same scores stand under `spans_spen_srl_p` and
+        A span that is an argument of several predicates counts once. The same scores are under `spans_spen_srl_p` and
         so on, which `spacy evaluate --spans-key spen_srl` shows.
         """
         key = self.settings["spans_key"] or self.name

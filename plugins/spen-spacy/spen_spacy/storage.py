@@ -23,7 +23,7 @@ def unpack(data: bytes, folder: Path) -> None:
     """The inverse of `pack`.
 
     Raises:
-        RunError: the bytes aren't an archive, or a file in it would stand outside the folder.
+        RunError: the bytes aren't an archive, or a file in it would be outside the folder.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
