@@ -67,6 +67,6 @@ local parts(names) = {
 function(
   part='pos',  // pos, predicates, srl or ner
   names='runs/english/data',  // where tools/english_data.py wrote to
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed } + choose.from(parts(names), part, 'part')

@@ -16,7 +16,7 @@ function(
   method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; no energy: cross_entropy, ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
   + multilabel.task(data, split, threshold)

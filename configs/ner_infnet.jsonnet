@@ -27,8 +27,8 @@ local data_sets = {
 
 function(
   data='sample',  // sample, wnut17, btc, files, or a training file of your own, in columns
-  validation=null,  // the files that go with a training file
-  test=null,
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
   tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
@@ -39,7 +39,7 @@ function(
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   local part(name) = '%s/%s.conll' % [columns_from, name];
   local tagged =

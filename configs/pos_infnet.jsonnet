@@ -34,8 +34,8 @@ local data_sets = {
 function(
   data='sample',  // sample, twitter_pos, ewt, files, or a training file of your own: columns or CoNLL-U
   split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code); both end in daily547
-  validation=null,  // the files that go with a training file
-  test=null,
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
@@ -45,7 +45,7 @@ function(
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   local chosen =
     if split == null then {}

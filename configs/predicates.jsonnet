@@ -21,15 +21,15 @@ local data_sets = {
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own, as of configs/srl_seal.jsonnet
-  validation=null,  // the files that go with a training file
-  test=null,
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), all (and affixes, clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='cross_entropy',  // cross_entropy, crf; no energy: a word is a predicate or none, whatever its neighbours are
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test)

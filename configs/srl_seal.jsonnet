@@ -10,14 +10,14 @@ local srl = import 'lib/srl.libsonnet';
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
-  validation=null,  // the files that go with a training file
-  test=null,
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test)

@@ -10,13 +10,13 @@ local text = import 'lib/text.libsonnet';
 
 function(
   data='sample',  // sample, goemotions, reuters, files, or a TSV training file of your own
-  validation=null,  // the files that go with a training file
-  test=null,
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
   labels=null,  // file of label names, where the TSV files have numbers
   threshold='validation',  // chosen on the validation part, or a number
   method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s
   precision='no',  // no, bf16 or fp16
-  seed=0
+  seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
   + text.task(data, validation, test, labels, threshold)

@@ -19,13 +19,13 @@ function(
   n=lib.n,  # how many, (a number)
   table={ a: 1, b: [2, 3] },
   text='a, b) // no comment',
-  seed=0
+  seed=0  // of all
 )
   local twice = function(x) 2 * x;
   {
     seed: seed + 100,
     task: { type: 'multilabel', corpus: data, nested: { deep: 1 } },
-    trainer: { epochs: twice(n), optimizer: null, list: [1, 2] },
+    trainer: { epochs: twice(n), net: null, list: [1, 2] },
     note: table,
     text: text,
   }
@@ -112,8 +112,8 @@ def test_files_named_by_an_override_are_data_files_where_there_would_be_a_corpus
 
 
 def test_overrides_make_what_a_config_leaves_to_defaults(function):
-    config = evaluate(function, {"trainer.optimizer.lr": "0.1", "init.energy": "runs/a", "precision": "bf16"})
-    assert config["trainer"]["optimizer"] == {"lr": 0.1}
+    config = evaluate(function, {"trainer.net.lr": "0.1", "init.energy": "runs/a", "precision": "bf16"})
+    assert config["trainer"]["net"] == {"lr": 0.1}
     assert config["init"] == {"energy": "runs/a"}
     assert config["precision"] == "bf16"
 
@@ -244,7 +244,7 @@ def test_parameters_with_defaults_and_comments(function):
         ("n", "lib.n", "how many, (a number)"),
         ("table", "{ a: 1, b: [2, 3] }", ""),
         ("text", "'a, b) // no comment'", ""),
-        ("seed", "0", ""),
+        ("seed", "0", "of all"),
     ]
 
 

@@ -98,18 +98,20 @@ def _written(text: str) -> list[Parameter]:
 def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
     """The parameters of the bracketed list that comes next, each with the comment behind it on its line."""
     found: list[Parameter] = []
-    depth, code = 0, ""
+    depth, code, doc = 0, "", ""
     for match in tokens:
         token = match[0]
         if token.startswith(("//", "#", "/*")):
             alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
-            if found and not code.strip() and not alone:
+            if code.strip() and not alone and depth == 1:
+                doc = token.strip("/*# \n")  # before the comma, or behind the last one, which has none
+            elif found and not alone and not code.strip():
                 found[-1] = replace(found[-1], doc=token.strip("/*# \n"))
             continue
         if depth == 1 and token in (",", ")"):
             name, equals, default = (part.strip() for part in code.partition("="))
-            found += [Parameter(name, default if equals else None)] if name else []
-            code = ""
+            found += [Parameter(name, default if equals else None, doc)] if name else []
+            code, doc = "", ""
             if token == ")":
                 break
         else:
