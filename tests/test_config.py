@@ -127,6 +127,7 @@ def test_a_key_of_the_config_can_be_overridden_whatever_it_is(function, name):
     ("name", "said"),
     [
         ("dta", "unknown argument 'dta'. Did you mean 'data'? Arguments: data, n, table, text, seed."),
+        ("deep", "unknown argument 'deep'. Did you mean 'task.nested.deep'?"),
         ("trainr.epochs", "unknown argument 'trainr.epochs'. Did you mean 'trainer'?"),
         ("trainer..epochs", "unknown argument 'trainer..epochs'"),
         ("trainer.epochs.x", "'trainer.epochs' is a number, not a table"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -167,7 +167,7 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
     first, *rest = name.split(".")
     keys = list(dict.fromkeys([*config, *TABLES]))
     if first not in keys or not all((first, *rest)):
-        near = did_you_mean(name, parameters) or did_you_mean(first, keys)
+        near = _did_you_mean_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
         listing = f" Arguments: {', '.join(parameters)}." if parameters else ""
         raise ConfigError(f"{path}: unknown argument {name!r}.{near}{listing} Keys of the config: {', '.join(keys)}.")
     place: Any = config
@@ -181,6 +181,19 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
             walked = ".".join(between[: depth + 1])
             raise ConfigError(f"{path}: {name!r} can't be set: {walked!r} is {_kind(place)}, not a table")
     place[_index(place, last, name, path) if isinstance(place, list) else last] = value
+
+
+def _did_you_mean_below(config: Any, name: str) -> str:
+    """' Did you mean 'trainer.epochs'?' where `name` is the last part of dotted keys of the config, else ''."""
+
+    def paths(table: Any, prefix: str) -> Iterator[str]:
+        for key, value in table.items() if isinstance(table, dict) else ():
+            if key == name:
+                yield prefix + key
+            yield from paths(value, f"{prefix}{key}.")
+
+    found = [repr(path) for path in paths(config, "")]
+    return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _index(values: list[Any], key: str, name: str, path: Path) -> int:
