@@ -6,12 +6,21 @@ import random
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import spacy
 from spacy.language import Language
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.runs.runner import run
+
+# An example may take as long as a busy machine makes it take.
+hypothesis.settings.register_profile(
+    "busy",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.load_profile("busy")
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (

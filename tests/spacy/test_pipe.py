@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
@@ -86,7 +86,7 @@ def test_docs_carry_all_of_it_through_bytes(nlp: Language, text: str) -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_any_text(nlp: Language, text: str) -> None:
     doc = nlp(text)
     assert doc.text == text
@@ -100,7 +100,7 @@ def test_any_text(nlp: Language, text: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1, max_size=6), max_size=30), st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_any_tokens_with_any_sentences(nlp: Language, words: list[str], data: st.DataObject) -> None:
     starts = data.draw(st.lists(st.booleans(), min_size=len(words), max_size=len(words)))
     doc = nlp(Doc(nlp.vocab, words=words, sent_starts=[i == 0 or start for i, start in enumerate(starts)]))
