@@ -526,9 +526,12 @@ def test_refining_by_something_else_is_a_clear_error(seal, refine, says, tmp_pat
 
 @pytest.mark.parametrize("method", ["spen", "dvn", "nce_alone"])
 def test_an_energy_alone_learns_and_predicts(method, tmp_path):
-    arguments = {"method": method, "epochs": "2", "hidden": "[32]", "global_hidden": "8", "gbi_steps": "5"}
+    arguments = {"method": method, "trainer.epochs": "2", "features.hidden": "[32]", "energy.hidden": "8"}
+    arguments["inference_net.steps"] = "5"
+    if method != "nce_alone":
+        arguments["energy_loss.descent.steps"] = "5"
     if method != "dvn":
-        arguments["net_epochs"] = "3"
+        arguments["trainer.net_epochs"] = "3"
     folder = run(
         evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
     )
@@ -540,12 +543,12 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
 
 
 def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
-    shared = {"hidden": "[16]", "epochs": "2"}
+    shared = {"features.hidden": "[16]", "trainer.epochs": "2"}
     net = run(
         evaluate_config("configs/mlc_seal.jsonnet", {**shared, "method": "cross_entropy"}),
         "x", tmp_path / "net", device="cpu", quiet=True,
     )  # fmt: skip
-    arguments = {**shared, "method": "nce_alone", "net_epochs": "0", "global_hidden": "8"}
+    arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
     config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})
     folder = run(config, "x", tmp_path / "energy", device="cpu", quiet=True)
     mine = sp.load(folder).model.inference_net.net.state_dict()
