@@ -394,13 +394,13 @@ def test_parameters_are_counted_once_and_only_those_that_train():
 @pytest.mark.parametrize(
     ("config", "score", "words"),
     [
-        ("mlc_seal.jsonnet", "example_f1", {"hidden": "[8]", "threshold": "validation"}),
+        ("mlc_seal.jsonnet", "example_f1", {"features.hidden": "[8]", "threshold": "validation"}),
         ("srl_seal.jsonnet", "span_f1", {}),
     ],
 )
 def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
     path = CONFIGS / config
-    arguments = {"method": "cross_entropy", "epochs": "2", **words}
+    arguments = {"method": "cross_entropy", "trainer.epochs": "2", **words}
     run = RunFolder.open(runner.run(evaluate(path, arguments), str(path), tmp_path / "run", device="cpu", quiet=True))
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]

@@ -353,11 +353,14 @@ def test_dvn_value_loss_is_lowest_where_the_guess_is_the_score():
 # Components inside of components
 
 
+SMALL = {"features.hidden": "[16]", "energy.hidden": "8"}
+
+
 def checked(net: dict):
     from spen_plugins.config.experiment import check
     from spen_plugins.registry import Registry
 
-    config = evaluate_config("configs/mlc_seal.jsonnet", {"method": "dvn", "hidden": "[16]", "global_hidden": "8"})
+    config = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"method": "dvn"})
     return check({**config, "inference_net": {"type": "gbi", **net}}, "x.jsonnet", Registry())
 
 
@@ -400,8 +403,7 @@ def test_describe_says_what_a_table_may_hold():
 
 @pytest.fixture(scope="module")
 def seal(tmp_path_factory):
-    arguments = {"epochs": "2", "hidden": "[16]", "global_hidden": "8", "trainer.probe": '{"steps": 3}'}
-    config = evaluate_config("configs/mlc_seal.jsonnet", arguments)
+    config = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"})
     return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", device="cpu", quiet=True)
 
 
@@ -409,7 +411,7 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     records = [json.loads(line) for line in (seal / "history.jsonl").read_text().splitlines()]
     assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
     assert all(record["probe"]["net"] == record["score"] for record in records)
-    plain = evaluate_config("configs/mlc_seal.jsonnet", {"epochs": "2", "hidden": "[16]", "global_hidden": "8"})
+    plain = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2"})
     again = run(plain, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
 
@@ -499,7 +501,7 @@ def test_any_net_that_leaves_iterates_has_a_trajectory(seal, gold):
 
 
 def test_a_run_without_energy_has_no_trajectory(tmp_path):
-    arguments = {"epochs": "1", "hidden": "[8]", "method": "cross_entropy"}
+    arguments = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
     folder = run(
         evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
     )
@@ -526,9 +528,12 @@ def test_refining_by_something_else_is_a_clear_error(seal, refine, says, tmp_pat
 
 @pytest.mark.parametrize("method", ["spen", "dvn", "nce_alone"])
 def test_an_energy_alone_learns_and_predicts(method, tmp_path):
-    arguments = {"method": method, "epochs": "2", "hidden": "[32]", "global_hidden": "8", "gbi_steps": "5"}
+    arguments = {"method": method, "trainer.epochs": "2", "features.hidden": "[32]", "energy.hidden": "8"}
+    arguments["inference_net.steps"] = "5"
+    if method != "nce_alone":
+        arguments["energy_loss.descent.steps"] = "5"
     if method != "dvn":
-        arguments["net_epochs"] = "3"
+        arguments["trainer.net_epochs"] = "3"
     folder = run(
         evaluate_config("configs/mlc_seal.jsonnet", arguments), "x", tmp_path / "run", device="cpu", quiet=True
     )
@@ -540,12 +545,12 @@ def test_an_energy_alone_learns_and_predicts(method, tmp_path):
 
 
 def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
-    shared = {"hidden": "[16]", "epochs": "2"}
+    shared = {"features.hidden": "[16]", "trainer.epochs": "2"}
     net = run(
         evaluate_config("configs/mlc_seal.jsonnet", {**shared, "method": "cross_entropy"}),
         "x", tmp_path / "net", device="cpu", quiet=True,
     )  # fmt: skip
-    arguments = {**shared, "method": "nce_alone", "net_epochs": "0", "global_hidden": "8"}
+    arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
     config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})
     folder = run(config, "x", tmp_path / "energy", device="cpu", quiet=True)
     mine = sp.load(folder).model.inference_net.net.state_dict()

@@ -81,7 +81,8 @@ def test_each_command_does_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert done.exit_code == 0, done.output
         return done.stdout.splitlines()
 
-    trained = "\n".join(said(run_app, "configs/srl_seal.jsonnet", "epochs=1", "samples=2", "--out", folder))
+    short = ("trainer.epochs=1", "energy_loss.samples=2")
+    trained = "\n".join(said(run_app, "configs/srl_seal.jsonnet", *short, "--out", folder))
     assert "span_f1" in trained and "CoNLL-2005" in trained, "scores with their definition"
     predicted = [json.loads(line) for line in said(app, "predict", folder, "examples/sentences.conll")]
     assert predicted[0]["predicate"]["word"] == "sent" and {"words", "tags", "arguments"} <= predicted[0].keys()

@@ -206,7 +206,8 @@ def test_a_run_without_measures_is_told_how_to_get_them(tmp_path: Path) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
     path = CONFIGS / "mlc_seal.jsonnet"
-    arguments = {"epochs": "1", "hidden": "[8]", "samples": "2", "global_hidden": "4", "trainer.probe": '{"steps": 2}'}
+    arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
+    arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
     return runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
 
 

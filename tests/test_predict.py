@@ -17,6 +17,7 @@ from spen_plugins.runs import runner
 from tests.test_encoders import save_model
 
 CONFIGS = Path(__file__).parent.parent / "configs"
+SMALL = {"features.hidden": "[16]", "energy_loss.samples": "3", "energy.hidden": "4"}
 SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
 
 
@@ -28,7 +29,7 @@ def train(config: str, folder: Path, **arguments: str) -> Path:
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
-    return train("mlc_seal.jsonnet", folder, epochs="2", hidden="[16]", samples="3", global_hidden="4")
+    return train("mlc_seal.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
 
 
 def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
@@ -37,7 +38,7 @@ def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
     save_model(model)
     few = tmp_path / "few.conll"
     few.write_text("Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nit\t-\t(ARG1*)\n.\t-\t*\n\n" * 8)
-    small = {"epochs": "1", "samples": "2", "energy": '{"type":"linear_chain"}'}
+    small = {"trainer.epochs": "1", "energy_loss.samples": "2", "energy": '{"type":"linear_chain"}'}
     small |= dict.fromkeys(("data", "validation", "test"), str(few))
     run = train("srl_seal.jsonnet", tmp_path / "run", encoder=str(model), **small)
     shutil.rmtree(model)
@@ -129,7 +130,7 @@ def test_an_item_that_cannot_be_read_is_named_by_number(labels: Path) -> None:
 
 
 def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -> None:
-    alike = {"epochs": "1", "hidden": "[16]", "samples": "3", "global_hidden": "4", "net_lr": "1e-12", "seed": "5"}
+    alike = SMALL | {"trainer.epochs": "1", "trainer.net.lr": "1e-12", "seed": "5"}
     warm = train("mlc_seal.jsonnet", tmp_path / "warm", **alike, **{"init.inference_net": json.dumps(str(labels))})
     one, two = sp_weights(labels), sp_weights(warm)
     for name, value in one.items():
@@ -139,6 +140,6 @@ def test_warm_start_takes_the_weights_of_one_net(labels: Path, tmp_path: Path) -
         train(
             "mlc_seal.jsonnet",
             tmp_path / "misfit",
-            **{**alike, "hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
+            **{**alike, "features.hidden": "[8]", "init.inference_net": json.dumps(str(labels))},
         )
     assert not (tmp_path / "misfit").exists(), "nothing is left behind by a run that never began"

@@ -69,10 +69,10 @@ def train(config: str, folder: Path, **arguments: str) -> Path:
 def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     for seed in ("0", "1"):
-        small = {"epochs": "2", "hidden": "[16]", "seed": seed}
-        train("mlc_seal.jsonnet", folder / "seal" / seed, **small, samples="2", global_hidden="4")
+        small = {"trainer.epochs": "2", "features.hidden": "[16]", "seed": seed}
+        train("mlc_seal.jsonnet", folder / "seal" / seed, **small, **{"energy_loss.samples": "2", "energy.hidden": "4"})
         train("mlc_seal.jsonnet", folder / "ce" / seed, **small, method="cross_entropy")
-    train("srl_seal.jsonnet", folder / "srl", epochs="1", samples="2")
+    train("srl_seal.jsonnet", folder / "srl", **{"trainer.epochs": "1", "energy_loss.samples": "2"})
     return folder
 
 

@@ -241,8 +241,8 @@ def test_scores_and_predictions_are_of_the_chosen_sets() -> None:
 CONFIGS = Path(__file__).parent.parent / "configs"
 RUNS = {
     "pos_infnet.jsonnet": {},
-    "mlc_seal.jsonnet": {"method": "nce", "hidden": "[16]", "global_hidden": "8", "samples": "3"},
-    "srl_seal.jsonnet": {"samples": "2"},
+    "mlc_seal.jsonnet": {"method": "nce", "features.hidden": "[16]", "energy.hidden": "8", "energy_loss.samples": "3"},
+    "srl_seal.jsonnet": {"energy_loss.samples": "2"},
 }
 
 
@@ -250,7 +250,7 @@ RUNS = {
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One epoch on an embedded corpus."""
     path = CONFIGS / request.param
-    arguments = {"epochs": "1", **RUNS[request.param]}
+    arguments = {"trainer.epochs": "1", **RUNS[request.param]}
     return runner.run(evaluate(path, arguments), str(path), tmp_path_factory.mktemp("r") / "run", "cpu", quiet=True)
 
 
@@ -284,7 +284,7 @@ def test_a_reranked_run(run: Path) -> None:
 
 def test_commands(tmp_path: Path) -> None:
     path, train = CONFIGS / "pos_infnet.jsonnet", tmp_path / "plain"
-    run = runner.run(evaluate(path, {"epochs": "1"}), str(path), train, "cpu", quiet=True)
+    run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, "cpu", quiet=True)
     file = tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
     words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
@@ -299,7 +299,7 @@ def test_commands(tmp_path: Path) -> None:
 
 def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
     path = CONFIGS / "pos_infnet.jsonnet"
-    config = evaluate(path, {"epochs": "1", "method": "cross_entropy"})
+    config = evaluate(path, {"trainer.epochs": "1", "method": "cross_entropy"})
     loaded = sp.load(runner.run(config, str(path), tmp_path / "run", "cpu", quiet=True))
     with pytest.raises(ConfigError, match="no energy"):
         loaded.predict([{"words": ["a"]}], energy=True)
@@ -310,5 +310,5 @@ def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
     path = CONFIGS / "pos_infnet.jsonnet"
     net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
-    run = runner.run(evaluate(path, {"epochs": "1", **net}), str(path), tmp_path / "run", "cpu", quiet=True)
+    run = runner.run(evaluate(path, {"trainer.epochs": "1", **net}), str(path), tmp_path / "run", "cpu", quiet=True)
     assert sp.load(run).predict(["a b"])[0]["words"] == ["a", "b"]

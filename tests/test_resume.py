@@ -22,11 +22,12 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from spen_plugins.cli.run import main
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-SEAL = ("mlc_seal.jsonnet", "epochs=4", "hidden=[24]", "samples=4", "global_hidden=8", "net_lr=0.01", "seed=3")
+SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
+SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "seed=3")
 BATCHES = 47
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["spen_plugins.runner", "spen_plugins.cli.run"])
+_FORK.set_forkserver_preload(["spen_plugins.runs.runner", "spen_plugins.cli.run"])
 
 
 def command(words: list[str], said: Path, at: str, count: int, number: int) -> None:
@@ -161,7 +162,8 @@ def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path:
 
 def test_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
     """Gradients are summed over processes; with dropout off the weights agree to rounding."""
-    alike = (str(CONFIGS / SEAL[0]), "method=cross_entropy", "dropout=0", "epochs=1", "hidden=[24]")
+    small = ("features.hidden=[24]", "features.dropout=0", "trainer.epochs=1")
+    alike = (str(CONFIGS / SEAL[0]), "method=cross_entropy", *small)
     call(tmp_path / "said", *alike, "--out", str(tmp_path / "one"))
     code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
     script = tmp_path / "run.py"

@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "ner"
     vectors = folder.with_name("vectors.txt")
     vectors.write_text("anna 0.1 0.2\nyork 0.3 0.4\n")
-    settings = {"epochs": "1", "method": "contrastive", "vectors": str(vectors), "pretrain_epochs": "1"}
+    settings = {"trainer.epochs": "1", "trainer.pretrain_epochs": "1", "method": "contrastive", "vectors": str(vectors)}
     train(evaluate(CONFIG, settings), str(CONFIG), folder, "cpu", quiet=True)
     vectors.unlink()
     return folder

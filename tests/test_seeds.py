@@ -15,7 +15,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs import runner
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
-SMALL = ["method=cross_entropy", "epochs=2", "hidden=[8]"]
+SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]
 
 
 def spen_run(*words: object):
@@ -91,7 +91,7 @@ def test_resume_goes_on_with_seeds_that_had_not_begun(copied, two):
 
 
 def test_another_config_is_an_error(copied):
-    refused = run(copied, "seeds=0..4", "dropout=0.3")
+    refused = run(copied, "seeds=0..4", "features.dropout=0.3")
     assert refused.exit_code == 2
     assert "holds seeds of another config" in refused.stderr
     assert not (copied / "seed-2").exists()
@@ -104,7 +104,11 @@ def test_a_folder_of_other_things_is_an_error(tmp_path):
 
 
 def test_a_wrong_config_leaves_no_folder(tmp_path):
-    for words in (["seeds=0..1", "hiden=3"], ["seeds=0..1", "trainer.net.lr=x"], ["seeds=0..1", "task.train=no"]):
+    for words in (
+        ["seeds=0..1", "hiden=3"],
+        ["seeds=0..1", "trainer.net.lr=x"],
+        ["seeds=0..1", "task.train=no"],
+    ):
         assert run(tmp_path / "x", *words).exit_code == 2
         assert not (tmp_path / "x").exists()
 

@@ -36,14 +36,14 @@ MEMORY = "sqlite:///:memory:"
 @pytest.fixture
 def space(tmp_path: Path) -> Path:
     path = tmp_path / "space.yaml"
-    path.write_text("net_lr: {low: 1e-5, high: 1e-1, log: true}\nhidden: [[4], [8]]\n")
+    path.write_text("trainer.net.lr: {low: 1e-5, high: 1e-1, log: true}\nfeatures.hidden: [[4], [8]]\n")
     return path
 
 
 @pytest.fixture
 def describe(tmp_path: Path, space: Path):
     def make(trials: int, **changes: Any) -> Sweep:
-        arguments = {"method": "cross_entropy", "epochs": "2"} | changes.pop("arguments", {})
+        arguments = {"method": "cross_entropy", "trainer.epochs": "2"} | changes.pop("arguments", {})
         return Sweep(CONFIG, space, arguments, trials, **{"folder": tmp_path / "sweep", "device": "cpu"} | changes)
 
     return make
@@ -87,14 +87,14 @@ def open_again(folder: Path, name: str = "sweep") -> Any:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("net_lr: 3", "expected a range .* net_lr=3"),
-        ("net_lr: {low: 1, high: 1}", "low below high"),
-        ("net_lr: {low: 0, high: 1, log: true}", "above 0"),
-        ("net_lr: {low: 1, high: 2, log: true, step: 1}", "one of them"),
-        ("net_lr: {low: 1, hi: 2}", "unknown key 'net_lr.hi'"),
-        ("samples: {low: 1.5, high: 3, int: true}", "no whole number"),
-        ("hidden: []", "at least 1"),
-        ("hidden: [[4], [4]]", "twice"),
+        ("trainer.net.lr: 3", "expected a range .* trainer.net.lr=3"),
+        ("trainer.net.lr: {low: 1, high: 1}", "low below high"),
+        ("trainer.net.lr: {low: 0, high: 1, log: true}", "above 0"),
+        ("trainer.net.lr: {low: 1, high: 2, log: true, step: 1}", "one of them"),
+        ("trainer.net.lr: {low: 1, hi: 2}", "unknown key 'trainer.net.lr.hi'"),
+        ("energy_loss.samples: {low: 1.5, high: 3, int: true}", "no whole number"),
+        ("features.hidden: []", "at least 1"),
+        ("features.hidden: [[4], [4]]", "twice"),
         ("{}", "empty space"),
     ],
 )
@@ -137,10 +137,10 @@ def test_the_example_space_fits_its_config() -> None:
 
 
 def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_path: Path) -> None:
-    space.write_text("nett_lr: [1, 2]")
-    with pytest.raises(ConfigError, match="Did you mean 'net_lr'"):
+    space.write_text("trainer.net.lrr: [1, 2]")
+    with pytest.raises(ConfigError, match=r"'trainer\.net\.lrr'.*Did you mean 'lr'"):
         sweep(describe(1))
-    space.write_text("epochs: {low: 0.5, high: 3}")
+    space.write_text("trainer.epochs: {low: 0.5, high: 3}")
     with pytest.raises(ConfigError, match="both an argument and in"):
         sweep(describe(1))
     space.write_text("trainer.batch_size: [4, -1]")  # the second choice alone is wrong
@@ -174,13 +174,13 @@ def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
     # So does the printed command.
     command = lines[-1].splitlines()[-1]
-    assert command.startswith(f"spen-run {CONFIG} method=cross_entropy epochs=2 net_lr=")
+    assert command.startswith(f"spen-run {CONFIG} method=cross_entropy trainer.epochs=2 trainer.net.lr=")
     words = dict(word.strip("'").split("=") for word in command.split()[2:])
     assert evaluate(CONFIG, words) == evaluate(best)
 
 
 def test_tpe_finds_the_good_end_and_every_trial_has_its_line(describe, space: Path, fake_run, tmp_path: Path) -> None:
-    space.write_text("net_lr: {low: 0.001, high: 1}")
+    space.write_text("trainer.net.lr: {low: 0.001, high: 1}")
     fake_run(lambda config: [1 - abs(config["trainer"]["net"]["lr"] - 0.7)])
     lines: list[str] = []
     best = sweep(describe(25, storage=MEMORY), lines.append)
@@ -197,7 +197,7 @@ def test_a_search_depends_on_its_seed_not_on_where_it_was_cut(describe, fake_run
         sweep(describe(cut, folder=tmp_path / "cut"), lambda _: None)
     sweep(describe(11, folder=tmp_path / "whole", storage=MEMORY), lambda _: None)
     sweep(describe(3, folder=tmp_path / "other", storage=MEMORY, seed=1), lambda _: None)
-    drawn = {name: [row["net_lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
+    drawn = {name: [row["trainer.net.lr"] for row in rows(tmp_path / name)] for name in ("cut", "whole", "other")}
     assert drawn["cut"] == drawn["whole"] and len(set(drawn["whole"])) == 11
     assert not set(drawn["other"]) & set(drawn["whole"])
 
@@ -208,7 +208,7 @@ def test_a_failing_trial_is_not_the_end(describe, space: Path, fake_run, tmp_pat
             raise NonFiniteLoss("the loss is nan\nmore")
         return [0.25]
 
-    space.write_text("net_lr: [0.1, 0.9]")
+    space.write_text("trainer.net.lr: [0.1, 0.9]")
     fake_run(scores)
     lines: list[str] = []
     sweep(describe(8, storage=MEMORY), lines.append)
@@ -233,9 +233,9 @@ def test_wrong_data_end_the_sweep_at_once(describe, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pruner", ["median", "hyperband", "none"])
 def test_hopeless_trials_are_pruned(describe, space: Path, fake_run, tmp_path: Path, pruner: Any) -> None:
     """12 trials whose score is a constant: of those below the median of the others, most go."""
-    space.write_text("net_lr: {low: 0.01, high: 1, step: 0.01}")
+    space.write_text("trainer.net.lr: {low: 0.01, high: 1, step: 0.01}")
     fake_run(lambda config: [config["trainer"]["net"]["lr"]] * 10)
-    sweep(describe(12, pruner=pruner, arguments={"epochs": "10"}, storage=MEMORY), lambda _: None)
+    sweep(describe(12, pruner=pruner, arguments={"trainer.epochs": "10"}, storage=MEMORY), lambda _: None)
     table = rows(tmp_path / "sweep")
     pruned = [row for row in table if row["state"] == "pruned"]
     if pruner == "none":
@@ -261,7 +261,7 @@ def test_a_study_is_one_experiment(describe, fake_run) -> None:
     fake_run(lambda config: [0.5])
     sweep(describe(1), lambda _: None)
     with pytest.raises(ConfigError, match="another config: trainer differ"):
-        sweep(describe(1, arguments={"batch_size": "3"}), lambda _: None)
+        sweep(describe(1, arguments={"trainer.batch_size": "3"}), lambda _: None)
     with pytest.raises(ConfigError, match="storage nonsense://x"):
         sweep(describe(1, storage="nonsense://x", name="other"), lambda _: None)
 
@@ -313,22 +313,24 @@ def start(processes: Any, out: Path, space: Path, folder: Path, trials: int, *wo
 def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_path: Path, storage: str) -> None:
     folder, out = tmp_path / "sweep", tmp_path / "said"
     place = str(tmp_path / "sweep.log") if storage == "journal" else f"sqlite:///{folder / 'study.db'}"
-    words = ("epochs=9", "patience=null", "--storage", place)
+    words = ("trainer.epochs=9", "trainer.patience=null", "--storage", place)
     killed = start(processes, out, space, folder, 3, *words, dies_in=folder / "trial-1")
     killed.join(600)
     assert killed.exitcode == -signal.SIGKILL, out.read_text()
     assert not (folder / "best.json").exists()
 
     fake_run(lambda config: [0.5])
-    fixed = {"method": "cross_entropy", "epochs": "9", "patience": "null"}
+    fixed = {"method": "cross_entropy", "trainer.epochs": "9", "trainer.patience": "null"}
     what = Sweep(CONFIG, space, fixed, 3, folder, place, device="cpu")
     said: list[str] = []
     sweep(what, said.append)
     assert said[0] == "trial 1 was killed; its parameters are tried again"
     table = rows(folder)
     assert [row["state"] for row in table] == ["complete", "fail", "complete", "complete"]
-    assert [table[2][name] for name in ("net_lr", "hidden")] == [table[1][name] for name in ("net_lr", "hidden")]
-    assert len({row["net_lr"] for row in table}) == 3
+    assert [table[2][name] for name in ("trainer.net.lr", "features.hidden")] == [
+        table[1][name] for name in ("trainer.net.lr", "features.hidden")
+    ]
+    assert len({row["trainer.net.lr"] for row in table}) == 3
 
     said.clear()
     sweep(what, said.append)
@@ -338,7 +340,7 @@ def test_a_sweep_goes_on_after_sigkill(processes, space: Path, fake_run, tmp_pat
 def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -> None:
     folder, outs = tmp_path / "sweep", [tmp_path / "one", tmp_path / "two"]
     meeting = processes.Barrier(2)
-    started = [start(processes, out, space, folder, 6, "epochs=2", meeting=meeting) for out in outs]
+    started = [start(processes, out, space, folder, 6, "trainer.epochs=2", meeting=meeting) for out in outs]
     for process in started:
         process.join(600)
     said = [out.read_text() for out in outs]
@@ -347,7 +349,9 @@ def test_two_processes_share_a_storage(processes, space: Path, tmp_path: Path) -
     assert all(trials) and sum(trials) == 6, "both worked"
     study = open_again(folder)
     assert len(studies.counted(study)) == 6
-    assert len({trial.params["net_lr"] for trial in study.trials}) == len(study.trials), "and on different things"
+    assert len({trial.params["trainer.net.lr"] for trial in study.trials}) == len(study.trials), (
+        "and on different things"
+    )
     best = max(float(row["score"]) for row in rows(folder) if row["state"] == "complete")
     assert any(f", {best:.4f} on the validation part" in text for text in said), "the last one to end knows the best"
 

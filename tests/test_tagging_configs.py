@@ -29,9 +29,15 @@ MINE = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
 
 
 def experiment(path: Path, **arguments: str) -> dict:
+    """The evaluated config, once it has been checked."""
     config = evaluate(path, arguments)
     check(config, path, REGISTRY)
     return config
+
+
+def complete(path: Path, **arguments: str) -> dict:
+    """The checked config with its defaults."""
+    return check(evaluate(path, arguments), path, REGISTRY).table()
 
 
 @pytest.mark.parametrize(("path", "data"), EVERY)
@@ -119,16 +125,14 @@ def test_levels_of_features() -> None:
 
 
 def test_the_papers_tagger_of_tweets() -> None:
-    config = experiment(POS, data="twitter_pos", features="paper")
+    config = complete(POS, data="twitter_pos", features="paper")
     table = config["features"]
     assert (table["type"], table["hidden"], table["layers"]) == ("bilstm", 100, 1)
     assert not any(table[key] for key in WORDS) and table["vectors"]["tune"] is False
-    assert config["energy"] == {"type": "linear_chain"}
-    assert config["energy_loss"] == {
-        "type": "infnet.compound",
-        "truncate_nets": False,
-        "cost_net": {"type": "infnet.stacked"},
-    }
+    loss = config["energy_loss"]
+    assert config["energy"]["type"] == "linear_chain"
+    assert (loss["type"], loss["truncate_nets"]) == ("infnet.compound", False)
+    assert loss["cost_net"]["type"] == "infnet.stacked"
     assert config["trainer"]["cross_entropy_weight"] == 1
 
 
@@ -167,8 +171,13 @@ def test_energies(path: Path) -> None:
     }
     both = ["forward", "backward"]
     assert [found[name]["terms"]["tags"]["directions"] for name in ("ge_a", "ge_b", "ge_c")] == [both[:1], both, both]
-    weights = experiment(path, energy="ge_c", gamma="0.5", tag_lm_weight="0.2")["energy"]["weights"]
-    assert weights == {"tags": 0.2, "words": pytest.approx(0.1)}
+    assert [found[name].get("weights") for name in ("chain", "ge_a", "ge_c")] == [
+        None,
+        {"tags": 0.1},
+        {"tags": 0.1, "words": 0.1},
+    ]
+    weights = experiment(path, energy="ge_c", **{"energy.weights.words": "0.2"})["energy"]["weights"]
+    assert weights == {"tags": 0.1, "words": 0.2}
     # The models with words see each word alone, and as much of it as the others but for characters.
     words = found["ge_c"]["terms"]["words"]["features"]
     assert (words["type"], words["encoder"], words["char_dim"]) == ("encoder", "pass_through", 0)
@@ -177,13 +186,10 @@ def test_energies(path: Path) -> None:
 
 
 USELESS = [
-    *(({"method": method, "energy": "ge_a"}, f"method {method} does not take energy") for method in BASELINES),
-    ({"method": "margin", "cost_net": "shared"}, "method margin does not take cost_net"),
-    ({"method": "margin", "perceptron_weight": "2"}, "method margin does not take perceptron_weight"),
-    ({"method": "crf", "truncate": "true"}, "method crf does not take truncate"),
-    ({"tag_lm_weight": "2"}, 'energy "chain" does not take tag_lm_weight'),
-    ({"energy": "ge_a", "gamma": "2"}, 'energy "ge_a" does not take gamma'),
-    ({"finetune_on": "test"}, "finetune_on= does nothing without finetune_epochs="),
+    *(
+        ({"method": method, "energy": "ge_a"}, f"method {method} does not take energy: it has none")
+        for method in BASELINES
+    ),
     ({"encoder": "bert-base-cased", "features": "plus"}, "encoder=bert-base-cased has no use for features"),
 ]
 
@@ -195,49 +201,74 @@ def test_an_argument_that_would_do_nothing_is_an_error(path: Path, given: dict[s
         evaluate(path, given)
 
 
+UNKNOWN = [
+    ({"method": "margin", "energy_loss.cost_net.type": "infnet.shared"}, "cost_net", "energy_loss"),
+    ({"method": "margin", "energy_loss.perceptron_weight": "2"}, "perceptron_weight", "energy_loss"),
+    ({"energy.weights.tags": "2"}, "weights", "energy"),
+    ({"method": "crf", "trainer.finetune.epochs": "2"}, "finetune", "trainer"),
+    ({"method": "cross_entropy", "trainer.cost_net.lr": "2"}, "cost_net", "trainer"),
+]
+
+
+@pytest.mark.parametrize(("given", "key", "table"), UNKNOWN)
 @pytest.mark.parametrize("path", [POS, NER])
-def test_arguments_reach_their_keys(path: Path) -> None:
-    given = {"perceptron_weight": "2", "cost_net": "shared", "cost_net_cross_entropy": "0.5", "truncate": "true"}
-    given |= {"cross_entropy_weight": "3", "net_steps": "5", "same_batch": "false", "net_optimizer": "sgd"}
-    given |= {"net_lr": "0.05", "energy_lr": "0.01", "weight_decay": "0.03", "pretrain_epochs": "4"}
-    given |= {"finetune_epochs": "6", "finetune_on": "validation", "hidden": "7", "dropout": "0.25"}
-    given |= {"batch_size": "8", "epochs": "9", "patience": "10", "precision": "bf16", "seed": "11"}
-    config = experiment(path, **given)
+def test_a_key_that_would_do_nothing_is_an_error(path: Path, given: dict[str, str], key: str, table: str) -> None:
+    with pytest.raises(ConfigError, match=rf"unknown key '{table}\.{key}'\..* Known keys of {table}: "):
+        experiment(path, **given)
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_numbers_are_reached_by_their_names(path: Path) -> None:
+    given = {"energy_loss.perceptron_weight": "2", "energy_loss.cost_net.type": "infnet.shared"}
+    given |= {"energy_loss.cost_net_cross_entropy": "0.5", "energy_loss.truncate_nets": "true"}
+    given |= {"trainer.cross_entropy_weight": "3", "trainer.net.steps": "5", "trainer.first": "net"}
+    given |= {"trainer.same_batch": "false", "trainer.net.type": "sgd", "trainer.net.momentum": "0.9"}
+    given |= {"trainer.net.lr": "0.05", "trainer.energy.lr": "0.01", "trainer.energy.weight_decay": "0.03"}
+    given |= {"trainer.pretrain_epochs": "4", "trainer.finetune.epochs": "6", "trainer.finetune.on": "validation"}
+    given |= {"features.hidden": "7", "features.dropout": "0.25", "trainer.batch_size": "8", "trainer.epochs": "9"}
+    config = complete(path, precision="bf16", seed="11", **given, **{"trainer.patience": "10"})
     loss, trainer = config["energy_loss"], config["trainer"]
-    assert loss == {
-        "type": "infnet.compound",
-        "truncate_nets": True,
-        "perceptron_weight": 2,
-        "cost_net_cross_entropy": 0.5,
-        "cost_net": {"type": "infnet.shared"},
-    }
-    assert trainer["net_optimizer"] == {"type": "sgd", "lr": 0.05, "weight_decay": 0.03, "momentum": 0.9}
-    assert trainer["energy_optimizer"] == {"type": "adam", "lr": 0.01, "weight_decay": 0.03}
-    keys = ("cross_entropy_weight", "net_steps", "same_batch", "pretrain_epochs", "batch_size", "epochs", "patience")
-    assert [trainer[key] for key in keys] == [3, 5, False, 4, 8, 9, 10]
-    assert trainer["finetune"] == {"epochs": 6, "on": "validation"}
+    keys = ("type", "truncate_nets", "perceptron_weight", "cost_net_cross_entropy")
+    assert [loss[key] for key in keys] == ["infnet.compound", True, 2, 0.5]
+    assert loss["cost_net"]["type"] == "infnet.shared"
+    keys = ("type", "lr", "weight_decay", "momentum", "steps")
+    assert [trainer["net"][key] for key in keys] == ["sgd", 0.05, 1e-5, 0.9, 5]
+    assert [trainer["energy"][key] for key in keys] == ["adam", 0.01, 0.03, 0, 1]
+    keys = ("cross_entropy_weight", "first", "same_batch", "pretrain_epochs", "batch_size", "epochs", "patience")
+    assert [trainer[key] for key in keys] == [3, "net", False, 4, 8, 9, 10]
+    assert (trainer["finetune"]["epochs"], trainer["finetune"]["on"]) == (6, "validation")
     assert (config["features"]["hidden"], config["features"]["dropout"]) == (7, 0.25)
     assert (config["precision"], config["seed"]) == ("bf16", 11)
-    trainer = experiment(path, method="cross_entropy", net_steps="3", net_optimizer="sgd", net_lr="0.5")["trainer"]
-    assert (trainer["steps"], trainer["optimizer"]["type"], trainer["optimizer"]["lr"]) == (3, "sgd", 0.5)
+    given = {"trainer.net.steps": "3", "trainer.net.type": "sgd", "trainer.net.lr": "0.5"}
+    net = experiment(path, method="cross_entropy", **given)["trainer"]["net"]
+    assert (net["steps"], net["type"], net["lr"]) == (3, "sgd", 0.5)
 
 
 @pytest.mark.parametrize("name", ["separated", "shared", "stacked", "stacked_bilstm"])
 def test_cost_nets(name: str) -> None:
-    assert experiment(POS, cost_net=name)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
+    given = {"energy_loss.cost_net.type": f"infnet.{name}"}
+    assert experiment(POS, **given)["energy_loss"]["cost_net"] == {"type": f"infnet.{name}"}
 
 
 def test_cost_net_as_a_table() -> None:
-    table = experiment(POS, cost_net='{"type": "infnet.stacked_bilstm", "hidden": 9}')["energy_loss"]["cost_net"]
-    assert table == {"type": "infnet.stacked_bilstm", "hidden": 9}
+    table = {"type": "infnet.stacked_bilstm", "hidden": 9}
+    assert experiment(POS, **{"energy_loss.cost_net": json.dumps(table)})["energy_loss"]["cost_net"] == table
+
+
+@pytest.mark.parametrize("path", [POS, NER])
+def test_an_unknown_cost_net_is_answered_with_the_known_ones(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"energy_loss\.cost_net\.type: unknown .* 'infnet\.nonsense'") as error:
+        experiment(path, **{"energy_loss.cost_net.type": "infnet.nonsense"})
+    for name in ("separated", "shared", "stacked", "stacked_bilstm"):
+        assert f"infnet.{name}" in str(error.value)
 
 
 @pytest.mark.parametrize("path", [POS, NER])
 def test_encoders(path: Path) -> None:
     config = experiment(path, encoder="bert-base-cased", energy="ge_c")
     assert config["features"] == {"type": "transformer", "model": "bert-base-cased"}
-    assert "columns" not in config["task"] and config["trainer"]["net_optimizer"]["lr"] < 1e-4
-    table = experiment(path, encoder='{"type": "encoder", "encoder": "gru"}', hidden="16")["features"]
+    assert "columns" not in config["task"] and config["trainer"]["net"]["lr"] < 1e-4
+    table = experiment(path, encoder='{"type": "encoder", "encoder": "gru", "hidden": 16}')["features"]
     assert (table["type"], table["encoder"], table["hidden"]) == ("encoder", "gru", 16)
     assert table["char_dim"] == experiment(path)["features"]["char_dim"]
 
@@ -257,7 +288,6 @@ def test_files_named_by_overrides_take_the_place_of_the_corpus(path: Path) -> No
         *((path, "data", names) for path, names in DATA.items()),
         *((path, "method", METHODS) for path in DATA),
         *((path, "energy", ENERGIES) for path in DATA),
-        *((path, "cost_net", ("separated", "shared", "stacked", "stacked_bilstm")) for path in DATA),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: str, names: tuple[str, ...]) -> None:
@@ -279,14 +309,15 @@ def test_predicates_by_data_and_method() -> None:
     assert experiment(PREDICATES)["inference_net"] == {"type": "independent"}
 
 
-def test_arguments_of_predicates_reach_their_keys() -> None:
-    given = {"hidden": "7", "dropout": "0.25", "net_lr": "0.05", "batch_size": "8", "epochs": "9", "patience": "10"}
+def test_numbers_of_predicates_are_reached_by_their_names() -> None:
+    given = {"features.hidden": "7", "features.dropout": "0.25", "trainer.net.lr": "0.05"}
+    given |= {"trainer.batch_size": "8", "trainer.epochs": "9", "trainer.patience": "10"}
     config = experiment(PREDICATES, **given, vectors="./v.txt", features="plus", precision="bf16", seed="11")
     features, trainer = config["features"], config["trainer"]
     assert (features["hidden"], features["dropout"], features["vectors"]["file"]) == (7, 0.25, "./v.txt")
     assert features["char_dim"] == 0 < features["case_dim"]
     assert [trainer[key] for key in ("batch_size", "epochs", "patience")] == [8, 9, 10]
-    assert trainer["optimizer"]["lr"] == 0.05
+    assert trainer["net"]["lr"] == 0.05
     assert (config["precision"], config["seed"]) == ("bf16", 11)
     assert experiment(PREDICATES, encoder="bert-base-cased")["features"]["type"] == "transformer"
 
@@ -298,7 +329,7 @@ def test_names_that_predicates_do_not_have(argument: str, known: str) -> None:
 
 
 def test_predicates_of_the_embedded_corpus_are_learned_in_seconds(tmp_path: Path) -> None:
-    config = experiment(PREDICATES, epochs="3")
+    config = experiment(PREDICATES, **{"trainer.epochs": "3"})
     metrics = json.loads(
         (run(config, "predicates", out=tmp_path / "run", device="cpu", quiet=True) / "metrics.json").read_text()
     )

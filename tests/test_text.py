@@ -426,7 +426,8 @@ def test_a_config_of_files_wants_them_all():
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "text"
-    config = evaluate(CONFIG, {"epochs": "8", "samples": "5", "energy_steps": "1", "characters": "[3,4]"})
+    small = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
+    config = evaluate(CONFIG, small | {"features.characters": "[3,4]"})
     return runner.run(config, str(CONFIG), folder, device="cpu", quiet=True)
 
 

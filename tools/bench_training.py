@@ -136,10 +136,8 @@ def main() -> None:
                 Path(folder) / "nce",
                 data=options.data,
                 method="nce",
-                samples="20",
-                energy_steps="1",
-                net_steps="1",
-                rounds="1",
+                **{"energy_loss.samples": "20", "trainer.rounds": "1"},
+                **{"trainer.energy.steps": "1", "trainer.net.steps": "1"},
             ),
         }
         for racer in ours.values():
@@ -160,16 +158,16 @@ def main() -> None:
 
 def race_taggers(data: str, epochs: int) -> None:
     """Seconds of an epoch of each, and their ratios to plain BiLSTM training."""
-    game = {"pretrain_epochs": "0"}
+    game = {"trainer.pretrain_epochs": "0"}
     rows: dict[str, dict[str, str]] = {
         "BiLSTM": {"method": "cross_entropy"},
         "CRF": {"method": "crf"},
         "margin": {"method": "margin", **game},
         "compound stacked": game,
         "compound stacked, nets first": {**game, "trainer.first": "net"},
-        "compound shared": {**game, "cost_net": "shared"},
-        "compound separated": {**game, "cost_net": "separated"},
-        "compound stacked, k = 5": {**game, "net_steps": "5"},
+        "compound shared": {**game, "energy_loss.cost_net.type": "infnet.shared"},
+        "compound separated": {**game, "energy_loss.cost_net.type": "infnet.separated"},
+        "compound stacked, k = 5": {**game, "trainer.net.steps": "5", "trainer.first": "net"},
     }
     with tempfile.TemporaryDirectory() as folder:
         racers = {

@@ -15,7 +15,8 @@ from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.registry import Registry
 from spen_plugins.runs.runner import resume, run
 
-SMALL = {"hidden": "[16]", "global_hidden": "8", "epochs": "2", "energy_epochs": "2"}
+ALONE = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
+SMALL = ALONE | {"trainer.energy_epochs": "2"}
 
 
 def config(**arguments: str) -> dict:
@@ -38,8 +39,8 @@ def history(folder: Path) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def dvn(tmp_path_factory) -> Path:
-    arguments = {name: value for name, value in SMALL.items() if name != "energy_epochs"}
-    made = evaluate("configs/mlc_seal.jsonnet", {**arguments, "method": "dvn", "gbi_steps": "3"})
+    short = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
+    made = evaluate("configs/mlc_seal.jsonnet", {**ALONE, **short, "method": "dvn"})
     return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", device="cpu", quiet=True)
 
 
@@ -54,15 +55,16 @@ def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
 
 @pytest.mark.parametrize("loss", Registry().names("energy_loss"))
 def test_no_loss_moves_a_fixed_energy(dvn, tmp_path, loss):
-    arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0", "epochs": "1"}
-    made = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}', energy_dropout="true")
+    arguments = {"method": "static_regression", "init.energy": str(dvn), "trainer.energy_epochs": "0"}
+    arguments |= {"trainer.epochs": "1", "trainer.energy_dropout": "true"}
+    made = train(tmp_path / "run", **arguments, energy_loss=f'{{"type": "{loss}"}}')
     before, after = weights(dvn, "energy"), weights(made, "energy")
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 @pytest.mark.parametrize("method", ["static_margin", "spen"])
 def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, method):
-    arguments = {"global_hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
+    arguments = {"energy.hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
     made = evaluate("configs/mlc_seal.jsonnet", arguments)
     with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
         run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
@@ -80,7 +82,7 @@ def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_
         seen[stage.name] = {name: value.clone() for name, value in self.model.state_dict().items()}
 
     monkeypatch.setattr(Loop, "begin", watch)
-    made = train(tmp_path / "run", method="static_nce", net_epochs="2", samples="5")
+    made = train(tmp_path / "run", method="static_nce", **{"trainer.net_epochs": "2", "energy_loss.samples": "5"})
 
     def same(a, b, net):
         return all(torch.equal(seen[a][name], seen[b][name]) for name in seen[a] if name.startswith(net))
@@ -96,9 +98,13 @@ def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_
 @pytest.mark.parametrize(("static", "alone"), [("static_nce", "nce_alone"), ("static_margin", "spen")])
 def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone):
     """To the bit: the net it learns from is fixed in both, without dropout."""
-    shared = {"net_epochs": "2", "hidden": "[16, 16]", "dropout": "0.5", "net_lr": "0.01", "gbi_steps": "3"}
-    teaching = train(tmp_path / "a", method=static, energy_epochs="1", **shared)
-    arguments = {"global_hidden": "8", "epochs": "1", "method": alone, **shared}
+    shared = {"trainer.net_epochs": "2", "trainer.net.lr": "0.01"}
+    shared |= {"features.hidden": "[16, 16]", "features.dropout": "0.5", "energy.hidden": "8"}
+    if alone == "spen":
+        shared["energy_loss.descent.steps"] = "3"
+    short = {"trainer.energy_epochs": "1", "trainer.gbi.steps": "3"}
+    teaching = train(tmp_path / "a", **shared | short | {"method": static})
+    arguments = shared | {"method": alone, "trainer.epochs": "1", "inference_net.steps": "3"}
     made = evaluate("configs/mlc_seal.jsonnet", arguments)
     predicting = run(made, "x.jsonnet", tmp_path / "b", device="cpu", quiet=True)
     ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
@@ -112,8 +118,10 @@ def test_the_net_may_go_on_from_where_it_is(tmp_path):
 
 
 def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
-    by_gbi = history(train(tmp_path / "a", method="static_regression", gbi_steps="3"))
-    by_loss = history(train(tmp_path / "b", method="static_nce", net_epochs="1", samples="5"))
+    short = {"trainer.gbi.steps": "3", "energy_loss.descent.steps": "3"}
+    by_gbi = history(train(tmp_path / "a", method="static_regression", **short))
+    short = {"trainer.net_epochs": "1", "energy_loss.samples": "5"}
+    by_loss = history(train(tmp_path / "b", method="static_nce", **short))
     energy = [record for record in by_gbi if record["stage"] == "energy"]
     assert len(energy) == 2 and all(0 <= record["score"] <= 1 for record in energy)
     assert all(record["score"] != record["validation"]["example_f1"] for record in energy)
@@ -123,7 +131,8 @@ def test_the_energys_epoch_is_chosen_by_its_predictions_or_its_loss(tmp_path):
 @pytest.mark.parametrize("stop_after", [1, 3, 9])
 def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeypatch, stop_after):
     """Stopped in the net's first stage, in the energy's, or in the net's last one."""
-    arguments = {"method": "static_nce", "net_epochs": "1", "samples": "3", "trainer.batch_size": "128"}
+    arguments = {"method": "static_nce", "trainer.net_epochs": "1", "trainer.batch_size": "128"}
+    arguments["energy_loss.samples"] = "3"
     whole = train(tmp_path / "whole", **arguments)
     batches = sum(1 for _ in history(whole))
     assert batches == 5
@@ -144,15 +153,20 @@ def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeyp
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_an_argument_of_another_method_is_an_error():
-    with pytest.raises(ConfigError, match="static_nce does not take std"):
-        config(method="static_nce", std="1.0")
+def test_a_key_of_another_method_is_an_error():
+    with pytest.raises(ConfigError, match=r"unknown key 'energy_loss\.descent'.* Known keys of energy_loss: "):
+        check(config(method="static_nce", **{"energy_loss.descent.steps": "3"}), "x", Registry())
 
 
 def test_the_direct_ranking_loss_prefers_gold(tmp_path):
     made = evaluate(
         "configs/mlc_seal.jsonnet",
-        {"method": "ranking_direct", "hidden": "[32]", "epochs": "4", "cross_entropy_weight": "0"},
+        {
+            "method": "ranking_direct",
+            "features.hidden": "[32]",
+            "trainer.epochs": "4",
+            "trainer.cross_entropy_weight": "0",
+        },
     )
     folder = run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
     losses = [record["losses"]["inference_net.ranking"] for record in history(folder)]

@@ -89,7 +89,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
     out = tmp_path_factory.mktemp("runs")
 
     def trained(name: str, config: str, task: dict[str, str], **arguments: object) -> Path:
-        values = {"dropout": "0", "hidden": "16", "net_lr": "0.02", "epochs": "2", "method": "cross_entropy"}
+        values = {"method": "cross_entropy", "features.hidden": "16", "features.dropout": "0"}
+        values |= {"trainer.net.lr": "0.02", "trainer.epochs": "2"}
         values |= {key.replace("__", "."): str(value) for key, value in arguments.items()}
         evaluated = evaluate(ROOT / f"configs/{config}.jsonnet", values)
         evaluated["task"] = {key: value for key, value in evaluated["task"].items() if key != "corpus"} | task
@@ -101,14 +102,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
     fine.write_text(("\n".join(lines) + "\n\n") * 100)
     files = dict.fromkeys(("train", "validation", "test"), str(fine)) | {"tags": "upos+xpos"}
     small = {"trainer__batch_size": 16}
-    contrastive = {"method": "contrastive", "pretrain_epochs": 6, "epochs": 1}
+    contrastive = {"method": "contrastive", "trainer__pretrain_epochs": 6, "trainer__epochs": 1}
     return {
         "ner": trained("ner", "ner_infnet", corpora["ner"], columns="{}", energy="chain", **small, **contrastive),
         "pos": trained("pos", "pos_infnet", corpora["pos"], **small),
         "fine": trained("fine", "pos_infnet", files, **small),
         "srl": trained("srl", "srl_seal", corpora["srl"], **small),
         "predicates": trained("predicates", "predicates", corpora["srl"] | {"format": "predicates"}, **small),
-        "text": trained("text", "text_seal", corpora["text"], hidden="[16,16]", epochs=4, **small),
+        "text": trained("text", "text_seal", corpora["text"], features__hidden="[16,16]", trainer__epochs=4, **small),
     }
 
 

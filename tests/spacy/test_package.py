@@ -43,7 +43,7 @@ print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.en
 
 
 def trained(out: Path, config: str, **arguments: object) -> Path:
-    values = {"method": "cross_entropy", "trainer.epochs": "2", "hidden": "16", "dropout": "0"}
+    values = {"method": "cross_entropy", "trainer.epochs": "2", "features.hidden": "16", "features.dropout": "0"}
     values |= {name.replace("__", "."): str(value) for name, value in arguments.items()}
     return run(evaluate(ROOT / f"configs/{config}.jsonnet", values), config, out=out, device="cpu", quiet=True)
 
@@ -54,7 +54,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     out = tmp_path_factory.mktemp("work") / "runs"
     predicates = {"task__corpus": "predicates", "task__columns": "{}", "task__encoding": "bio"}
     return {
-        "ner": trained(out / "ner", "ner_infnet", task__columns="{}", trainer__epochs=4, net_lr=0.02),
+        "ner": trained(out / "ner", "ner_infnet", task__columns="{}", trainer__epochs=4, trainer__net__lr=0.02),
         "predicates": trained(out / "predicates", "ner_infnet", **predicates),
         "srl": trained(out / "srl", "srl_seal"),
     }

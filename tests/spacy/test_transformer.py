@@ -32,7 +32,7 @@ def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
     (encoder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": false}')
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **sizes)).save_pretrained(encoder)
-    values = {"encoder": str(encoder), "method": "cross_entropy", "epochs": "1"}
+    values = {"encoder": str(encoder), "method": "cross_entropy", "trainer.epochs": "1"}
     run(evaluate(ROOT / "configs/ner_infnet.jsonnet", values), "x", out=out / "run", device="cpu", quiet=True)
     nlp = spacy.blank("en")
     nlp.add_pipe("spen_ner", config={"model": str(out / "run"), "window": 300})
