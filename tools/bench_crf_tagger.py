@@ -4,7 +4,7 @@
     SPEN_DATA=... python tools/bench_crf_tagger.py \\
         data:pos/ewt/en_ewt-ud-train.conllu data:pos/ewt/en_ewt-ud-test.conllu
 
-A yardstick beside `tools/bench_spacy.py --task tag`: words of the test file as they are, features computed in the timed
+A reference for `tools/bench_spacy.py --task tag`: words of the test file as they are, features computed in the timed
 part, one thread, the process' own time, best of five passes.
 """
 
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def features(words: Sequence[str]) -> list[list[str]]:
-    """Of each word: itself, its affixes and shape, and the words around it."""
+    """Features of each word: itself, its affixes and shape, and the words around it."""
     lower = ["<s>", "<s>", *(word.lower() for word in words), "</s>", "</s>"]
     found = []
     for i, word in enumerate(words, 2):

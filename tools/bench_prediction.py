@@ -2,8 +2,8 @@
 
     SPEN_DATA=... python tools/bench_prediction.py SEAL=runs/seal/seed-0 DVN=runs/dvn/seed-0 NCE=runs/nce_alone/seed-0
 
-All runs predict their own test part, in turns, several times over, on one thread; the median counts. Batches are
-collated beforehand: what is timed is the model. The first RUN is what the others are compared with.
+All runs predict their own test part, in turns, several times, on one thread; the median counts. Batches are collated
+beforehand, so only the model is timed. The first RUN is the reference for the others.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def load(word: str, batch_size: int) -> Contestant:
 
 
 def parameters(model: Model, prediction: bool) -> int:
-    """Of all nets, or of those that prediction needs."""
+    """Number of parameters of all nets, or of those that prediction needs."""
     nets = [model.inference_net]
     if model.energy is not None and (not prediction or model.inference_net.uses_energy):
         nets.append(model.energy)

@@ -5,20 +5,20 @@
     SPEN_DATA=... python tools/bench_spacy.py ours=runs/srl:runs/predicates spen_en=spen_en:spen_srl \\
         --task srl --test data:srl/ewt_propbank/ewt-propbank-test.gold_conll
 
-A contestant is NAME=SOURCE: a folder that spacy.load takes, an installed pipeline, or a run folder, which goes into a
-blank English pipeline by nlp.add_pipe. After a colon: of a pipeline, the components to load, apart by commas (default:
-all); of a run for srl, the run that finds predicates. `tools/train_spacy.py` trains spaCy's own ner and tagger on the
+A contestant is NAME=SOURCE: a folder for spacy.load, an installed pipeline, or a run folder, which is added to a blank
+English pipeline by nlp.add_pipe. After a colon: for a pipeline, the components to load, separated by commas (default:
+all); for a run of srl, the run that tags predicates. `tools/train_spacy.py` trains spaCy's own ner and tagger on the
 same files.
 
-Each measurement is a fresh process with one thread; contestants take turns, --repeats times. What is measured:
+Each measurement is a fresh process with one thread; contestants take turns, --repeats times. Measurements:
   scores     on the corpus' own tokens (a word of white space is "_"). F1 and accuracy are those of spaCy's Scorer;
-             strict F1 is seqeval's, as `spen evaluate` has it. srl: F1 over the arguments of all predicates of the
-             corpus or of the output: a missed predicate loses its arguments, those of an invented one are wrong
+             strict F1 is seqeval's, as in `spen evaluate`. srl: F1 over the arguments of all predicates of the
+             corpus or of the output: arguments of a missed predicate are missed, those of a spurious one wrong
   words/s    through nlp.pipe, over texts (words joined by blanks, split by spaCy's tokeniser) and over Docs made before
              of the corpus' own words; median of the repeats, the best in brackets, × the first contestant's median
-  load       spacy.load or nlp.add_pipe, with imports that spaCy itself doesn't need
+  load       spacy.load or nlp.add_pipe, including imports that spaCy itself doesn't need
   memory     resident after loading, and after the corpus; spaCy and torch imported are in it (--json has them alone)
-  disk       what nlp.to_disk writes
+  disk       size of the folder written by nlp.to_disk
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def main() -> None:
     parser.add_argument("--task", choices=tuple(SCORES), required=True)
     parser.add_argument("--test", required=True, help="file to annotate and score, or its data: path")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=int, help="take the file's first sentences only")
+    parser.add_argument("--limit", type=int, help="use only the file's first sentences")
     parser.add_argument(
         "--clock",
         choices=("wall", "cpu"),
         default="wall",
-        help="what is counted; cpu: this process' own time, for a machine that has other work (default: wall)",
+        help="clock; cpu: this process's own time, for a busy machine (default: wall)",
     )
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
@@ -108,7 +108,7 @@ def measure_apart(word: str, given: argparse.Namespace) -> dict[str, Any]:
 
 
 def summary(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """A row a contestant: its scores, medians of what was measured, and the best rates."""
+    """One row per contestant: its scores, medians of the measurements, and the best rates."""
     rows = []
     for name, runs in found.items():
         scores = {key: value for key, value in runs[0].items() if key not in MEASURES}

@@ -1,15 +1,15 @@
-"""What samples held as bags save: the NCE loss of an energy update, dense against sparse, as ratios of one run.
+"""Speed-up by sparse samples: the NCE loss of an energy update, dense against sparse, as ratios within one run.
 
     python tools/bench_sparse.py                       # 159, 983, 4000 and 50000 labels, 20 on in a sample
     python tools/bench_sparse.py --labels 159 983 --on 2.4 --samples 20
     python tools/bench_sparse.py --growth              # sparse alone, 1000 against 50000 labels
 
-Generated data: logits N(shift, 2²) with the shift that has the wanted number of labels on, gold drawn from them. Timed
-are the samples, their log-probabilities, seal.labels' energy, the loss and its gradient to M, c, v and the b_i; the
-net's logits and the features are given. Forms take turns and the fastest of their turns counts, so that a busy machine
-slows neither more than the other. One thread.
+Generated data: logits N(shift, 2²) with the shift for the wanted number of labels on, gold drawn from them. The timed
+part is the samples, their log-probabilities, seal.labels' energy, the loss and its gradient to M, c, v and the b_i; the
+net's logits and the features are given. The two forms take turns and the fastest turn of each counts, so that a busy
+machine slows both alike. One thread.
 
-With very many labels most of the time goes into fresh memory for the gradients of M and b. Kept between steps it costs
+With very many labels most of the time goes into new memory for the gradients of M and b. Kept between steps it costs
 half: with glibc, MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=8000000000 in the environment.
 """
 
@@ -30,7 +30,7 @@ from spen_seal.labels import Labels
 
 
 class Given(sp.FeatureNetwork):
-    """The vector in the input."""
+    """The input vector itself."""
 
     output_dim = 200
 
@@ -58,7 +58,7 @@ class Step:
         self.losses = {form: Nce(Nce.Config(samples=samples, sampling=form), task) for form in ("dense", "sparse")}
 
     def seconds(self, form: str) -> float:
-        """Of one forward and backward pass."""
+        """Seconds of one forward and backward pass."""
         proposal = self.energy.space.independent(self.logits)
         self.energy.zero_grad()
         start = time.perf_counter()
@@ -66,13 +66,13 @@ class Step:
         return time.perf_counter() - start
 
     def fastest(self, turns: int, forms: tuple[str, ...] = ("dense", "sparse")) -> dict[str, float]:
-        """Milliseconds of each form's fastest turn; the first turn of each warms up."""
+        """Milliseconds of each form's fastest turn; the first turn is a warm-up."""
         taken = [{form: self.seconds(form) for form in forms} for _ in range(turns + 1)][1:]
         return {form: 1000 * min(turn[form] for turn in taken) for form in forms}
 
 
 def shift(logits: torch.Tensor, on: float) -> float:
-    """What to add to the logits so that `on` labels are on in a sample, on average; by bisection."""
+    """Constant to add to the logits so that `on` labels are on in a sample, on average; by bisection."""
     low, high = -60.0, 60.0
     for _ in range(50):
         middle = (low + high) / 2

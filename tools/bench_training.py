@@ -1,18 +1,18 @@
-"""How long training takes, as ratios measured in one run.
+"""Training times, as ratios within one run.
 
     python tools/bench_training.py              # bibtex if its data is there, else the sample corpus
-    python tools/bench_training.py --profile    # and where the time of a SEAL epoch goes
+    python tools/bench_training.py --profile    # and a profile of a SEAL epoch
     python tools/bench_training.py --tag-lm     # tag language models as energies against a BiLSTM
-    python tools/bench_training.py --tagging    # the game of energy and inference nets against a BiLSTM tagger
+    python tools/bench_training.py --tagging    # joint training of energy and inference nets against a BiLSTM tagger
 
-Three things take turns, an epoch each, so that a machine whose speed drifts slows all of them: our cross entropy, our
-SEAL-dynamic NCE (one energy update and one net update a batch, 20 samples), and the same SEAL written plainly
-(the script in docs/plain_seal.md: dense inputs, default AdamW). One thread.
+Three trainings take turns, an epoch each, so that a machine of varying speed slows all of them alike: our cross
+entropy, our SEAL-dynamic NCE (one energy update and one net update per batch, 20 samples), and the same SEAL as a plain
+script (docs/plain_seal.md: dense inputs, default AdamW). One thread.
 
 With --tag-lm, a batch of 32 sentences of 30 words and 25 tags goes forward and backward through each energy (gradients
-to the outputs and to the parameters) and through a BiLSTM feature network as wide; they take turns as well.
+to the outputs and to the parameters) and through a BiLSTM feature network of the same width, in turns.
 
-With --tagging, a BiLSTM with cross entropy, a CRF and the game in its parameterisations train a tagger in turns
+With --tagging, a BiLSTM with cross entropy, a CRF and joint training in its parameterisations train a tagger in turns
 (Twitter POS if its data is there, else the sample corpus), all on the same feature network.
 """
 
@@ -76,7 +76,7 @@ class Ours:
         self.loop.begin(self.stage)
 
     def epoch(self) -> float:
-        """Train one epoch (validation is not counted); seconds."""
+        """Train one epoch; returns the seconds, without validation."""
         self.loop.run_epoch(self.stage)
         self.loop.position.epoch += 1
         self.loop.position.batch = 0
@@ -93,7 +93,7 @@ class Plain:
         self.seal = names["Seal"](x, y)
 
     def epoch(self) -> float:
-        """Train one epoch; seconds."""
+        """Train one epoch; returns the seconds."""
         started = time.perf_counter()
         self.seal.epoch()
         return time.perf_counter() - started
@@ -115,9 +115,9 @@ def dense(task: Any) -> tuple[torch.Tensor, torch.Tensor]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="bibtex (twitter_pos with --tagging) if SPEN_DATA is set, else sample")
-    parser.add_argument("--epochs", type=int, default=5, help="counted epochs of each, after one that isn't")
+    parser.add_argument("--epochs", type=int, default=5, help="timed epochs of each, after a warm-up epoch")
     parser.add_argument("--profile", action="store_true", help="operators of one SEAL epoch, most expensive first")
-    parser.add_argument("--tag-lm", action="store_true", help="only what tag language models cost")
+    parser.add_argument("--tag-lm", action="store_true", help="only the cost of tag language models")
     parser.add_argument("--tagging", action="store_true", help="only taggers")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -157,7 +157,7 @@ def main() -> None:
 
 
 def race_taggers(data: str, epochs: int) -> None:
-    """Seconds of an epoch of each, and their ratios to plain BiLSTM training."""
+    """Print the seconds per epoch of each tagger, and their ratios to plain BiLSTM training."""
     game = {"trainer.pretrain_epochs": "0"}
     rows: dict[str, dict[str, str]] = {
         "BiLSTM": {"method": "cross_entropy"},
@@ -197,7 +197,7 @@ class Sentences(ToyTags):
 
 
 def passes() -> dict[str, Callable[[], float]]:
-    """Seconds of one pass forward and backward, by what is passed through."""
+    """Functions that time one forward and backward pass, by name of the module."""
     registry, task = Registry(), Sentences(examples=0)
     x = task.batch(32, 30)
     y = task.space.relax(torch.randn(32, 1, 30, 25), x.mask).requires_grad_()
@@ -232,7 +232,7 @@ def passes() -> dict[str, Callable[[], float]]:
 
 
 def report_passes(racers: dict[str, Callable[[], float]], rounds: int = 40) -> None:
-    """Print medians of passes that took turns, and the ratios to the first of them."""
+    """Print medians of passes in turns, and the ratios to the first."""
     seconds = [{name: once() for name, once in racers.items()} for _ in range(rounds + 5)][5:]
     base = next(iter(racers))
     table = Table("", "ms (median)", f"ratio to {base}", title="32 sentences x 30 words x 25 tags, one thread")

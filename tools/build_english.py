@@ -1,9 +1,9 @@
-"""Train the pipeline spen_en and write it into its plugin: what `make english` runs.
+"""Train the pipeline spen_en and write it into its plugin: run by `make english`.
 
     SPEN_DATA=... python tools/build_english.py
 
-Trains configs/english.jsonnet part by part into runs/english (what is done already stays, what was cut short goes on;
-about an hour on one core), writes plugins/spen-en/spen_en/pipeline with 16-bit weights, and its card.
+Trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones resumed; about
+an hour on one core), writes plugins/spen-en/spen_en/pipeline with 16-bit weights, and its card.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ corpus or the output; a missed predicate loses its arguments, those of an invent
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=Path("runs/english"), help="where runs lie")
+    parser.add_argument("--runs", type=Path, default=Path("runs/english"), help="folder of the runs")
     given = parser.parse_args()
     try:
         build(given.runs)
@@ -77,10 +77,10 @@ def build(runs: Path) -> None:
     shutil.rmtree(place, ignore_errors=True)
     fresh.rename(place)
     meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))
-    # The joined files of names are nobody's data set; what they are made of has its licences.
+    # The merged files of names are no data set; their sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
     meta["sources"] = [*known, *(source(CATALOGUE[name]) for name in FILES)]
-    for target in (place / "meta.json", PLUGIN / "spen_en/meta.json"):  # the second is where `spacy info` looks
+    for target in (place / "meta.json", PLUGIN / "spen_en/meta.json"):  # `spacy info` reads the second
         save_json(meta, target)
     text = card(meta, "spen_en", found)
     text = text.replace("\n## Licences", WHOLE + rows(whole_scores(runs / "data")) + "\n## Licences", 1)
@@ -90,7 +90,7 @@ def build(runs: Path) -> None:
 
 
 def whole_scores(names: Path) -> dict[str, float]:
-    """What the pipeline as it was written scores on the test parts."""
+    """Scores of the written pipeline on the test parts."""
     found = {}
     tagged = read_conllu(locate("data:pos/ewt/en_ewt-ud-test.conllu"), tags="upos+xpos")
     for name, attribute, side in (("parts of speech", "pos_", 0), ("tags", "tag_", 1)):
@@ -109,7 +109,7 @@ def whole_scores(names: Path) -> dict[str, float]:
 
 
 def annotated(component: str, sentences: Sequence[Any]) -> list[Doc]:
-    """The sentences as one component of the pipeline annotates them."""
+    """The sentences, annotated by one component of the pipeline."""
     nlp = spacy.load("spen_en", exclude=[name for name in ("spen_pos", "spen_ner", "spen_srl") if name != component])
     return list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
 

@@ -1,9 +1,9 @@
-"""Draw what spen_en says of a sentence, for docs/spacy.md.
+"""Draw spen_en's frames of a sentence, for docs/spacy.md.
 
     python tools/draw_frame.py
 
-Writes docs/figures/srl_frame.svg, and srl_displacy.png, which is displaCy's page as Chromium shows it, where there is a
-Chromium (make browser).
+Writes docs/figures/srl_frame.svg and, if Chromium is installed (make browser), srl_displacy.png: displaCy's page in
+Chromium.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def photograph(browser: str, page: str) -> None:
-    """A page as a picture."""
+    """Save a screenshot of a page."""
     with TemporaryDirectory() as folder:
         source = Path(folder) / "page.html"
         source.write_text(f'<body style="font: 16px sans-serif; margin: 0 12px">{page}', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the names that the English pipeline learns from: BTC and WNUT-17 under the three types both have.
+"""Write the named-entity data of the English pipeline: BTC and WNUT-17 with their three common types.
 
     python tools/english_data.py runs/english/data
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def write_all(out: Path) -> None:
-    """The six files, below `out`."""
+    """Write the six files to `out`."""
     read = {
         (name, part): read_columns(locate(f"data:ner/{file}"), 0, -1)
         for name, parts in FILES.items()
@@ -56,7 +56,7 @@ def write_all(out: Path) -> None:
 
 
 def write(path: Path, sentences: Iterable[TaggedSentence]) -> None:
-    """A word and its tag a line, an empty line after each sentence."""
+    """Write one word and its tag per line, and an empty line after each sentence."""
     lines = []
     for sentence in sentences:
         lines += [f"{word}\t{mapped(tag)}\n" for word, tag in zip(sentence.words, sentence.tags, strict=True)]
@@ -66,7 +66,7 @@ def write(path: Path, sentences: Iterable[TaggedSentence]) -> None:
 
 
 def mapped(tag: str) -> str:
-    """A tag under BTC's types."""
+    """A tag with its type mapped to BTC's."""
     prefix, dash, kind = tag.partition("-")
     if kind in LEFT_OUT:
         return "O"

@@ -1,7 +1,7 @@
 """Run the experiments behind docs/results.md, two at a time, and print their tables.
 
-    python tools/results.py tools/results.yaml            # runs what is missing, resumes what was cut short
-    python tools/results.py tools/results.yaml --only bibtex --tables   # only print what is there
+    python tools/results.py tools/results.yaml            # runs what is missing, resumes what was interrupted
+    python tools/results.py tools/results.yaml --only bibtex --tables   # only print finished runs
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`.
@@ -29,12 +29,12 @@ ROOT = Path("runs/results")
 
 
 def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
-    """The user's command for one run, without its folder."""
+    """The command for one run, without its folder."""
     return ["spen-run", config, *(f"{name}={_text(value)}" for name, value in arguments.items()), f"seed={seed}"]
 
 
 def finish(folder: Path, line: list[str]) -> None:
-    """Run, or resume, until there are scores."""
+    """Run or resume until there are scores."""
     if (folder / "metrics.json").exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def finish(folder: Path, line: list[str]) -> None:
 
 
 def table(name: str, group: dict[str, Any]) -> str:
-    """Markdown: the rows that have runs beside one another, and their commands."""
+    """Markdown: the table of rows that have runs, and their commands."""
     done = [row for row in group["rows"] if any((ROOT / name / row).glob("*/metrics.json"))]
     lines = [f"### {name}", ""]
     if done:
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="a group's name; may be given more than once")
     parser.add_argument("--row", action="append", help="a row's name; may be given more than once")
     parser.add_argument("--tables", action="store_true", help="print tables, run nothing")
-    parser.add_argument("--jobs", type=int, default=2, help="runs side by side, one thread each")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel runs, one thread each")
     options = parser.parse_args()
     groups = {
         k: v for k, v in yaml.safe_load(options.spec.read_text()).items() if not options.only or k in options.only

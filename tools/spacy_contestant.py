@@ -23,7 +23,7 @@ from spen_plugins.readers.srl import Sentence
 FACTORIES = {"ner": "spen_ner", "tag": "spen_pos", "srl": "spen_srl"}
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 MARKED = "bench_predicates"
-"""Where a Doc keeps the corpus' predicates."""
+"""Doc extension that holds the corpus's predicates."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Contestant:
 
     Args:
         name: its row in the table.
-        source: a folder that `spacy.load` takes, an installed package, a run folder or a saved component's.
-        also: of a pipeline, the components to load (None: all); of a run for `srl`, the run that finds predicates.
+        source: a folder for `spacy.load`, an installed package, a run folder or a saved component's.
+        also: for a pipeline, the components to load (None: all); for a run of `srl`, the run that tags predicates.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Contestant:
 
     @property
     def is_run(self) -> bool:
-        """Whether the source is a folder of a run or a saved component: one without a pipeline's `config.cfg`."""
+        """True if the source is a folder of a run or of a saved component, without a pipeline's `config.cfg`."""
         path = Path(self.source)
         return path.is_dir() and not (path / "config.cfg").is_file()
 
@@ -76,7 +76,7 @@ def measure(contestant: Contestant, kind: Kind, test: Path, limit: int | None, c
     nlp = contestant.load(kind)
     found: dict[str, Any] = {"load": now() - started, "memory_before": before, "memory": resident()}
     found["disk"] = size_on_disk(nlp)
-    found |= scores(nlp, kind, sentences)  # and the first pass, which fills caches, isn't timed
+    found |= scores(nlp, kind, sentences)  # an untimed first pass, which fills caches
     texts = [" ".join(words_of(sentence)) for sentence in sentences]
     found["texts"] = rate(nlp, texts, now)
     found["docs"] = rate(nlp, [plain(sentence, nlp.vocab) for sentence in sentences], now)
@@ -86,7 +86,7 @@ def measure(contestant: Contestant, kind: Kind, test: Path, limit: int | None, c
 
 
 def scores(nlp: Language, kind: Kind, sentences: Sequence[TaggedSentence | Sentence]) -> dict[str, float]:
-    """Scores on the corpus' own tokens; for `srl` with predicates found and, as `f1_gold`, with the corpus' own."""
+    """Scores on the corpus's own tokens; for `srl` with predicted and, as `f1_gold`, with gold predicates."""
     docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
     found = score(kind, docs, sentences)
     if kind == "srl":
@@ -95,7 +95,7 @@ def scores(nlp: Language, kind: Kind, sentences: Sequence[TaggedSentence | Sente
 
 
 def with_gold_predicates(nlp: Language, sentences: Sequence[Sentence]) -> list[Doc]:
-    """Docs in which the component was told the predicates."""
+    """Docs annotated with gold predicates."""
     settings = nlp.get_pipe(FACTORIES["srl"]).settings
     own, settings["predicates"] = settings["predicates"], lambda doc: doc.user_data[MARKED]
     docs = [plain(sentence, nlp.vocab) for sentence in sentences]
@@ -107,7 +107,7 @@ def with_gold_predicates(nlp: Language, sentences: Sequence[Sentence]) -> list[D
 
 
 def rate(nlp: Language, inputs: Sequence[str | Doc], now: Callable[[], float]) -> float:
-    """Words per second through `nlp.pipe`; the Docs that come out are dropped, as a program over a corpus would."""
+    """Words per second through `nlp.pipe`; the resulting Docs are discarded, as in a program over a corpus."""
     started = now()
     words = sum(map(len, nlp.pipe(inputs)))
     return words / (now() - started)
@@ -119,7 +119,7 @@ def resident() -> float:
 
 
 def size_on_disk(nlp: Language) -> float:
-    """What `nlp.to_disk` writes, in MB."""
+    """Size of the folder written by `nlp.to_disk`, in MB."""
     with tempfile.TemporaryDirectory() as folder:
         nlp.to_disk(folder)
         return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6

@@ -1,4 +1,4 @@
-"""Corpora as spaCy's Docs: what `train_spacy.py` and `bench_spacy.py` share."""
+"""Corpora as spaCy's Docs: shared by `train_spacy.py` and `bench_spacy.py`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from spen_plugins.readers.srl import Sentence, read_srl
 
 Kind = Literal["ner", "tag", "srl"]
 BLANK = "_"
-"""Stands for a word that is empty or white space (the Broad Twitter Corpus has some), which no name may begin with."""
+"""Replaces a word that is empty or white space (the Broad Twitter Corpus has some), which can't start an entity."""
 
 
 def read(kind: Kind, path: Path, tags: str = "xpos") -> Sequence[TaggedSentence | Sentence]:
     """Sentences of a file: names in columns (BIO), tags in columns or CoNLL-U, frames in SRL columns.
 
     Args:
-        kind: what the file is read for.
+        kind: the kind of annotation to read.
         path: the file.
         tags: the field of CoNLL-U that holds the tags.
     """
@@ -39,16 +39,16 @@ def words_of(sentence: TaggedSentence | Sentence) -> list[str]:
 
 
 def plain(sentence: TaggedSentence | Sentence, vocab: Vocab) -> Doc:
-    """A Doc of the corpus' own words, with no annotation but that it is one sentence."""
+    """A Doc of the corpus' own words, annotated only as one sentence."""
     words = words_of(sentence)
     return Doc(vocab, words=words, sent_starts=[i == 0 for i in range(len(words))])
 
 
 def gold(kind: Kind, sentence: TaggedSentence, vocab: Vocab, path: Path | None = None) -> Doc:
-    """A Doc with `ents` (ner) or each token's `tag_` (tag) as the corpus says.
+    """A Doc with `ents` (ner) or each token's `tag_` (tag) from the corpus.
 
     Raises:
-        DataError: the tags don't keep to BIO; with the line in `path`.
+        DataError: the tags are not valid BIO; with the line in `path`.
     """
     doc = plain(sentence, vocab)
     if kind == "tag":

@@ -34,7 +34,7 @@ def score(kind: Kind, docs: Sequence[Doc], sentences: Sequence[TaggedSentence | 
 
 
 def bio(doc: Doc) -> list[str]:
-    """The tags that a Doc's entities write."""
+    """The BIO tags of a Doc's entities."""
     return [f"{token.ent_iob_}-{token.ent_type_}" if token.ent_iob_ in ("B", "I") else "O" for token in doc]
 
 
@@ -56,7 +56,7 @@ def gold_frames(sentence: Sentence) -> dict[int, list[Argument]]:
 def frame_scores(said: Iterable[Frames], true: Iterable[Frames]) -> dict[str, float]:
     """`f1` over the arguments of all predicates and `predicates_f1`.
 
-    A predicate that is missed loses its arguments; those of one that is invented are wrong.
+    Arguments of a missed predicate are missed; those of a spurious one are wrong.
     """
     counts = SpanCounts()
     right = predicted = known = 0

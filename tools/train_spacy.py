@@ -4,7 +4,7 @@
     SPEN_DATA=... python tools/train_spacy.py tag \\
         data:pos/ewt/en_ewt-ud-train.conllu data:pos/ewt/en_ewt-ud-dev.conllu runs/spacy/ewt
 
-Names are in columns under BIO, tags in columns or CoNLL-U. Every sentence is a Doc of the corpus' own words. OUT gets
+Names are in BIO columns, tags in columns or CoNLL-U. Every sentence is a Doc of the corpus's own words. OUT gets
 train.spacy and dev.spacy, the config, and the best pipeline in OUT/model-best, for `tools/bench_spacy.py`.
 """
 
@@ -25,7 +25,7 @@ from spen_plugins.errors import SpenError
 
 
 def convert(kind: Kind, source: Path, target: Path, tags: str = "xpos") -> int:
-    """Write a corpus file as `.spacy`; how many Docs."""
+    """Write a corpus file as `.spacy`; returns the number of Docs."""
     vocab = spacy.blank("en").vocab
     docs = [gold(kind, sentence, vocab, source) for sentence in read(kind, source, tags)]
     DocBin(docs=docs).to_disk(target)
@@ -33,7 +33,7 @@ def convert(kind: Kind, source: Path, target: Path, tags: str = "xpos") -> int:
 
 
 def train(kind: Kind, files: dict[str, Path], out: Path, tags: str = "xpos", max_steps: int | None = None) -> None:
-    """Convert `train` and `dev` of `files`, and train; `max_steps` cuts the config's."""
+    """Convert `train` and `dev` of `files`, and train; `max_steps` replaces the config's."""
     out.mkdir(parents=True, exist_ok=True)
     paths = {}
     for part, source in files.items():
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("dev", help="file that the best step is chosen on")
     parser.add_argument("out", type=Path, help="folder to write")
     parser.add_argument("--tags", default="xpos", help="field of CoNLL-U that holds the tags (default: xpos)")
-    parser.add_argument("--max-steps", type=int, help="stop there, if the config's patience has not before")
+    parser.add_argument("--max-steps", type=int, help="stop there, unless the config's patience stops earlier")
     given = parser.parse_args()
     started = time.perf_counter()
     try:

@@ -1,1 +1,1 @@
-"""What a researcher does with finished runs: compare, sweep, plot, report."""
+"""Tools for finished runs and sweeps: compare, sweep, plot, report."""

@@ -1,8 +1,8 @@
 """Means with standard errors, and the paired bootstrap over test examples.
 
 Efron and Tibshirani 1993, chapters 13 and 16; for scores of language systems Koehn 2004 and Berg-Kirkpatrick et al.
-2012. A score is the sum of a numerator over examples divided by the sum of a denominator, so that one product of
-resampling counts and a table of examples scores every run in every resample.
+2012. A score is the ratio of two sums over examples, numerator and denominator, so one product of the resampling
+counts and a table of examples yields the scores of every run in every resample.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 RESAMPLES = 10_000
 SEED = 20_220_101
-"""Of the resampling: the same examples are drawn at every call."""
+"""Seed of the resampling: the same examples are drawn at every call."""
 CELLS = 2**20
-"""Counts held at once, resamples times examples: 8 MB."""
+"""Most counts in memory, resamples times examples: 8 MB."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Estimate:
     """A mean over seeds.
 
     Attributes:
-        mean: of the values.
+        mean: mean of the values.
         error: standard error of the mean; None for a single value.
-        count: how many values.
+        count: number of values.
     """
 
     mean: float
@@ -45,11 +45,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Interval:
-    """What resampling examples says of a difference.
+    """Confidence interval and p-value of a difference, by resampling of examples.
 
     Attributes:
         low, high: 2.5th and 97.5th percentile of the resampled differences.
-        p: two-sided; below 0.05 where the interval leaves zero out.
+        p: two-sided; below 0.05 if the interval excludes zero.
     """
 
     low: float
@@ -71,8 +71,8 @@ def resampled_scores(
 
     Args:
         numerator, denominator: `(run, example)`; a run's score is their sums' ratio, 0 where the denominator is 0.
-        resamples: how often as many examples as there are get drawn with replacement.
-        seed: of the draws.
+        resamples: number of resamples, each with as many examples as there are, drawn with replacement.
+        seed: seed of the draws.
 
     Returns:
         `(resample, run)`.
@@ -93,8 +93,8 @@ def resampled_scores(
 def interval(differences: np.ndarray) -> Interval:
     """Percentile interval and p-value of resampled differences, `(resample,)`.
 
-    p is twice the share of resamples on the rarer side of zero, with one added to both counts, as no finite number of
-    resamples shows that a share is zero (Davison and Hinkley 1997, section 4.2).
+    p is twice the share of resamples on the rarer side of zero, with one added to both counts, because no finite number
+    of resamples shows that a share is zero (Davison and Hinkley 1997, section 4.2).
     """
     low, high = np.percentile(differences, (2.5, 97.5))
     rarer = min((differences <= 0).sum(), (differences >= 0).sum())

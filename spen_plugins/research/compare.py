@@ -19,11 +19,11 @@ from spen_plugins.runs.folder import RunFolder
 
 @dataclass(frozen=True)
 class Difference:
-    """A group's selection score less a baseline's.
+    """A group's selection score minus a baseline's.
 
     Attributes:
-        seeds: over the seeds both have, paired.
-        examples: over test examples, paired; None where runs kept none or their examples are not the same.
+        seeds: over shared seeds, paired.
+        examples: over test examples, paired; None if runs kept none or their examples differ.
     """
 
     seeds: Estimate
@@ -35,9 +35,9 @@ class Row:
     """One group.
 
     Attributes:
-        scores: by name; None where its runs have no such score.
-        differences: by the baseline's label; None for the baseline itself or where no seed is shared.
-        costs: the mean over seeds.
+        scores: by name; None if its runs lack the score.
+        differences: by the baseline's label; None for the baseline itself or without a shared seed.
+        costs: mean over seeds.
     """
 
     label: str
@@ -52,11 +52,11 @@ class Comparison:
     """A table of groups, scores as fractions.
 
     Attributes:
-        part: whose scores.
-        selection: the score whose differences are shown.
+        part: the part of the data that is scored.
+        selection: name of the score whose differences are shown.
         against: labels of the baselines.
-        notes: what a reader must know before believing the table.
-        sizes: whether parameters and speed are shown.
+        notes: caveats on comparability.
+        sizes: if true, parameters and speed are shown.
     """
 
     part: str
@@ -81,10 +81,10 @@ def compare(
     Args:
         groups: at least one.
         part: `test` or `validation`.
-        scores: which, by name; all without.
-        against: labels of the baselines; the first group without.
-        registry: where tasks are looked up.
-        sizes: whether the table shows parameters and speed, too.
+        scores: names of the scores to show; all if empty.
+        against: labels of the baselines; the first group if empty.
+        registry: source of the tasks' classes.
+        sizes: if true, the table also shows parameters and speed.
 
     Raises:
         ConfigError: groups of different tasks, or an unknown part, score or baseline.
@@ -108,7 +108,7 @@ def compare(
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
-    """Whether all labels are those of groups.
+    """Check that every baseline is a group's label.
 
     Raises:
         ConfigError: one is not.
@@ -135,17 +135,17 @@ class _Read:
 
     @cached_property
     def ratios(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Numerators and denominators, `(example,)` each, of the runs that kept them."""
+        """Numerators and denominators, `(example,)` each, for the runs that kept them."""
         found = {seed: run.ratios(self.part) for seed, run in self.runs.items()}
         return {s: (kept["numerator"].numpy(), kept["denominator"].numpy()) for s, kept in found.items() if kept}
 
     @cached_property
     def data(self) -> frozenset[tuple[str, ...]]:
-        """What each run read; one element where all read the same."""
+        """Data files of the runs; one element if all read the same."""
         return frozenset(_data(run) for run in self.runs.values())
 
     def values(self, name: str) -> dict[int, float]:
-        """A score by seed, of the runs that have it."""
+        """A score by seed, for the runs that have it."""
         found = {seed: metrics[self.part].get(name) for seed, metrics in self.metrics.items()}
         return {seed: float(value) for seed, value in found.items() if isinstance(value, (int, float))}
 
@@ -161,7 +161,7 @@ class _Read:
 
 
 class _Resampled:
-    """Differences between groups; runs over the same examples are resampled together, once."""
+    """Differences between groups; runs on the same examples are resampled together, once."""
 
     def __init__(self, groups: Sequence[_Read], selection: str) -> None:
         self.groups, self.selection = {group.label: group for group in groups}, selection
@@ -180,7 +180,7 @@ class _Resampled:
 
     @property
     def notes(self) -> list[str]:
-        """What `difference` had to leave out."""
+        """Notes on differences that `difference` omitted."""
         if not self._without:
             return self._notes
         labels = "; ".join(self._without)
@@ -212,13 +212,13 @@ class _Resampled:
 
 
 def _data(run: RunFolder) -> tuple[str, ...]:
-    """Checksums of a run's data files; of a corpus that comes with the package, whose task it is of."""
+    """Checksums of a run's data files; for a corpus of the package the task's type."""
     checksums = run.environment().get("data_sha256", {}).values()
     return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
 
 
 def _selection(groups: Sequence[_Read], registry: Registry) -> str:
-    """The score that picks the best epoch, by the task's own word."""
+    """The score that picks the best epoch, according to the task."""
     found = {_selects(run.config()["task"], registry): group.label for group in groups for run in group.runs.values()}
     if len(found) > 1:
         both = " and ".join(f"{name} ({label})" for name, label in found.items())
@@ -227,7 +227,7 @@ def _selection(groups: Sequence[_Read], registry: Registry) -> str:
 
 
 def _selects(task: Mapping[str, Any], registry: Registry) -> str:
-    """The selection score of a run's task, which its class says, or its config (`tagging`: accuracy or f1)."""
+    """The selection score of a run's task, from its class or its config (`tagging`: accuracy or f1)."""
     cls = registry.resolve("task", task["type"])
     if not hasattr(cls, "selection"):
         cls, config = registry.parse("task", task, "task", "config.json")
@@ -246,7 +246,7 @@ def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tu
 
 
 def _unlike(first: _Read, other: _Read) -> list[str]:
-    """Why scores of two groups may not be comparable."""
+    """Reasons why scores of two groups may not be comparable."""
     notes = []
     if first.data != other.data:
         notes.append(f"WARNING: {other.label} and {first.label} did not read the same data files (environment.json)")
@@ -263,7 +263,7 @@ def _unlike(first: _Read, other: _Read) -> list[str]:
 
 
 def _policies(group: _Read) -> dict[str, frozenset[str]]:
-    """A group's protocols; of a threshold that validation picks, how it was picked, as each run has its own."""
+    """A group's protocols; for a fitted threshold how it was fitted, as its value differs between runs."""
     found: dict[str, set[str]] = {}
     for metrics in group.metrics.values():
         for key, value in metrics.get("protocol", {}).items():

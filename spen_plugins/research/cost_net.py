@@ -1,7 +1,7 @@
-"""What the cost-augmented net F of a run has learned beside its test-time net A (Tu, Pang & Gimpel 2020, Table 3).
+"""A run's cost-augmented net F compared with its test-time net A (Tu, Pang & Gimpel 2020, Table 3).
 
-A single net that was fine-tuned after the game is A, and the net before fine-tuning is F, whose weights are not kept:
-for such a run there are the best validation scores of both stages.
+A single net fine-tuned after joint training is A; before fine-tuning it is F, whose weights are not kept. For such a
+run there are the best validation scores of both stages.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Beside:
     """A and F on the same examples.
 
     Attributes:
-        what: which score, and on what.
+        what: name of the score and of the examples.
         test_time, cost_augmented: the scores of A and F, fractions.
-        differences: (output of A, which is right; output of F) -> how often; None where outputs were not compared.
+        differences: (output of A, which is right; output of F) -> count; None if outputs were not compared.
     """
 
     what: str
@@ -46,7 +46,7 @@ def beside(run: RunFolder, file: str | None = None) -> Beside:
     """A and F of a run.
 
     Raises:
-        ConfigError: the run has no F, or only that of an earlier stage and a file is asked for.
+        ConfigError: the run has no F, or only that of an earlier stage and a file is given.
         DataError: the examples can't be read, or have no gold.
     """
     predictor = Predictor(run)
@@ -61,7 +61,7 @@ def beside(run: RunFolder, file: str | None = None) -> Beside:
 
 
 def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where: str) -> Beside:
-    """A and F on examples, those with gold; F sees it.
+    """A and F on the examples with gold, which F sees.
 
     Raises:
         DataError: no example has gold.
@@ -85,10 +85,10 @@ def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where:
 
 
 def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
-    """How often A is right and F differs: for tags `(tag of A, tag of F)`, for label sets `(label, 0 or 1 of A)`.
+    """Counts of A right and F different: for tags `(tag of A, tag of F)`, for label sets `(label, 0 or 1 of A)`.
 
     Args:
-        space: of tags or of labels.
+        space: tag sequences or label sets.
         a, f: discrete outputs of A and F, as `batch.gold`.
     """
     if not isinstance(space, (TagSequence, LabelSet)):
@@ -100,18 +100,18 @@ def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
         first, second, shape = torch.arange(a.shape[1], device=a.device).expand_as(a), a, (len(space.labels), 2)
     else:
         first, second, shape = a, f, (len(space.tags), len(space.tags))
-        compared &= known[:, 0].any(-1)  # neither padding nor a tag that training has never seen
+        compared &= known[:, 0].any(-1)  # neither padding nor a tag unseen in training
     codes = shape[1] * first[compared] + second[compared]
     return codes.bincount(minlength=shape[0] * shape[1]).view(shape).cpu()
 
 
 def choice(space: OutputSpace, y: Tensor) -> Tensor:
-    """Discrete y `(batch, 1, *variables)` as numbers: `(batch, token)` of tags, `(batch, label)` of 0 and 1."""
+    """Discrete y `(batch, 1, *variables)` as integers: `(batch, token)` tags, or `(batch, label)` 0 and 1."""
     return y[:, 0].argmax(-1) if isinstance(space, TagSequence) else (y[:, 0] > 0.5).long()
 
 
 def named(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
-    """The counts of `differing` by what A and F say."""
+    """The counts of `differing` by the names of A's and F's outputs."""
     found: Counter[tuple[str, str]] = Counter()
     for i, j in counts.nonzero().tolist():
         if isinstance(space, TagSequence):
@@ -123,10 +123,10 @@ def named(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
 
 
 def before_fine_tuning(run: RunFolder, score: str, file: str | None) -> Beside:
-    """The best validation scores of a single net: after fine-tuning A, before it F.
+    """The best validation scores of a single net: A after fine-tuning, F before.
 
     Raises:
-        ConfigError: the run was not fine-tuned, or a file is asked for.
+        ConfigError: the run was not fine-tuned, or a file is given.
     """
     best: dict[str, float] = {}
     for record in run.history():
@@ -157,5 +157,5 @@ def markdown(found: Beside, top: int = 10) -> str:
 
 
 def plain(name: str) -> str:
-    """A tag as markdown shows it: some are signs."""
+    """A tag in markdown, where special characters are quoted."""
     return re.sub(r"([\\`*_~|<$])", r"\\\1", name)

@@ -1,4 +1,4 @@
-"""What runs cost: time, parameters, and how much of the net's gradient is the energy's."""
+"""Costs of runs: time, parameters, and the energy's share of the net's gradient."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 from spen_plugins.runs.folder import RunFolder
 
 ENERGY = ("inference_net.energy", "inference_net.test_time")
-"""The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and beside a cost net."""
+"""The energy's term for the net that predicts, in a record's `gradient_share`: with one net, and next to a cost net."""
 SIZES = ("trained parameters", "inference parameters", "examples / s")
 """Titles of the last three of `Costs` (|T|, |I| and training speed of Tu et al. 2020, Table 2)."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """One run's, or the mean over seeds; None where nothing is known, as of runs of an earlier version.
+    """Costs of one run, or means over seeds; None if unknown.
 
     Attributes:
-        epochs: run.
-        seconds: the median epoch's, of training alone.
-        share: the energy's in the gradient norms at the net, the mean over epochs.
-        trained: parameters that training changes.
-        inference: of them those that prediction needs.
-        speed: training examples a second. An epoch visits each of them once, however many updates of however many nets
-            a batch is good for; the seconds are those of the median epoch in which the energy trains, if one does.
+        epochs: number of epochs.
+        seconds: median duration of an epoch, training only.
+        share: the energy's share of the gradient norms at the net, mean over epochs.
+        trained: number of trained parameters.
+        inference: number of them that prediction needs.
+        speed: training examples per second. An epoch visits each example once, whatever the number of updates and nets
+            per batch; the seconds are those of the median epoch in which the energy trains, if there is one.
     """
 
     epochs: float
@@ -37,7 +37,7 @@ class Costs:
 
     @property
     def sizes(self) -> tuple[float | None, ...]:
-        """Under `SIZES`."""
+        """Values in the order of `SIZES`."""
         return self.trained, self.inference, self.speed
 
 
@@ -59,13 +59,13 @@ def costs_of(run: RunFolder) -> Costs:
 
 
 def mean_costs(costs: Iterable[Costs]) -> Costs:
-    """The mean of each over those runs that know it; at least one run."""
+    """Means over the runs in which a value is known; at least one run."""
     values = zip(*(tuple(vars(one).values()) for one in costs), strict=True)
     return Costs(*map(mean, values))
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are known."""
+    """Mean of the known values; None if there are none."""
     found = [value for value in values if value is not None]
     return statistics.mean(found) if found else None
 

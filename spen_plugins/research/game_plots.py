@@ -1,4 +1,4 @@
-"""How the energy and the inference nets play against each other (Tu, Pang & Gimpel 2020, Fig. 3)."""
+"""Curves of the joint training of an energy and inference nets (Tu, Pang & Gimpel 2020, Fig. 3)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from spen_plugins.research.groups import Group
 
 TEST_TIME = ("inference_net.test_time", "inference_net.energy")
-"""The energy's term for the net that predicts: beside a cost-augmented net, and with one net only."""
+"""The energy's term for the net that predicts: next to a cost-augmented net, and with one net only."""
 
 
 @styled
 def game_figure(groups: Sequence[Group]) -> Figure:
-    """Four panels over the epochs of the game, those in which the energy trains; a colour is a group.
+    """Four panels over the epochs of joint training, those in which the energy trains; one colour per group.
 
     (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
     hinge loss, both after the nets' updates and before the energy's (with trainer.first='energy' the nets' last updates
@@ -38,7 +38,7 @@ def game_figure(groups: Sequence[Group]) -> Figure:
     energy's term for the test-time net. Seeds are drawn as in `training_figure`.
 
     Raises:
-        ConfigError: a run has no measures of the game.
+        ConfigError: a run has no measures of joint training.
     """
     histories = {group.label: [game(run.history()) for run in group.runs] for group in groups}
     for group in groups:
@@ -62,15 +62,15 @@ def game_figure(groups: Sequence[Group]) -> Figure:
 
 
 def game(history: Sequence[Record]) -> list[Record]:
-    """The epochs in which the energy trains: none before the game, none of fine-tuning."""
+    """The epochs in which the energy trains: those of joint training, without pretraining and fine-tuning."""
     return [record for record in history if "energy" in record["updates"]]
 
 
 def energy_at_net(record: Record) -> float | None:
-    """The norm of the gradient of the energy's term at the test-time net, None where it has not been measured."""
+    """The norm of the gradient of the energy's term at the test-time net, None if not measured."""
     terms = [name for name in record["losses"] if name.startswith("inference_net.")]
     asked = next((name for name in TEST_TIME if name in terms), None)
-    # Of a loss of one term the gradient is written down as the phase's only.
+    # For a loss with one term only the phase's gradient is recorded.
     return record["gradient_norms"].get("inference_net" if terms == [asked] else asked)
 
 

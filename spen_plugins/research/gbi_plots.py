@@ -1,4 +1,4 @@
-"""What gradient-based inference makes of an energy: while it trains (Lee et al. 2021, Figs 3-5), and step by step."""
+"""Gradient-based inference during training of an energy (Lee et al. 2021, Figs 3-5), and step by step."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from spen_plugins.research.groups import Group
 
 CURVES = {"net": ("net", "-"), "net_gbi": ("net + GBI", "--"), "random_gbi": ("random + GBI", ":")}
-"""Of a history record's `probe`: name in the legend and style of the line."""
+"""Entries of a history record's `probe`: name in the legend and line style."""
 
 
 @styled
 def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
-    """The validation score over epochs of the net, of GBI from its outputs, of GBI from random ones, and of energies
-    that were trained alone.
+    """The validation score over epochs of the net, of GBI from its outputs, of GBI from random outputs, and of energies
+    trained alone.
 
     Args:
         group: a run, or one experiment's seeds, with `trainer.probe` set.
-        alone: runs that predict by GBI; their own validation scores are drawn, over the epochs of their energies.
+        alone: runs that predict by GBI; their validation scores over the epochs of their energies are drawn.
 
     Raises:
         ConfigError: a run has no probes.
@@ -60,21 +60,21 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
 
 
 def _energy_moves(history: Sequence[Record]) -> list[Record]:
-    """The epochs in which the energy trains; a stage before them may train the net it starts from."""
+    """The epochs in which the energy trains; an earlier stage may train the net from which GBI starts."""
     return [record for record in history if "energy" in record["updates"]]
 
 
 @styled
 def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None = None) -> Figure:
-    """The mean energy and a score after each step of gradient-based inference, its start first (warm-started from an
+    """The mean energy and a score after each step of gradient-based inference, the start included (warm-started from an
     inference net: Tu & Gimpel 2019).
 
     Args:
         found: label -> the lines of `spen evaluate --trajectory`.
-        score: which; the task's selection score by default.
+        score: name of the score; by default the task's selection score.
 
     Raises:
-        ConfigError: there is no such score.
+        ConfigError: an unknown score.
     """
     first = next(iter(found.values()))
     known = [name for name, value in first[0]["scores"].items() if isinstance(value, (int, float))]
@@ -95,7 +95,7 @@ def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None =
 
 
 def read_trajectory(path: Path) -> list[Record]:
-    """The lines of `spen evaluate --trajectory`, one a step.
+    """The lines of `spen evaluate --trajectory`, one per step.
 
     Raises:
         DataError: the file holds something else, or nothing.

@@ -1,4 +1,4 @@
-"""Run folders as a command line names them: groups of runs that differ in their seed alone."""
+"""Run folders of a command line: groups of runs that differ only in their seed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Group:
     """Runs of one experiment, one per seed.
 
     Attributes:
-        label: what tables and plots call it.
-        runs: in the order of their seeds; at least one.
-        notes: what the user should know of it, such as runs that were left out.
+        label: name in tables and plots.
+        runs: in order of seeds; at least one.
+        notes: notes for the user, such as runs that were left out.
     """
 
     label: str
@@ -29,21 +29,21 @@ class Group:
 
 
 def seed_of(run: RunFolder) -> int:
-    """The seed a run was trained with."""
+    """The seed of a run."""
     return int(run.config().get("seed", 0))
 
 
 def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
-    """The groups that words of a command line name.
+    """The groups given by words of a command line.
 
     Args:
-        words: each a run folder or a folder of run folders (one per seed), with or without a label before it:
-            `runs/mine`, `mine=runs/mine`. Without one the folder's name is the label, or its path where two have one
-            name.
-        unfinished: runs that have no scores yet are taken, too; else they are left out with a note.
+        words: run folders or folders of run folders (one per seed), with or without a label before it:
+            `runs/mine`, `mine=runs/mine`. Without a label the folder's name is used, or the path if two names are
+            equal.
+        unfinished: if true, runs without scores are included; otherwise they are left out with a note.
 
     Raises:
-        ConfigError: a word names no run, none that is done, or two with one seed; or two words have one label.
+        ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
     named = [_split(word) for word in words]
     names = [path.resolve().name for label, path in named if label is None]
@@ -75,7 +75,7 @@ def _split(word: str) -> tuple[str | None, Path]:
 
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
-    """The runs in a folder, which is a run folder or holds some; as `read_groups` says."""
+    """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
     if (path / "config.json").exists():
         found = [RunFolder.open(path)]
     else:
@@ -104,7 +104,7 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
 
 
 def _differing(runs: Sequence[RunFolder]) -> list[str]:
-    """Top-level keys of the configs, the seed aside, that are not the same in all runs."""
+    """Top-level keys of the configs, except the seed, that differ between runs."""
     first, *others = [run.config() for run in runs]
     return sorted(
         {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}

@@ -1,4 +1,4 @@
-"""How an energy couples two labels: its gradient over a grid of their values, beside cross entropy's."""
+"""Coupling of two labels by an energy: its gradient over a grid of their values, next to cross entropy's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Coupling:
-    """The gradient with respect to one label while another changes.
+    """The gradient with respect to one label as a function of another.
 
     Attributes:
         name: "i → k".
@@ -43,11 +43,11 @@ class Coupling:
 
 @dataclass(frozen=True)
 class Couplings:
-    """What `spen plot gradients` shows.
+    """Contents of the figure of `spen plot gradients`.
 
     Attributes:
-        of: which energy, in words: "E_global", or E at an example.
-        others: the values of all other labels, in words.
+        of: description of the energy: "E_global", or E at an example.
+        others: description of the values of all other labels.
     """
 
     run: str
@@ -57,12 +57,12 @@ class Couplings:
 
 
 def grid() -> Tensor:
-    """Values of a label, `(POINTS,)`."""
+    """Grid of values of a label, `(POINTS,)`."""
     return torch.linspace(EDGE, 1 - EDGE, POINTS)
 
 
 def gradient(energy: Callable[[Tensor], Tensor], others: Tensor, pair: Pair) -> Tensor:
-    """∂E/∂y_k over a grid of (y_i, y_k), the other labels fixed (SEAL, Fig. 2; of the global energy, Eq. 13).
+    """∂E/∂y_k over a grid of (y_i, y_k), the other labels fixed (Lee et al. 2022, Fig. 2, Eq. 13).
 
     Args:
         energy: y `(1, sample, label)` -> `(1, sample)`.
@@ -83,25 +83,25 @@ def gradient(energy: Callable[[Tensor], Tensor], others: Tensor, pair: Pair) -> 
 
 
 def cross_entropy_gradient(y_k: Tensor, gold: float = 1.0) -> Tensor:
-    """∂/∂y_k of the cross entropy (SEAL, Eq. 14); of y_k alone, whatever the other labels are."""
+    """∂/∂y_k of the cross entropy (Lee et al. 2022, Eq. 14); it depends on y_k alone."""
     return -gold / y_k + (1 - gold) / (1 - y_k)
 
 
 def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0", example: int = 0) -> Couplings:
-    """What a run's energy says of pairs of labels.
+    """Gradients of a run's energy for pairs of labels.
 
-    An energy with a method `global_energy(y)`, the part without input, is asked for that; of any other the whole is
-    taken at an example's input.
+    For an energy with a method `global_energy(y)`, its part without input, that part is used; for any other the whole
+    energy at an example's input.
 
     Args:
-        run: of a task whose outputs are sets of labels.
-        label: what the figure calls it.
+        run: a run of a task whose outputs are label sets.
+        label: name in the figure.
         words: pairs "i,k", labels by name or by number.
         others: the value of all other labels from 0 to 1, or "gold": the example's own.
-        example: its number in the validation part; read only where it is needed.
+        example: number of an example of the validation part; read only if needed.
 
     Raises:
-        ConfigError: no energy, other outputs, unknown labels, no such example.
+        ConfigError: no energy, other outputs, unknown labels, or no such example.
         DataError: the example's data are missing or have changed.
     """
     predictor = Predictor(run)
@@ -125,10 +125,10 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
 
 
 def parse_pair(word: str, labels: Sequence[str]) -> Pair:
-    """The numbers of two labels from "i,k", where names may hold commas themselves.
+    """The numbers of two labels from "i,k", where names may contain commas.
 
     Raises:
-        ConfigError: not two different labels.
+        ConfigError: the text does not name two different labels.
     """
     numbers = {**{str(n): n for n in range(len(labels))}, **{name: n for n, name in enumerate(labels)}}
     parts = word.split(",")
@@ -148,7 +148,7 @@ def parse_pair(word: str, labels: Sequence[str]) -> Pair:
 
 @styled
 def gradients_figure(found: Couplings) -> Figure:
-    """Heat maps of cross entropy's gradient and of each pair's, and how much of each is the other label's doing."""
+    """Heat maps of cross entropy's gradient and of each pair's, and the other label's effect on each."""
     panels = 2 + len(found.pairs)
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
@@ -158,7 +158,7 @@ def gradients_figure(found: Couplings) -> Figure:
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     cross_entropy = cross_entropy_gradient(grid()).expand(POINTS, POINTS)
     _heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
-    # Each pair's colours are about its own middle, all of one width: what looks steep is steep.
+    # Each pair's colours are centred on its own mean, with one width for all, so that slopes are comparable.
     width = max(float(p.gradient.max() - p.gradient.min()) for p in found.pairs) or 1.0
     for axis, pair in zip(axes[1:], found.pairs, strict=False):
         _heat(axis, pair.gradient, pair.name, f"∂{found.of.split()[0]}/∂y_k", width)
@@ -169,7 +169,7 @@ def gradients_figure(found: Couplings) -> Figure:
 
 
 def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None) -> None:
-    """Values `(y_i, y_k)` as colours, with lines of equal value; without a width the colours are logarithmic."""
+    """Heat map of values `(y_i, y_k)` with contour lines; without a width the colours are logarithmic."""
     from matplotlib.colors import SymLogNorm
 
     at, table = grid().numpy(), values.T.numpy()
@@ -177,7 +177,7 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
     scale: dict[str, Any] = {"norm": SymLogNorm(1.0)}
     if width is not None:
         scale = {"vmin": middle - width / 2, "vmax": middle + width / 2}
-    # As pixels in SVG, too, where each of the grid's cells would else be triangles with gradients: tens of megabytes.
+    # Rasterised in SVG, too; otherwise each cell would become triangles with gradients: tens of megabytes.
     image = axis.pcolormesh(at, at, table, cmap="viridis", shading="gouraud", rasterized=True, **scale)
     if values.max() > values.min():
         levels = values.quantile(torch.linspace(0.1, 0.9, 6)).unique().tolist()
@@ -191,7 +191,7 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
 
 
 def _effects(axis: Axes, found: Couplings) -> None:
-    """How the gradient at y_k = 1/2 moves with y_i."""
+    """Change of the gradient at y_k = 1/2 with y_i."""
     at = grid().numpy()
     for colour, pair in zip(COLOURS * len(found.pairs), found.pairs, strict=False):
         middle = pair.gradient[:, POINTS // 2]

@@ -1,4 +1,4 @@
-"""Figures of finished runs: pure functions from what a run left behind to a matplotlib figure."""
+"""Figures of finished runs: pure functions from a run's records to a matplotlib figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from spen_plugins.research.groups import Group
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A")
-"""Okabe & Ito 2008 (yellow, which is not seen on white, is brown): told apart by colour-blind readers too."""
+"""Okabe & Ito 2008 (brown instead of yellow, which is invisible on white), for colour-blind readers."""
 
 STYLE = {
     "font.size": 9,
@@ -33,7 +33,7 @@ STYLE = {
     "lines.linewidth": 1.6,
     "legend.frameon": False,
     "savefig.dpi": 160,
-    "svg.hashsalt": "spen",  # the same figure, the same bytes
+    "svg.hashsalt": "spen",  # equal figures give equal bytes
     "svg.fonttype": "path",
 }
 
@@ -43,7 +43,7 @@ Scale = Literal["linear", "log", "fitting"]
 
 
 def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Run a function that makes a figure under `STYLE`.
+    """Decorate a function that makes a figure: it runs under `STYLE`.
 
     Raises:
         ConfigError: matplotlib isn't installed.
@@ -62,14 +62,14 @@ def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, inches; no window and no global state is involved."""
+    """An empty figure of a size in inches, without a window or global state."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write `stem`.png and `stem`.svg; the folder is made.
+    """Write `stem`.png and `stem`.svg; the folder is created.
 
     Raises:
         RunError: the files can't be written.
@@ -89,11 +89,11 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 @styled
 def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure:
-    """How runs trained: validation score, the mean loss of each term, the norm of each term's gradient, over epochs.
+    """Training curves: validation score, mean loss and gradient norm of each term, over epochs.
 
-    A colour is a group. One run is a line with a dot at the epoch whose weights were kept; of several seeds each is a
-    thin line, and their mean a thick one in a band from the lowest to the highest, as far as all of them trained.
-    The epochs of a run with several stages follow one another; a dotted line stands where a stage begins.
+    One colour per group. A single run is a line with a dot at the epoch whose weights were kept. With several seeds
+    each is a thin line, and their mean a thick one in a band from the lowest to the highest, for the epochs that all
+    reached. The epochs of a run with several stages follow one another; a dotted line marks the start of a stage.
 
     Args:
         groups: the runs.
@@ -126,14 +126,14 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     for axis in list(axes)[len(panels) :]:
         axis.remove()
     handles, labels = first.get_legend_handles_labels()
-    # So many labels of this length as stand side by side in the figure's width.
+    # The number of labels of this length that fit into the figure's width.
     fitting = int(14 * figure.get_figwidth() / (6 + max(map(len, labels), default=0)))
     figure.legend(handles, labels, loc="outside lower left", ncols=max(1, min(3, fitting)))
     return figure
 
 
 def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str, style: str = "-") -> None:
-    """One group's curve.
+    """Draw one group's curve.
 
     Args:
         seeds: `(points, 2)` each, x and y.
@@ -141,7 +141,7 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
     seeds = [points for points in seeds if len(points)]
     if not seeds:
         return
-    marker = "." if max(map(len, seeds)) == 1 else ""  # a line through one point is not seen
+    marker = "." if max(map(len, seeds)) == 1 else ""  # a line through one point is invisible
     if len(seeds) == 1:
         axis.plot(*seeds[0].T, color=colour, label=label, linestyle=style, marker=marker)
         return
@@ -149,7 +149,7 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
         axis.plot(*points.T, color=colour, alpha=0.3, linewidth=0.7, linestyle=style, marker=marker)
     shared = functools.reduce(np.intersect1d, [points[:, 0] for points in seeds])
     values = np.stack([points[np.isin(points[:, 0], shared), 1] for points in seeds])
-    # The range and not a deviation: a band below 0 of what is above it would say nothing on a logarithmic scale.
+    # The range, not a deviation: a band that reaches below 0 is meaningless on a logarithmic scale.
     axis.plot(
         shared, values.mean(0), color=colour, label=f"{label} ({len(seeds)} seeds)", linestyle=style, marker=marker
     )
@@ -157,13 +157,13 @@ def draw_seeds(axis: Axes, seeds: Sequence[np.ndarray], label: str, colour: str,
 
 
 def selection(history: Iterable[Record]) -> str | None:
-    """The name of the validation score that chose the epochs, None where none of them did."""
+    """The name of the validation score that chose the epochs, None if there was none."""
     names = [k for r in history for k, value in r["validation"].items() if value == r["score"]]
     return max(names, key=names.count) if names else None
 
 
 def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
-    """Title, unit, curve and scale of all that some record has."""
+    """Title, unit, curve and scale of every quantity in the records."""
 
     def within(table: str, name: str) -> Curve:
         return lambda record: record.get(table, {}).get(name)
@@ -183,13 +183,13 @@ def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
 
 
 def points(history: Sequence[Record], curve: Curve) -> np.ndarray:
-    """x = epochs done, y; `(points, 2)`, without those that have no such value."""
+    """x = epochs done and y, `(points, 2)`, without epochs that lack the value."""
     found = [(epoch, value) for epoch, record in enumerate(history, 1) if (value := curve(record)) is not None]
     return np.array(found, dtype=float).reshape(-1, 2)
 
 
 def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
-    """A dotted line between two epochs of different stages."""
+    """Draw a dotted line between two epochs of different stages."""
     begins = {
         epoch + 0.5
         for history in histories
@@ -201,7 +201,7 @@ def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
 
 
 def set_scale(axis: Axes, scale: Scale) -> None:
-    """One that fits, for losses that fall by orders of magnitude in the first epoch, perhaps below 0: then it is
+    """Set a scale that fits losses that fall by orders of magnitude in the first epoch, perhaps below 0: then it is
     logarithmic away from 0."""
     values = np.concatenate([line.get_ydata() for line in axis.lines] or [np.zeros(0)])
     sizes = np.abs(values[values != 0])

@@ -1,4 +1,4 @@
-"""One HTML page about finished runs, which needs nothing but a browser."""
+"""One HTML page about finished runs, self-contained."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
-OPEN = 15  # labels shown before the others are folded away
-LONG = 500  # characters of an input
+OPEN = 15  # labels shown before the others are folded
+LONG = 500  # characters of an input before it is shortened
 
 
 @dataclass
 class Errors:
-    """The section on one group's first run; `problem` says why there is none."""
+    """The section on one group's first run, or in `problem` the reason why there is none."""
 
     label: str
     run: str = ""
@@ -51,14 +51,14 @@ def write_report(
 
     Args:
         groups: runs, one group per experiment.
-        out: the .html file; one that is there is replaced.
-        examples: how many of the worst to show.
-        part: "test" or "validation", whose errors are shown; test by default where there is one.
-        against: labels of the baselines of paired differences; the first group without.
-        device: where the models run.
+        out: the .html file; an existing one is replaced.
+        examples: number of worst examples to show.
+        part: "test" or "validation", whose errors are shown; by default test if there is one.
+        against: labels of the baselines of paired differences; the first group if empty.
+        device: device of the models.
 
     Raises:
-        ConfigError: no run was scored on `part`, a baseline is no group, there is no such device, or jinja2 or
+        ConfigError: no run was scored on `part`, a baseline is no group's label, the device is unknown, or jinja2 or
             matplotlib is missing.
         RunError: the file can't be written.
     """
@@ -71,7 +71,7 @@ def write_report(
 
 
 def default_path(groups: Sequence[Group]) -> Path:
-    """Beside the run; beside the seeds' folders of one group; `runs/report.html` for several groups."""
+    """Next to the run; next to the seeds' folders of one group; `runs/report.html` for several groups."""
     if len(groups) > 1:
         return Path("runs/report.html")
     runs = groups[0].runs
@@ -89,7 +89,7 @@ def _template() -> Any:
 
 
 def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
-    """All but the errors."""
+    """All sections except the errors."""
     runs = [run for group in groups for run in group.runs]
     parts = data.parts_of(groups)
     nested = {f"{name}, {p}": table for p in parts for name, table in data.nested_tables(groups, p).items()}
@@ -120,13 +120,13 @@ def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[st
 
 
 def _name(group: Group) -> str:
-    """The label; with its folder's name where it is only a number."""
+    """The label; prefixed with its folder's name if it is only a number."""
     path = group.runs[0].path.resolve()
     return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
 
 
 def _errors(group: Group, part: str, count: int, device: str) -> Errors:
-    """Worst examples and confusions, or why there are none: the page is made all the same."""
+    """Worst examples and confusions, or the reason why there are none; the page is written anyway."""
     run = group.runs[0]
     found = Errors(group.label, run=str(run.path))
     try:
@@ -165,7 +165,7 @@ def _put_labels(found: Errors, outputs: Outputs) -> None:
 
 
 def _verdicts(outputs: Outputs) -> str:
-    """How often the energy prefers gold."""
+    """A sentence on how often the energy prefers gold."""
     both = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
     if not both:
         return ""

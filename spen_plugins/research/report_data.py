@@ -1,4 +1,4 @@
-"""What a report says of finished runs without their data: scores, protocol, config, environment, curves."""
+"""Sections of a report that don't need the runs' data: scores, protocol, config, environment, curves."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spen_plugins.research.tables import caption, cells, heads
 from spen_plugins.runs.folder import RunFolder
 
 NONE = "–"
-"""What stands where there is no value."""
+"""Placeholder for a missing value."""
 TYPE = re.compile(r"\w+\.type")
-"""Keys whose absence says as much as their value."""
+"""Keys whose absence matters, too."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class Table:
 
 
 class Said(NamedTuple):
-    """One value, and the groups that have it; none of them named where all do."""
+    """One value, and the groups that have it; empty if all do."""
 
     groups: str
     value: str
 
 
 def percent(values: Iterable[float | None]) -> str:
-    """Fractions, one a seed -> their mean and its standard error in per cent."""
+    """Fractions, one per seed -> their mean and its standard error in per cent."""
     found = [value for value in values if value is not None]
     return estimate(found).percent() if found else NONE
 
 
 def parts_of(groups: Sequence[Group]) -> list[str]:
-    """The parts some run was scored on."""
+    """The parts on which a run was scored."""
     found = {name for group in groups for run in group.runs for name in run.metrics() or {}}
     return [name for name in ("validation", "test") if name in found]
 
 
 def score_table(groups: Sequence[Group], part: str) -> Table:
-    """Groups by scores, mean ± standard error over seeds."""
+    """Table of groups by scores, mean ± standard error over seeds."""
     scores = {group.label: [_part(run, part) for run in group.runs] for group in groups}
     names = _keys(table for seeds in scores.values() for table in seeds)
     names = [n for n in names if not any(isinstance(t.get(n), dict) for seeds in scores.values() for t in seeds)]
@@ -63,7 +63,7 @@ def score_table(groups: Sequence[Group], part: str) -> Table:
 
 
 def nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:
-    """Scores that have parts, such as each role's, by `group: score`; means over seeds, counts as they are."""
+    """Scores with several entries, such as one per role, by `group: score`; means over seeds, counts unchanged."""
     tables = {}
     for group in groups:
         seeds = [_part(run, part) for run in group.runs]
@@ -89,10 +89,10 @@ def _fractions_or_counts(values: Sequence[float]) -> str:
 
 
 def differences(groups: Sequence[Group], part: str, against: Sequence[str] = ()) -> tuple[Table | None, list[str]]:
-    """Differences of the selection score to baselines, paired, and what a reader must know of them.
+    """Paired differences of the selection score to baselines, and notes on them.
 
     Raises:
-        ConfigError: a baseline is no group.
+        ConfigError: a baseline is no group's label.
     """
     check_baselines(groups, against)
     if len(groups) < 2:
@@ -109,13 +109,13 @@ def differences(groups: Sequence[Group], part: str, against: Sequence[str] = ())
 
 
 def protocol(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
-    """How the scores came about, each sentence once."""
+    """Protocols of the scores, each sentence once."""
     return merged({g.label: [(r.metrics() or {}).get("protocol", {}) for r in g.runs] for g in groups})
 
 
 def config_differences(groups: Sequence[Group]) -> tuple[Table, Table]:
-    """Keys of the evaluated configs, the seed aside, that are not the same in all groups: those that all groups have,
-    then those of types that only some of them name."""
+    """Keys of the evaluated configs, except the seed, that differ between groups: keys in all groups, then keys of
+    types that only some groups have."""
     flat = {group.label: _text_of([dict(_flatten(run.config())) for run in group.runs]) for group in groups}
     differing = [k for k in _keys(flat.values()) if k != "seed" and len({t.get(k) for t in flat.values()}) > 1]
     shared = [key for key in differing if TYPE.fullmatch(key) or all(key in table for table in flat.values())]
@@ -131,7 +131,7 @@ def configs(groups: Sequence[Group]) -> dict[str, str]:
 
 
 def environment(groups: Sequence[Group]) -> list[tuple[str, list[Said]]]:
-    """What the results depend on besides their configs, and what they cost."""
+    """Environment of the runs: what results depend on besides configs, and costs."""
     return merged({group.label: [_environment(run) for run in group.runs] for group in groups})
 
 
@@ -160,7 +160,7 @@ def _environment(run: RunFolder) -> dict[str, Any]:
 
 
 def merged(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str, list[Said]]]:
-    """Tables of each group's runs -> key, and its values with the groups that have them; empty values are left out."""
+    """Tables of each group's runs -> keys, and their values with the groups that have them; without empty values."""
     texts = {label: _text_of(seeds) for label, seeds in groups.items()}
     found = []
     for key in _keys(texts.values()):
@@ -174,7 +174,7 @@ def merged(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[tuple[str,
 
 
 def _text_of(seeds: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Each key's value in words; where the seeds' values differ, all of them."""
+    """Each key's value as text; all values if the seeds differ."""
     table = {}
     for key in _keys(seeds):
         values = dict.fromkeys(_words(seed[key]) for seed in seeds if seed.get(key) is not None)
@@ -190,7 +190,7 @@ def _words(value: Any) -> str:
 
 
 def training_svg(groups: Sequence[Group]) -> str:
-    """Training curves as inline SVG; empty where no run has a history.
+    """Training curves as inline SVG; empty if no run has a history.
 
     Raises:
         ConfigError: matplotlib isn't installed.
@@ -204,14 +204,14 @@ def training_svg(groups: Sequence[Group]) -> str:
 
     file = io.StringIO()
     with matplotlib.rc_context(STYLE):
-        nothing = dict.fromkeys(("Date", "Creator", "Type", "Format"))  # else each figure names web addresses
+        nothing = dict.fromkeys(("Date", "Creator", "Type", "Format"))  # otherwise each figure contains web addresses
         figure.savefig(file, format="svg", metadata=nothing)
     text = file.getvalue()
     return text[text.index("<svg") :]
 
 
 def check_part(part: str | None, groups: Sequence[Group]) -> str:
-    """The part whose examples are shown: the one asked for, else test where there is one.
+    """The part whose examples are shown: `part` if given, otherwise test if there is one.
 
     Raises:
         ConfigError: no run was scored on it.
@@ -229,7 +229,7 @@ def _part(run: RunFolder, part: str) -> Mapping[str, Any]:
 
 
 def _keys(tables: Iterable[Mapping[str, Any]]) -> list[str]:
-    """All keys, in the order they first come in."""
+    """All keys, in order of first occurrence."""
     return list(dict.fromkeys(key for table in tables for key in table))
 
 

@@ -1,4 +1,4 @@
-"""Gold and prediction side by side, and what is taken for what: pure functions of words."""
+"""Gold and prediction side by side, and confusions: pure functions on labels and tags."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spen_plugins.research.report_outputs import Output, Outputs
 from spen_plugins.scores.entities import chunks
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
 
-ROLES = 14  # in a confusion matrix; the rarer ones stand together
+ROLES = 14  # in a confusion matrix; rarer ones are merged
 NOTHING, OTHERS = "nothing", "others"
 PAIRS = 15
-LARGE = 2000  # labels between which pairs are counted, those with the most errors
+LARGE = 2000  # labels for which pairs are counted, those with the most errors
 
 
 class Piece(NamedTuple):
-    """A label, or a stretch of words; `kind` is plain, right, missed (gold alone) or extra (predicted alone)."""
+    """A label, or a span of words; `kind` is plain, right, missed (only in gold) or extra (only predicted)."""
 
     text: str
     role: str
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 class LabelErrors(NamedTuple):
-    """One label's decisions."""
+    """Counts of one label's errors."""
 
     label: str
     gold: int
@@ -39,7 +39,7 @@ class LabelErrors(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """`count` examples have `predicted` where gold has `gold` instead, of `missed` that lack `gold`."""
+    """Confusion of two labels: `count` examples of the `missed` without gold label `gold` have `predicted` instead."""
 
     predicted: str
     gold: str
@@ -49,19 +49,19 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often gold (row) is predicted as (column); the last row is spurious spans, the last column missed ones."""
+    """Confusion matrix, gold by predicted; the last row is spurious spans, the last column missed ones."""
 
     names: Sequence[str]
     counts: Sequence[Sequence[int]]
     unit: str
 
     def share(self, row: int, column: int) -> float:
-        """Of the row's gold, as a fraction."""
+        """Fraction of the row's gold."""
         return self.counts[row][column] / max(1, sum(self.counts[row]))
 
 
 def pieces(output: Output, gold: bool, space: OutputSpace) -> list[Piece]:
-    """Gold or the prediction, piece by piece, marked where the other says something else."""
+    """Gold or the prediction, piece by piece, marked where the two differ."""
     ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
     wrong = "missed" if gold else "extra"
     if not isinstance(space, TagSequence):
@@ -85,7 +85,7 @@ def _stretches(
 
 
 def label_errors(outputs: Outputs) -> tuple[list[LabelErrors], list[Pair]]:
-    """Each label's errors, the most first; and the pairs most often taken for one another."""
+    """Errors of each label, the most first; and the pairs most often confused."""
     assert isinstance(outputs.space, LabelSet)
     names = outputs.space.labels
     number = {name: i for i, name in enumerate(names)}
@@ -105,7 +105,7 @@ def _f1(gold: int, predicted: int, false_positives: int, _: int) -> float:
 
 
 def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: np.ndarray) -> list[Pair]:
-    """The most frequent of `(predicted i, gold k)` in one example, i wrong and k missing."""
+    """The most frequent pairs (predicted i, gold k) in one example, i wrong and k missing."""
     together = extra[:, labels].T.astype(np.float32) @ missed[:, labels].astype(np.float32)
     top = np.argsort(-together, axis=None, kind="stable")[:PAIRS]
     total = missed.sum(0)
@@ -117,7 +117,7 @@ def _pairs(names: Sequence[str], extra: np.ndarray, missed: np.ndarray, labels: 
 
 
 def tag_errors(outputs: Outputs) -> Confusion:
-    """Roles of spans that stand at the same words, missed and spurious ones; of tags that are no spans, tags."""
+    """Confusions of the roles of spans at the same words, with missed and spurious spans; of single tags otherwise."""
     assert isinstance(outputs.space, TagSequence)
     spans = _write_spans(outputs.space.tags)
     counts: Counter[tuple[str, str]] = Counter()
@@ -142,7 +142,7 @@ def tag_errors(outputs: Outputs) -> Confusion:
 
 
 def _roles(tags: Sequence[str], spans: bool) -> dict[tuple[int, int], str]:
-    """Role by first and last token, from left to right; where tags write no spans, every word's tag."""
+    """Role by first and last token, from left to right; for tags without spans every word's tag."""
     if not spans:
         return {(i, i): tag for i, tag in enumerate(tags)}
     return {(span.start, span.end - 1): span.type for span in sorted(chunks(tags), key=lambda span: span.start)}
@@ -153,5 +153,5 @@ def _without_verbs(roles: Mapping[tuple[int, int], str]) -> dict[tuple[int, int]
 
 
 def _write_spans(tags: Sequence[str]) -> bool:
-    """Whether a space's tags are those of BIO or BIOES."""
+    """True if a space's tags are BIO or BIOES."""
     return all(tag == "O" or tag[:2] in ("B-", "I-", "E-", "S-") for tag in tags)

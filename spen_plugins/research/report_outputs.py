@@ -1,4 +1,4 @@
-"""What a run predicts for a part of its data, beside gold: needs the run's weights and its data files."""
+"""Predictions of a run for a part of its data, next to gold; needs the run's weights and its data files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spen_plugins.task import Shown, Task
 
 @dataclass
 class Output:
-    """One example: gold and prediction in words, `labels` or one tag a word."""
+    """One example: gold and prediction as names, labels or one tag per word."""
 
     row: int
     shown: Shown
@@ -32,14 +32,14 @@ class Output:
     predicted: Sequence[str]
     score: float
     wrong: float
-    """How many decisions are wrong, the space's cost."""
+    """Number of wrong decisions, by the space's cost."""
     gold_energy: float | None
     energy: float | None
 
 
 @dataclass
 class Outputs:
-    """A part's examples that have gold, in the file's order."""
+    """The examples of a part with gold, in the file's order."""
 
     space: OutputSpace
     score: str
@@ -47,19 +47,19 @@ class Outputs:
     examples: list[Output] = field(default_factory=list)
 
     def worst(self, count: int) -> list[Output]:
-        """Those with the lowest scores, among equals those with the most wrong decisions first."""
+        """The examples with the lowest scores, ties by the most wrong decisions."""
         return sorted(self.examples, key=lambda output: (output.score, -output.wrong, output.row))[:count]
 
 
 def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
-    """What a run predicts for a part.
+    """Predictions of a run for a part.
 
     Raises:
-        SpenError: its data can't be found or have changed, its weights or a plugin are missing.
+        SpenError: the data are missing or have changed, or weights or a plugin are missing.
     """
     registry = Registry()
     predictor = Predictor(run, device, registry)
-    # Read anew for each run: examples keep what a run's own indexers made of them.
+    # Read anew for each run: examples cache the output of a run's own indexers.
     examples = load_task(run, registry).part(part)
     found = Outputs(predictor.task.space, predictor.task.selection)
     for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
@@ -73,7 +73,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
     """A run's task with its data.
 
     Raises:
-        DataError: they can't be found, or are not those the run was trained on.
+        DataError: the data are missing, or differ from those of training.
     """
     experiment = check(run.config(), str(run.path / "config.json"), registry)
     task = make_task(experiment)
@@ -90,7 +90,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
 
 
 def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequence[tuple[int, Any]]) -> list[Output]:
-    """The examples of one batch that have gold."""
+    """The examples of one batch with gold."""
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
     decided = task.decode(proposal)
@@ -112,8 +112,8 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
 
 
 def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
-    """The selection score of each example alone, 1 where there is nothing to predict and nothing was predicted; the
-    space's score where the metric is no ratio of sums."""
+    """The selection score of each example alone, 1 if there is nothing to predict and nothing was predicted; the
+    space's score if the metric is no ratio of sums."""
     metric = task.metric()
     metric.update(proposal, batch)
     ratios = metric.ratios()

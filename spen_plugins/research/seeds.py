@@ -1,7 +1,6 @@
 """One experiment with several seeds: a folder of run folders, `seed-0`, `seed-1`, … beside `seeds.json`.
 
-`seeds.json` holds the evaluated config of every seed that was asked for, so that the folder alone says what is still to
-do.
+`seeds.json` holds the evaluated config of every requested seed, so that the folder alone tells what is left to do.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from spen_plugins.runs.signals import interrupts
 
 PLAN = "seeds.json"
 POLL = 0.2
-"""Seconds between looks at runs side by side."""
+"""Seconds between two polls of parallel runs."""
 
 
 def run_seeds(
@@ -43,22 +42,22 @@ def run_seeds(
     checkpoint_seconds: float = 60.0,
     jobs: int = 1,
 ) -> Path:
-    """Train and evaluate a config with several seeds; those done are skipped, those cut short resumed.
+    """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed.
 
     Args:
         configs: the evaluated config of a seed.
-        seeds: which; more of them may stand in the folder already.
-        source: the file the config came from.
-        out: the folder: new, empty, or one of this config. A dated one below `runs/` by default.
-        device, quiet, checkpoint_seconds: as `runner.run` takes them.
-        jobs: how many run side by side, each a process with one thread.
+        seeds: the seeds to run; the folder may hold others.
+        source: the config's file.
+        out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
+        device, quiet, checkpoint_seconds: as in `runner.run`.
+        jobs: number of parallel runs, each a process with one thread.
 
     Returns:
         The folder.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
-        RunError: a seed failed; the others were gone on with.
+        RunError: a seed failed; the others were run all the same.
     """
     out = out or runner.default_folder(source)
     plan = _plan(out)
@@ -86,18 +85,18 @@ def run_seeds(
 def resume_seeds(
     out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
 ) -> Path:
-    """Go on with all seeds of a folder that are not done; as `run_seeds`."""
+    """Resume all unfinished seeds of a folder; see `run_seeds`."""
     _run_all(out, list(_plan(out)), device, quiet, checkpoint_seconds, jobs)
     return out
 
 
 def is_parent(path: Path) -> bool:
-    """Whether a folder is one of seeds."""
+    """True if a folder holds the runs of several seeds."""
     return (path / PLAN).exists()
 
 
 def _plan(out: Path) -> dict[int, dict[str, Any]]:
-    """The configs by seed in a folder; none where it is new."""
+    """The configs by seed in a folder; empty for a new folder."""
     if not is_parent(out):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise ConfigError(f"the folder {out} is not empty and holds no seeds; nothing was overwritten")
@@ -137,7 +136,7 @@ def _run_all(
 def _in_turn(
     out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
 ) -> dict[int, str]:
-    """Run seeds one after another in this process; the messages of those that failed."""
+    """Run seeds one after another in this process; returns the messages of failed ones."""
     failures = {}
     for seed in seeds:
         try:
@@ -155,7 +154,7 @@ def _side_by_side(
     """As `_in_turn`, `jobs` processes at once.
 
     Raises:
-        ConfigError: a seed couldn't begin; no other is begun then.
+        ConfigError: a seed couldn't start; no other is started then.
     """
     console, waiting, failures = Console(quiet=quiet), list(seeds), {}
     running: dict[int, tuple[subprocess.Popen[bytes], Any]] = {}
@@ -180,7 +179,7 @@ def _side_by_side(
                 else:
                     failures[seed] = text or f"its process ended with status {process.returncode}"
             if stop.is_set() and not told:
-                told = True  # a second signal would end them before they have saved
+                told = True  # a second signal would end them before they save
                 for process, _ in running.values():
                     process.terminate()
             time.sleep(POLL)
@@ -201,7 +200,7 @@ def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_s
 
 
 def summary(out: Path) -> Table:
-    """Mean and standard error of every score over the seeds that are done."""
+    """Mean and standard error of every score over the finished seeds."""
     found = [RunFolder(_folder(out, seed)).metrics() for seed in _plan(out)]
     metrics = [one for one in found if one is not None]
     parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
@@ -225,7 +224,7 @@ def _interrupted(out: Path) -> Interrupted:
 
 
 def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
-    """One seed in a process of its own; the exit status."""
+    """Run one seed in a process of its own; returns the exit status."""
     try:
         _run_one(Path(out), int(seed), device or None, True, float(checkpoint_seconds))
     except SpenError as error:

@@ -1,6 +1,6 @@
-"""A search space: which values an argument of a config may take.
+"""A search space: values of a config's arguments.
 
-What a trial drew is kept as the text one would type behind `NAME=` on a command line, so lists can be choices too.
+Drawn values are stored as text, as typed after `NAME=` on a command line, so lists can be choices, too.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 
 
 class Range(Config):
-    """Numbers between two, both included."""
+    """A range of numbers, both ends included."""
 
     low: float
-    """The least."""
+    """Lower end."""
     high: float
-    """The greatest."""
+    """Upper end."""
     log: bool = False
-    """Whether to draw evenly on a logarithmic scale: for what spans orders of magnitude."""
+    """If true, values are drawn uniformly on a logarithmic scale."""
     step: float | None = Field(None, gt=0)
-    """Only `low`, `low + step`, …"""
+    """Step size: only `low`, `low + step`, … are drawn."""
     int: bool = False
-    """Whole numbers; with a whole `step` between whole ends they are anyway."""
+    """If true, values are whole numbers; they always are if `step` and both ends are."""
 
     @property
     def whole(self) -> bool:
-        """Whether the values are whole numbers."""
+        """True if the values are whole numbers."""
         return self.int or (self.step is not None and _all_whole(self))
 
     def ends(self) -> list[str]:
-        """The values that show whether a config takes this range."""
+        """The values with which a config is checked against this range."""
         return [value_text(round(v) if self.whole else v) for v in (self.low, self.high)]
 
     def suggest(self, trial: Trial, name: str) -> str:
-        """What a trial draws, as a text."""
+        """Draw a value for a trial, as text."""
         if self.whole:
             low, high, step = round(self.low), round(self.high), round(self.step or 1)
             return value_text(trial.suggest_int(name, low, high, step=step, log=self.log))
@@ -53,17 +53,17 @@ class Range(Config):
 
 
 class Choices(Config):
-    """One of several values."""
+    """A choice of several values."""
 
     choices: list[Any] = Field(min_length=1)
-    """Any JSON values, lists too."""
+    """JSON values, lists included."""
 
     def ends(self) -> list[str]:
-        """All of them, as texts."""
+        """All choices, as text."""
         return [value_text(value) for value in self.choices]
 
     def suggest(self, trial: Trial, name: str) -> str:
-        """What a trial draws, as a text."""
+        """Draw a value for a trial, as text."""
         return trial.suggest_categorical(name, self.ends())
 
 
@@ -71,13 +71,13 @@ Space = Mapping[str, Range | Choices]
 
 
 def read(path: Path) -> Space:
-    """The space a file describes: argument or dotted key -> range, choices, or a list of choices.
+    """The search space of a file: argument or dotted key -> range, choices, or a list of choices.
 
     Args:
         path: `.yaml`, `.json` or `.jsonnet`.
 
     Raises:
-        ConfigError: no such file, a syntax error, or a range that is none.
+        ConfigError: no such file, a syntax error, or an invalid range.
     """
     space = {name: _dimension(name, value, path) for name, value in evaluate(path).items()}
     if not space:
@@ -88,7 +88,7 @@ def read(path: Path) -> Space:
 
 
 def value_text(value: Any) -> str:
-    """A value as one types it behind `NAME=`."""
+    """A value as typed after `NAME=`."""
     return value if isinstance(value, str) and parse_value(value) == value else json.dumps(value)
 
 
@@ -109,7 +109,7 @@ def _dimension(name: str, value: Any, path: Path) -> Range | Choices:
 
 
 def _check(found: Range, where: str) -> Range:
-    """A range one can draw from, else an error that says why not."""
+    """The range if it is valid; otherwise raises an error."""
     if not found.low < found.high:
         raise ConfigError(f"{where}: found low {found.low:g} and high {found.high:g}; expected low below high")
     if found.log and found.low <= 0:

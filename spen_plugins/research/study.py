@@ -1,4 +1,4 @@
-"""optuna's part of a sweep: where trials are kept, how they are drawn and pruned, and what killed processes left."""
+"""optuna's part of a sweep: storage, sampling and pruning of trials, and recovery from killed processes."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 Pruner = Literal["median", "hyperband", "none"]
 
 WORKER, RETRY_OF, UNCOUNTED = "worker", "retry_of", "uncounted"
-"""A trial's attributes: the process that runs it, the killed trial it repeats, why it is none of those asked for."""
+"""A trial's attributes: the process that runs it, the killed trial it repeats, why it does not count."""
 
 
 LOCK = "sweep.lock"
-"""A file in the sweep's folder: who holds it makes the study's tables, or writes its results."""
+"""A file in the sweep's folder: its holder creates the study's tables, or writes its results."""
 
 
 def open_study(
     folder: Path, storage: str | None, name: str, pruner: Pruner, epochs: int, facts: Mapping[str, dict[str, Any]]
 ) -> Study:
-    """The study of that name, made if it isn't there.
+    """The study of this name, created if it does not exist.
 
     Args:
-        folder: the sweep's.
+        folder: the sweep's folder.
         storage: `sqlite:///x.db` or another URL of optuna's, or a journal file (`x.log`, `x.journal`); None for an
-            SQLite file in `folder`, which no killed process leaves locked or half written.
-        name: the study's.
-        pruner: what ends hopeless trials.
-        epochs: the most a trial trains.
-        facts: what trials of one study have in common; a study with others is another experiment.
+            SQLite file in `folder`, which survives killed processes.
+        name: the study's name.
+        pruner: pruner of trials with low scores.
+        epochs: maximal number of epochs of a trial.
+        facts: settings that all trials of a study share; a study with other facts is another experiment.
 
     Raises:
-        ConfigError: the storage can't be opened, or the study is of another experiment.
+        ConfigError: the storage can't be opened, or the study belongs to another experiment.
     """
     try:
         import optuna
     except ImportError as error:
         raise ConfigError("a sweep needs optuna: pip install 'spen-plugins[research]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with locked(folder / LOCK):  # two processes that make one SQLite file's tables at once fail
+    with locked(folder / LOCK):  # creating an SQLite file's tables from two processes at once fails
         study = optuna.create_study(
             storage=_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
             study_name=name,
@@ -70,19 +70,19 @@ def open_study(
 
 
 def ask(study: Study, seed: int, worker: str) -> Trial:
-    """The next trial; what it draws depends on the seed, its number and the trials before it, not on the process."""
+    """The next trial; its values depend on the seed, its number and earlier trials, not on the process."""
     import numpy as np
     from optuna.samplers import TPESampler
 
     trial = study.ask()
     trial.set_user_attr(WORKER, worker)
     own = int(np.random.SeedSequence([seed, trial.number]).generate_state(1)[0])
-    study.sampler = TPESampler(seed=own, constant_liar=True)  # the liar keeps processes from trying the same twice
+    study.sampler = TPESampler(seed=own, constant_liar=True)  # the liar keeps processes from drawing the same values
     return trial
 
 
 def counted(study: Study) -> list[FrozenTrial]:
-    """Trials that have ended or are running, without those that are repeated or don't count."""
+    """Finished and running trials, without those that are repeated or don't count."""
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False)
@@ -95,21 +95,21 @@ def counted(study: Study) -> list[FrozenTrial]:
 
 
 def repeat(study: Study, number: int) -> None:
-    """End a trial that was killed or stopped, and put its parameters in the queue."""
+    """End a trial that was killed or stopped, and enqueue its parameters."""
     from optuna.trial import TrialState
 
     trials = study.get_trials(deepcopy=False)
-    # The queue first: should this process be killed too, the next one finds the trial still running.
+    # Enqueue first: if this process is killed, too, the next one finds the trial still running.
     if not any(trial.user_attrs.get(RETRY_OF) == number for trial in trials):
         study.enqueue_trial(trials[number].params, user_attrs={RETRY_OF: number})
     study.tell(number, state=TrialState.FAIL)
 
 
 def reclaim(study: Study, workers: Path) -> list[int]:
-    """Repeat the trials of killed processes; their numbers.
+    """Repeat the trials of killed processes; returns their numbers.
 
-    A process holds a lock on its file below `workers`, which ends with it however it ends; where that file is on
-    another machine's disk, nobody here can know, and its trials are left alone.
+    A process holds a lock on its file below `workers`, which ends with the process. If that file is on another
+    machine's disk, the state of the process is unknown here, and its trials are left alone.
     """
     given: list[int] = []
     for path in sorted(workers.glob("*.lock")):
@@ -117,7 +117,7 @@ def reclaim(study: Study, workers: Path) -> list[int]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                continue  # alive, or another process is just doing this
+                continue  # alive, or being reclaimed by another process
             for number in _running(study, path.stem):
                 repeat(study, number)
                 given.append(number)
@@ -127,7 +127,7 @@ def reclaim(study: Study, workers: Path) -> list[int]:
 
 @contextmanager
 def worker(workers: Path) -> Iterator[str]:
-    """This process's name, which is known to be alive meanwhile."""
+    """This process's name, marked as alive inside the context."""
     workers.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
     with locked(workers / f"{name}.lock"):
@@ -137,7 +137,7 @@ def worker(workers: Path) -> Iterator[str]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time; the system ends the lock of one that dies."""
+    """A lock for one process at a time; the system releases it if the process dies."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -153,7 +153,7 @@ def _storage(place: str) -> BaseStorage:
 
     try:
         if place.endswith((".log", ".journal")):
-            lock = JournalFileSymlinkLock(place, grace_period=5)  # one that a killed process holds goes after 5 s
+            lock = JournalFileSymlinkLock(place, grace_period=5)  # a killed process's lock expires after 5 s
             return JournalStorage(JournalFileBackend(place, lock))
         waiting = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
         return RDBStorage(place, engine_kwargs=waiting)

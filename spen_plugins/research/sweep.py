@@ -29,25 +29,25 @@ Say = Callable[[str], None]
 
 
 class Pruned(RunError):
-    """The pruner gave a trial up; not an error, but it ends the run the way one does."""
+    """The pruner stopped a trial; not an error, but it ends the run like one."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """A search, as the command line describes it.
+    """A hyperparameter search.
 
     Attributes:
         config: the config file.
         space: the search space's file.
-        arguments: of the config, the same in all trials.
-        trials: how many in all, those of earlier calls and other processes included.
-        folder: trials are run folders `trial-<number>` below it.
+        arguments: arguments of the config, the same in all trials.
+        trials: total number, including those of earlier calls and other processes.
+        folder: folder of the trials' run folders `trial-<number>`.
         storage: see `study.open_study`.
         name: the study's name in its storage; the folder's name by default.
-        pruner: what ends hopeless trials.
-        seed: of the search; a trial's own seed is the config's.
-        timeout: no trial begins later, seconds.
-        device: as `runner.run` takes it.
+        pruner: pruner of trials with low scores.
+        seed: seed of the search; a trial's own is the config's.
+        timeout: seconds after which no trial starts.
+        device: as in `runner.run`.
     """
 
     config: Path
@@ -63,25 +63,25 @@ class Sweep:
     device: str | None = None
 
     def evaluate(self, drawn: Mapping[str, str]) -> dict[str, Any]:
-        """The config with what a trial drew."""
+        """The evaluated config with a trial's values."""
         return evaluate(self.config, {**self.arguments, **drawn})
 
     def command(self, drawn: Mapping[str, str]) -> str:
-        """The command that trains with what a trial drew."""
+        """The command that trains with a trial's values."""
         words = [f"{name}={value}" for name, value in {**self.arguments, **drawn}.items()]
         return shlex.join(["spen-run", str(self.config), *words])
 
 
 def sweep(what: Sweep, say: Say = print) -> Path:
-    """Run trials until there are as many as asked for, then write `best.json` and `trials.csv`.
+    """Run trials up to the total number, then write `best.json` and `trials.csv`.
 
     Returns:
         `best.json`: the best trial's config, for `spen-run`.
 
     Raises:
-        ConfigError, DataError, PluginError: config, space, data or storage are wrong; said before anything starts, or
+        ConfigError, DataError, PluginError: config, space, data or storage are wrong; raised before anything starts, or
             by the first trial.
-        RunError: no trial has come to a score.
+        RunError: no trial has a score.
     """
     space = read(what.space)
     epochs = check_space(what, space)
@@ -94,23 +94,23 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
     with studies.worker(what.folder / "workers") as worker:
         _run_trials(study, what, space, worker, say)
-    with studies.locked(what.folder / studies.LOCK):  # two processes that end at once write the same files
+    with studies.locked(what.folder / studies.LOCK):  # two processes that end at once would write the same files
         return _conclude(study, what, say)
 
 
 def first(space: Space) -> dict[str, str]:
-    """A point of the space."""
+    """One point of the space."""
     return {name: dimension.ends()[0] for name, dimension in space.items()}
 
 
 def check_space(what: Sweep, space: Space) -> int:
-    """Whether the config takes both ends of every range and every choice, one at a time.
+    """Check that the config accepts both ends of every range and every choice, one at a time.
 
     Returns:
-        The most epochs a trial may train.
+        The maximal number of epochs of a trial.
 
     Raises:
-        ConfigError, PluginError: it doesn't.
+        ConfigError, PluginError: it does not.
     """
     if both := sorted(space.keys() & what.arguments.keys()):
         raise ConfigError(f"{', '.join(both)}: both an argument and in {what.space}; leave it out in one place")
@@ -141,7 +141,7 @@ def _run_trials(study: Study, what: Sweep, space: Space, worker: str, say: Say) 
 
 
 def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
-    """Train one trial and tell the study how it went."""
+    """Train one trial and report the result to the study."""
     from optuna.trial import TrialState
 
     drawn = {name: dimension.suggest(trial, name) for name, dimension in space.items()}
@@ -173,13 +173,13 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         if hopeless:
             raise
     finally:
-        shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are begun again, not resumed
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)  # trials are restarted, not resumed
 
 
 class _Listener:
-    """Hands each epoch's validation score to the pruner.
+    """Callback that reports each epoch's validation score to the pruner.
 
-    A stage that chooses by something else, as one that trains the energy alone may, has no score to compare.
+    A stage with another selection score, such as one that trains the energy alone, reports nothing.
     """
 
     def __init__(self, trial: Trial) -> None:
@@ -194,7 +194,7 @@ class _Listener:
 
 
 def best_score(folder: Path) -> float:
-    """The validation score of the weights a run kept.
+    """The validation score of a run's kept weights.
 
     Raises:
         RunError: there is none.

@@ -15,7 +15,7 @@ from spen_plugins.research.costs import SIZES
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
-LATEX |= {character: f"${character}$" for character in "<>|"}  # other signs in LaTeX's default encoding
+LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 
@@ -44,7 +44,7 @@ def cells(comparison: Comparison) -> list[list[str]]:
 
 
 def caption(comparison: Comparison) -> str:
-    """What the figures are."""
+    """Explanation of the table's figures."""
     text = f"Scores on {comparison.part} in per cent; ± is the standard error over seeds."
     differences = [found for row in comparison.rows for found in row.differences.values() if found]
     if differences:
@@ -84,7 +84,7 @@ def latex(comparison: Comparison) -> str:
 
 
 def comma_separated(comparison: Comparison) -> str:
-    """Every number in full, scores as fractions; an empty cell where there is none."""
+    """Every number in full, scores as fractions; empty cells for missing ones."""
     titles = ["label", "part", "seeds"]
     for name in comparison.scores:
         titles += [name, f"{name} standard error"]
@@ -109,7 +109,7 @@ def comma_separated(comparison: Comparison) -> str:
 
 
 def terminal(comparison: Comparison, width: int) -> Table:
-    """For rich's console: a row a group, or, where that is wider than `width` characters, a column a group."""
+    """For rich's console: one row per group, or, if that is wider than `width` characters, one column per group."""
     rows = [heads(comparison), *cells(comparison)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 3 * len(widths) + 1 > width:
@@ -133,7 +133,7 @@ def _gain(difference: Difference | None) -> str:
 
 
 def _count(value: float | None) -> str:
-    """A number of things, with three digits at least."""
+    """A count, with at least three digits."""
     if value is None:
         return ""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The trials of a sweep in words and as a table."""
+"""The trials of a sweep as log lines and as a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def scored(study: Study) -> list[FrozenTrial]:
-    """Trials that ran to their end, the best first."""
+    """Completed trials, the best first."""
     from optuna.trial import TrialState
 
     done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
@@ -23,14 +23,14 @@ def scored(study: Study) -> list[FrozenTrial]:
 
 
 def running(study: Study) -> list[FrozenTrial]:
-    """Trials that some process is at."""
+    """Trials that are running in some process."""
     from optuna.trial import TrialState
 
     return study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
 
 
 def line(study: Study, number: int) -> str:
-    """What became of a trial, the best one so far, and the parameters."""
+    """Log line of a trial: its result, the best one so far, and the parameters."""
     trial, top = study.get_trials(deepcopy=False)[number], scored(study)[:1]
     best = f"best {top[0].value:.4f} (trial {top[0].number})" if top else "none best yet"
     drawn = "  ".join(f"{name}={_short(value)}" for name, value in trial.params.items())
