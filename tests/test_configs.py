@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
@@ -361,6 +363,18 @@ def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
     assert {parameter.name for parameter in parameters(path)} <= named
+
+
+GROUPS = yaml.safe_load((ROOT / "tools/results.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_row_of_the_results_is_an_experiment(name: str) -> None:
+    group = GROUPS[name]
+    for row in group["rows"].values():
+        given = {**group.get("arguments", {}), **(row.get("arguments") or {})}
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+        experiment(ROOT / group["config"], **texts)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
