@@ -1,4 +1,4 @@
-"""What ships in the core, registered through the same hooks as any plugin, under the plugin name `core`."""
+"""The core's components, registered through the same hooks as any plugin's, under the plugin name `core`."""
 
 from __future__ import annotations
 

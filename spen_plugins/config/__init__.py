@@ -1,1 +1,1 @@
-"""Configs: files, dotted overrides, typed tables, and the experiment they stand for."""
+"""Configs: files, dotted overrides, typed tables, and the experiment they describe."""

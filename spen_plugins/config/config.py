@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Config(BaseModel):
-    """Fields of one component, as a user may write them in a config.
+    """Settings of one component in a config.
 
-    Strict: `"3"` is not a number and `1` is not a boolean; an integer is taken where a float is asked for, because
-    jsonnet writes `1.0` as `1`. Facts known only at run time (number of labels, vocabulary) never stand here.
+    Strict: `"3"` is not a number and `1` is not a boolean; an integer is accepted for a float, because
+    jsonnet writes `1.0` as `1`. Facts known only at run time (number of labels, vocabulary) are not settings.
     """
 
     model_config = ConfigDict(

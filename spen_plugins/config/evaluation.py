@@ -12,7 +12,7 @@ from spen_plugins.config.jsonnet import Parameter
 from spen_plugins.errors import ConfigError, did_you_mean
 
 TABLES = ("seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision")
-"""The keys of an experiment, which an override may name even where the config leaves them out."""
+"""The keys of an experiment, which an override may set even if the config omits them."""
 
 FILES = ("task.train", "task.file")
 """Overrides that name the data a task learns from."""
@@ -23,12 +23,12 @@ SUFFIXES = (".jsonnet", ".json", ".yaml", ".yml")
 def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
     """A config file with its arguments applied.
 
-    A name is an argument of the config's function if it has one of that name; else a key of the evaluated config,
-    dotted below the top (`trainer.epochs`), which the value replaces or adds. A value that is JSON is taken as such,
-    any other as a string.
+    A name is an argument of the config's function, if it has one of that name; otherwise a key of the evaluated config,
+    dotted below the top (`trainer.epochs`), which the value replaces or adds. A value that is valid JSON is parsed,
+    any other is a string.
 
-    A config that takes `data` and would use an embedded corpus is evaluated with `data=files` where an override names
-    files to train on instead: its other defaults are those for a user's files then, too.
+    A config that takes `data` and would use an embedded corpus is evaluated with `data=files` if an override names
+    training files instead: its other defaults are then those for a user's files, too.
 
     Args:
         path: a `.jsonnet`, `.json` or `.yaml` file.
@@ -43,7 +43,7 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
     if path.suffix == ".jsonnet":
         taken = jsonnet.parameters(path)
         known = None if taken is None else [parameter.name for parameter in taken]
-        # Where the names aren't known, what is no key of an experiment must be one of them.
+        # If the parameters' names are unknown, a name that is no key of an experiment must be one of them.
         passes = (lambda name: name.partition(".")[0] not in TABLES) if known is None else known.__contains__
         passed = {name: arguments.pop(name) for name in list(arguments) if passes(name)}
         config = jsonnet.evaluate(path, passed, parse_value)
@@ -76,7 +76,7 @@ def parse_arguments(words: Iterable[str]) -> dict[str, str]:
 
 
 def parse_value(text: str) -> Any:
-    """A value of a command line: JSON where it is, else the text itself."""
+    """A value of a command line: parsed if it is JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except ValueError:
@@ -84,7 +84,7 @@ def parse_value(text: str) -> Any:
 
 
 def parameters(path: str | Path) -> list[Parameter]:
-    """The arguments a jsonnet config takes, with defaults and comments; empty where it is no function.
+    """The arguments of a jsonnet config, with defaults and comments; empty if it is no function.
 
     Raises:
         ConfigError: as `evaluate`.
@@ -94,10 +94,10 @@ def parameters(path: str | Path) -> list[Parameter]:
 
 
 def find(path: str | Path) -> Path:
-    """The config file that a user means: one of their own, or by its name one that ships with the package.
+    """The config file for a user's path: their own, or a shipped config of that name.
 
     Raises:
-        ConfigError: there is none, or it is of no known kind.
+        ConfigError: the file does not exist, or has an unknown suffix.
     """
     found = shipped.find(Path(path))
     if not found.is_file():
@@ -163,7 +163,7 @@ def _names_files(arguments: Mapping[str, str]) -> bool:
 
 
 def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: list[str]) -> None:
-    """Set `name`, dotted, to `value`; tables between are made, because a config may leave defaults out."""
+    """Set `name`, dotted, to `value`; missing tables on the way are created, because a config may omit defaults."""
     first, *rest = name.split(".")
     keys = list(dict.fromkeys([*config, *TABLES]))
     if first not in keys or not all((first, *rest)):

@@ -1,4 +1,4 @@
-"""An experiment: a config checked as a whole, and the objects it describes."""
+"""An experiment: a config checked as a whole, and its objects."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Init(Config):
     """Warm starts: run folders to take weights from."""
 
     energy: str | None = None
-    """Run folder whose energy this one starts from."""
+    """Run folder with the initial weights of the energy."""
     inference_net: str | None = None
-    """Run folder whose inference net this one starts from."""
+    """Run folder with the initial weights of the inference net."""
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Net -> run folder, of the nets that have one."""
+        """Pairs of net and run folder, for the nets that have one."""
         return ((net, run) for net, run in self.model_dump().items() if run is not None)
 
 
@@ -42,19 +42,19 @@ class ExperimentConfig(Config):
     """The keys of an evaluated config."""
 
     seed: int = Field(0, ge=0, lt=2**63)
-    """Of initial weights, row order, dropout and sampling."""
+    """Seed of initial weights, row order, dropout and sampling."""
     task: dict[str, Any]
     """The problem: reader, output space and score."""
     features: dict[str, Any] | None = None
-    """The feature network; each net that wants one gets a copy of its own, unless it carries its own table."""
+    """The feature network; each net that needs one gets its own copy, unless it has its own table."""
     inference_net: dict[str, Any]
-    """What predicts."""
+    """The inference net, which predicts."""
     energy: dict[str, Any] | None = None
-    """What scores outputs; low is good."""
+    """The energy of outputs; low is good."""
     energy_loss: dict[str, Any] | None = None
-    """What teaches the energy."""
+    """The loss that trains the energy."""
     trainer: dict[str, Any]
-    """Who moves when."""
+    """The training procedure."""
     init: Init = Init()
     """Warm starts."""
     precision: Precision = "no"
@@ -76,7 +76,7 @@ class Experiment:
     precision: Precision
 
     def table(self) -> dict[str, Any]:
-        """The config as JSON values, complete: with the defaults too, so that it means the same in a later version."""
+        """The config as JSON values, complete with all defaults, so that its meaning does not change with versions."""
         nodes = {name: getattr(self, name) for name in NODES}
         tables = {name: node.table() for name, node in nodes.items() if node is not None}
         init = self.init.model_dump(exclude_none=True)
@@ -93,18 +93,18 @@ class Built:
 
 
 def check(config: Mapping[str, Any], source: object, registry: Registry) -> Experiment:
-    """Everything about a config that can be known without data.
+    """Check a config as far as possible without data.
 
     Args:
         config: the evaluated config.
         source: the file it comes from, for messages.
-        registry: where types are looked up.
+        registry: source of the types.
 
     Returns:
-        The experiment: every table is parsed here, once.
+        The experiment: every table is parsed once, here.
 
     Raises:
-        ConfigError, PluginError: naming the key, what was found and what is known.
+        ConfigError, PluginError: with the key, what was found and the known names.
     """
     given = validate(ExperimentConfig, config, "", source)
 
@@ -120,7 +120,7 @@ def check(config: Mapping[str, Any], source: object, registry: Registry) -> Expe
 
 
 def _check_together(experiment: Experiment, source: object) -> None:
-    """Whether each component has the others that it needs."""
+    """Check that each component has the others that it needs."""
     trainer, net = experiment.trainer, experiment.inference_net
     for need in trainer.cls.needs:
         if getattr(experiment, need) is None:
@@ -140,16 +140,16 @@ def _check_together(experiment: Experiment, source: object) -> None:
 def build(experiment: Experiment, task: Task | None = None, assets: Path | None = None) -> Built:
     """The objects of an experiment.
 
-    Weights depend on the seed alone. The inference net is made first, so that with one seed it starts from the same
+    Weights depend on the seed alone. The inference net is built first, so that for a given seed it starts from the same
     weights whatever the energy is.
 
     Args:
         experiment: from `check`.
-        task: a restored task; None to make one and load its data.
-        assets: where a run's feature networks saved what they need to be made again.
+        task: a restored task; None to build one and load its data.
+        assets: folder in which a run's feature networks saved their files.
 
     Raises:
-        ConfigError, DataError: the data are not what the config says, or the nets don't fit them.
+        ConfigError, DataError: the data don't match the config, or the nets don't fit the data.
     """
     import torch
 

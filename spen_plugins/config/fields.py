@@ -1,4 +1,4 @@
-"""Typed configs seen from outside: their fields in words, and validation whose errors name the key and the file."""
+"""Description of typed configs' fields, and validation with errors that name the key and the file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Field:
     """One key of a config.
 
     Attributes:
-        name: the key, dotted where it stands in a nested table.
+        name: the key, dotted in a nested table.
         type: its type in words.
-        default: as JSON, or None where the key must be given.
-        doc: what it means.
+        default: as JSON, or None if the key is required.
+        doc: its documentation.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Field:
 
 
 def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -> Iterator[Field]:
-    """The fields of a typed config; with `nested`, those of the tables in it too, by dotted names."""
+    """The fields of a typed config; with `nested`, also those of inner tables, by dotted names."""
     for name, info in config.model_fields.items():
         yield Field(prefix + name, _type(info), _default(info), info.description or "")
         inner = _models(info.annotation)
@@ -54,15 +54,15 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
     Args:
         config: the typed config.
         values: JSON values.
-        where: the path at which they stand in the user's config (`energy`), `""` at its top.
-        source: the file they come from.
-        beside: keys the table has that are looked at elsewhere; they are not among `values`.
+        where: their path in the user's config (`energy`), `""` at the top.
+        source: their file.
+        beside: further keys of the table that are handled elsewhere; they are not among `values`.
 
     Raises:
-        ConfigError: naming every wrong key by its path, what was found and what is known.
+        ConfigError: with the path of every wrong key, what was found and what is known.
     """
     try:
-        # By way of JSON, because strict Python input refuses the lists that JSON has for tuples.
+        # Through JSON, because strict validation of Python objects rejects lists for tuples.
         return config.model_validate_json(json.dumps(values))
     except ValidationError as error:
         raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where, beside))) from None
@@ -99,9 +99,9 @@ def _explain(
 def _walk(
     location: Sequence[int | str], config: type[BaseModel], values: Any
 ) -> tuple[list[str], type[BaseModel] | None, FieldInfo | None, Any]:
-    """pydantic's location -> path as the user wrote it, the model of its table, its field, what stands there.
+    """pydantic's location -> path as in the user's config, the model of its table, its field, the value found.
 
-    A location also holds the tags of union members, which no user wrote: they are left out.
+    A location also holds the tags of union members, which are removed.
     """
     path: list[str] = []
     model: type[BaseModel] | None = config
@@ -129,7 +129,7 @@ def _is_key(model: type[BaseModel] | None, name: str) -> bool:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The typed configs an annotation speaks of."""
+    """The typed configs in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]
@@ -148,7 +148,7 @@ def _constraints(info: FieldInfo) -> Iterator[tuple[str, Any]]:
 
 
 def _words(annotation: Any) -> str:
-    """A type as a user of JSON would call it."""
+    """Name of a type for users of JSON."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return " | ".join(_words(a) for a in arguments)
@@ -160,7 +160,7 @@ def _words(annotation: Any) -> str:
         return f"list of {' | '.join(dict.fromkeys(_words(a) for a in arguments if a is not ...))}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"table {annotation.__name__}"
-    if origin is not None and arguments:  # Annotated and its like: the constraints are pydantic's to say
+    if origin is not None and arguments:  # Annotated and its like: pydantic reports the constraints
         return _words(arguments[0])
     return _NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
 

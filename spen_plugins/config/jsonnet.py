@@ -20,9 +20,9 @@ class Parameter:
     """One parameter of a jsonnet config.
 
     Attributes:
-        name: of the argument.
-        default: its source text, None where it must be given.
-        doc: the comment behind it.
+        name: the argument's name.
+        default: its source text; None if required.
+        doc: the comment after it.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Parameter:
 def evaluate(path: Path, passed: Mapping[str, str], parse: Callable[[str], Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
-    Imports are looked for beside the config first, then among the configs that ship with the package.
+    Imports are searched in the config's folder, then among the shipped configs.
 
     Args:
         path: the file.
-        passed: texts by parameter name.
+        passed: argument texts by parameter name.
         parse: a text -> JSON value.
 
     Raises:
@@ -55,10 +55,10 @@ def evaluate(path: Path, passed: Mapping[str, str], parse: Callable[[str], Any])
 
 
 def parameters(path: Path) -> list[Parameter] | None:
-    """The parameters of a config's function; [] where it is a table, None where its source doesn't spell them out.
+    """The parameters of a config's function; [] for a table, None if they can't be read from the source.
 
-    The evaluator says whether a config is a function and how many of its parameters have no default; their names,
-    defaults and comments are read from the source: a function behind nothing but `local` and `assert`.
+    The evaluator tells if a config is a function and how many of its parameters have no default; their names, defaults
+    and comments are read from the source, which may have only `local` and `assert` before the function.
 
     Raises:
         ConfigError: as `evaluate`.
@@ -77,7 +77,7 @@ def parameters(path: Path) -> list[Parameter] | None:
 
 
 def _written(text: str) -> list[Parameter]:
-    """The parameters of the function that a source consists of, after its locals; none where it is no such source."""
+    """The parameters of the function that a source consists of, after its locals; empty for any other source."""
     tokens, locals_, depth = _TOKENS.finditer(text), 0, 0
     for match in tokens:
         token = match[0]
@@ -96,7 +96,7 @@ def _written(text: str) -> list[Parameter]:
 
 
 def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
-    """The parameters of the bracketed list that comes next, each with the comment behind it on its line."""
+    """The parameters of the next list in parentheses, each with the comment after it on its line."""
     found: list[Parameter] = []
     depth, code, doc = 0, "", ""
     for match in tokens:
@@ -104,7 +104,7 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
         if token.startswith(("//", "#", "/*")):
             alone = not text[text.rfind("\n", 0, match.start()) + 1 : match.start()].strip()
             if code.strip() and not alone and depth == 1:
-                doc = token.strip("/*# \n")  # before the comma, or behind the last one, which has none
+                doc = token.strip("/*# \n")  # before the comma, or after the last one, which has none
             elif found and not alone and not code.strip():
                 found[-1] = replace(found[-1], doc=token.strip("/*# \n"))
             continue
@@ -121,10 +121,10 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
 
 
 def _error(error: RuntimeError, path: Path) -> ConfigError:
-    """The evaluator's message with the place in front."""
+    """The evaluator's message prefixed with its location."""
     text = str(error)
     lines = text.split("\n")
-    # What follows the message is a trace, indented, innermost place first.
+    # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
     said = "\n".join(lines[:cut]).removeprefix("runtime error: ")
     missing = re.match(r"function argument is not passed: (\w+)", said)
@@ -138,5 +138,5 @@ def _error(error: RuntimeError, path: Path) -> ConfigError:
 
 
 def _near(path: Path) -> str:
-    """A path as a user would type it: from the working folder where it is below it."""
+    """A path as a user would type it: relative to the working folder if below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,4 +1,4 @@
-"""The keys of an evaluated config, each with its type, its value and what it means."""
+"""The keys of an evaluated config, with type, value and documentation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spen_plugins.config.node import Node
 def keys(experiment: Experiment) -> Iterator[Field]:
     """Every dotted key of a checked config, in the config's order; a field's `default` is the value there.
 
-    A key that holds a table is left out for the keys of that table; one that is null is listed by itself.
+    A key with a table is replaced by the keys of that table; one that is null is listed itself.
     """
     for field in fields(ExperimentConfig):
         value = getattr(experiment, field.name)

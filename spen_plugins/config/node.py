@@ -1,4 +1,4 @@
-"""Nodes: the tables of a config, each parsed once, and the components made of them."""
+"""Nodes: the parsed tables of a config, and their components."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Node:
 
     Attributes:
         kind: a key of `KINDS`.
-        type: the type, as the config names it.
+        type: the type's name in the config.
         cls: the class of that type.
         config: an instance of the class's `Config`.
         where: the table's path in the config, `energy.terms.words`.
         features: the node of its feature network: its own, or the experiment's, of which each component gets a copy;
-            None where the class takes none.
-        parts: the nodes of the components it holds, by the keys of `Component.parts`; below a starred key by name.
+            None if the class takes none.
+        parts: the nodes of its inner components, by the keys of `Component.parts`; below a starred key by name.
     """
 
     kind: str
@@ -42,11 +42,11 @@ class Node:
 
     @property
     def own_features(self) -> Node | None:
-        """The node of its feature network, unless that is the experiment's."""
+        """The node of its own feature network; None if it uses the experiment's."""
         return self.features if self.features is not None and self.features.where == _own(self.where) else None
 
     def table(self) -> dict[str, Any]:
-        """The table as JSON values, with its defaults; parsed again it gives an equal node."""
+        """The table as JSON values, with its defaults; parsing it again gives an equal node."""
         table = {"type": self.type, **self.config.model_dump(mode="json")}
         if self.own_features is not None:
             table["features"] = self.own_features.table()
@@ -59,19 +59,19 @@ def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, 
     """A table of a config, with the tables in it.
 
     Args:
-        registry: where types are looked up.
+        registry: source of the types.
         kind: a key of `KINDS`.
         spec: the table.
         where: its path in the config.
         source: the config's file, for messages.
-        shared: the node of the experiment's feature network, for components that want one and have no own.
+        shared: the node of the experiment's feature network, for components that need one and have no own.
 
     Raises:
-        ConfigError: a key or a value is wrong, or a feature network is missing or not wanted.
+        ConfigError: a key or a value is wrong, or a feature network is missing or not used.
         PluginError: a type's plugin is missing or broken.
     """
     cls, config = registry.parse(kind, spec, where, source)
-    if not KINDS[kind].features:  # a task, a feature network or a trainer: it holds no other components
+    if not KINDS[kind].features:  # a task, a feature network or a trainer: without inner components
         return Node(kind, spec["type"], cls, config, where)
     features = _features(registry, kind, cls, spec, where, source, shared)
     return Node(kind, spec["type"], cls, config, where, features, _parts(registry, cls, spec, where, source, shared))
@@ -105,7 +105,7 @@ def _own(where: str) -> str:
 def _parts(
     registry: Registry, cls: type[Component], spec: Any, where: str, source: object, shared: Node | None
 ) -> dict[str, Node | Mapping[str, Node]]:
-    """The nodes of the components that a component's table holds."""
+    """The nodes of a component's inner components."""
     found: dict[str, Node | Mapping[str, Node]] = {}
     for key, kind in cls.parts.items():
         table, place = spec.get(key), f"{where}.{key}"
@@ -125,13 +125,13 @@ def _parts(
 
 
 def make(node: Node, task: Task, assets: Path | None = None, **parts: Component | dict[str, Component]) -> Component:
-    """The component of a node and, before it, those it holds.
+    """Build the component of a node, after its inner components.
 
     Args:
-        node: of a component.
+        node: node of a component.
         task: after `load` or `restore`.
-        assets: where a run's feature networks saved what they need to be made again.
-        parts: components it holds that are there already, by key.
+        assets: folder in which a run's feature networks saved their files.
+        parts: inner components that exist already, by key.
     """
     features = None if node.features is None else _make_features(node.features, task, assets)
     for key, part in node.parts.items():
@@ -145,7 +145,7 @@ def make(node: Node, task: Task, assets: Path | None = None, **parts: Component 
 def _make_features(node: Node, task: Task, assets: Path | None) -> FeatureNetwork:
     config = node.config if assets is None else node.cls.relocated(node.config, assets)
     network = node.cls(config, task)
-    network.config = node.config  # so that assets are saved again under the names that the config knows them by
+    network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()
     if wanted is not None:
         task.indexers.setdefault(*wanted)

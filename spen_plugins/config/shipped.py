@@ -10,7 +10,7 @@ from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.files import save_text
 
 FOLDER = (Path(__file__).parent.parent / "configs").resolve()
-"""Configs, with what they import below `lib/`; configs of one's own may import them by the same names."""
+"""Configs, with imported libraries below `lib/`; users' configs may import them by the same names."""
 
 
 def names() -> list[str]:
@@ -19,7 +19,7 @@ def names() -> list[str]:
 
 
 def find(path: Path) -> Path:
-    """The file that a user means: `path` itself, or the shipped config of that name where there is no such file."""
+    """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists."""
     shipped = FOLDER / f"{path.name.removesuffix('.jsonnet')}.jsonnet"
     if path.exists() or path.name != str(path) or path.suffix not in ("", ".jsonnet") or not shipped.is_file():
         return path
@@ -38,7 +38,7 @@ def copy(name: str, folder: Path) -> list[Path]:
         The files written, the config first.
 
     Raises:
-        ConfigError: there is no such config, or one of the files is there already.
+        ConfigError: the config is unknown, or one of the files exists already.
         RunError: a file can't be written.
     """
     sources = list(dict.fromkeys(_with_imports(_shipped(name))))

@@ -1,4 +1,4 @@
-"""YAML as version 1.2 has it: `no` is a string, `1e-3` a number, and a key stands once."""
+"""YAML 1.2: `no` is a string, `1e-3` a number, and keys are unique."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Loader(yaml.SafeLoader):
 
 
 def _resolve(tag: str, pattern: str, *first: str) -> None:
-    """Plain scalars that match are of this type; `first` are the characters they may begin with, "" for none."""
+    """Resolve matching plain scalars to this tag; `first` are their possible first characters, "" for empty scalars."""
     Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"^(?:{pattern})$"), list(first))
 
 

@@ -1,4 +1,4 @@
-"""Energies every structure can start from: local ones, and the linear chain."""
+"""Basic energies: local scores, and the linear chain."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spen_plugins.task import Task
 
 
 class Local(Energy):
-    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x): each variable on its own (Belanger & McCallum 2016; SEAL, Eq. 2, the local part).
+    """E(x, y) = −Σ_i y_i b_iᵀ T_E(x): independent variables (Belanger & McCallum 2016; Lee et al. 2022, Eq. 2).
 
-    For labels, i runs over labels; for tag sequences over the tags of every token that exists.
+    For labels, i runs over labels; for tag sequences over the tags of every token, without padding.
     """
 
     uses_features = True
@@ -38,7 +38,7 @@ class Local(Energy):
 class LinearChain(Energy):
     """E(x, y) = −Σ_t y_tᵀ B T_E(x)_t − Σ_t y_{t−1}ᵀ W y_t, with a start and an end (Tu, Pang & Gimpel 2020, Eq. 7).
 
-    W, the start and the end are drawn from U(−0.02, 0.02).
+    W, the start and the end are initialised from U(−0.02, 0.02).
     """
 
     uses_features = True
@@ -53,7 +53,7 @@ class LinearChain(Energy):
         self.end = nn.Parameter(torch.empty(tags).uniform_(-0.02, 0.02))
 
     def encode(self, x: X) -> tuple[Tensor, Tensor | None]:
-        """Start and end are linear in y too, so they join the local scores."""
+        """Local scores, with those of start and end, which are also linear in y."""
         scores, mask = local_scores(self, x), x.mask
         here = torch.ones_like(scores[..., 0]) if mask is None else mask.to(scores)
         following = torch.nn.functional.pad(here[:, 1:], (0, 1))

@@ -1,4 +1,4 @@
-"""Energy `sum`: several energies added up, each with a weight and features of its own."""
+"""Energy `sum`: a weighted sum of energies, each with its own features."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from spen_plugins.task import Task
 
 
 class Sum(Energy):
-    """E(x, y) = Σ_k w_k E_k(x, y) over the energies of the table `terms`, whose keys are names of the user's own."""
+    """E(x, y) = Σ_k w_k E_k(x, y) over the energies in the table `terms`, whose keys are free names."""
 
     parts: ClassVar[Mapping[str, str]] = {"terms": "energy*"}
 
     class Config(Config):
         weights: dict[str, float] = Field(default={})
-        """w_k by the term's name; 1 for a term that isn't named."""
+        """w_k by the term's name; 1 for terms that are not listed."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Sum(Energy):
         self.terms = nn.ModuleDict(terms)
 
     def encode(self, x: X) -> dict[str, Any]:
-        """What each term keeps of x."""
+        """The encoding of x by each term."""
         return {name: term.encode(x) for name, term in self.terms.items()}
 
     def forward(self, features: dict[str, Any], y: Tensor) -> Tensor:

@@ -17,20 +17,20 @@ from spen_plugins.task import Task
 class BiLstm(WordNetwork):
     """Sentences -> `(batch, token, output_dim)`, zero on padding; a token's vector doesn't depend on padding.
 
-    Each direction runs over its own copy of the sentence, the backward one over the words reversed inside each length:
-    the same output as packing at about a third of its time. With `mark_state`, each token also sees the state at the
-    first token of each mark (the predicate), by a hidden layer, so that a role may depend on both.
+    Each direction runs over its own copy of the sentence, the backward one over the words reversed within each length:
+    the same output as packing in about a third of its time. With `mark_state`, each token also sees the state at the
+    first token of each mark (the predicate), through a hidden layer, so that a role may depend on both.
     """
 
     class Config(WordConfig):
         affix_dim: int = Field(50, ge=0)
-        """Width of the embedding of a word's prefix, suffixes and shape, which unknown words have too; 0 for none."""
+        """Width of the embedding of a word's prefix, suffixes and shape, also for unknown words; 0 for none."""
         hidden: int = Field(200, ge=1)
         """Width of one direction of one layer."""
         layers: int = Field(2, ge=1)
         """LSTM layers."""
         mark_state: bool = True
-        """Whether each token also sees the state at the marked token (the predicate)."""
+        """If true, each token also sees the state at the marked token (the predicate)."""
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of embeddings, between layers and of the output; one mask for all tokens of a sentence."""
 
@@ -49,7 +49,7 @@ class BiLstm(WordNetwork):
 
     def forward(self, x: X) -> Tensor:
         words, mask = self._embed(x)
-        # Time first inside, as the LSTM kernels want it.
+        # Time first, the layout of LSTM kernels.
         h = self._dropped(words.transpose(0, 1))
         back = reversed_places(mask.t()).unsqueeze(-1)
         for ahead, behind in zip(self.forwards, self.backwards, strict=True):
@@ -68,7 +68,8 @@ class BiLstm(WordNetwork):
 
     def _dropped(self, h: Tensor) -> Tensor:
         """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
-        # allennlp-light's InputVariationalDropout wants the batch first and draws other numbers: scores would move.
+        # allennlp-light's InputVariationalDropout needs the batch first and draws other random numbers: scores would
+        # change.
         p = self.config.dropout
         if not self.training or not p:
             return h

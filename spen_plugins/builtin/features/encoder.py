@@ -31,9 +31,9 @@ from spen_plugins.task import Task
 class Encoder(WordNetwork):
     """Sentences -> `(batch, token, output_dim)`, zero on padding; a token's vector doesn't depend on padding.
 
-    `pass_through` and `feedforward` see a token alone, `gated-cnn-encoder` two more on each side per layer, the others
-    the whole sentence. The output is `hidden` wide, twice that where there are two directions (`lstm`, `gru`,
-    `stacked_bidirectional_lstm`, `gated-cnn-encoder`), and as wide as the embeddings for `pass_through`. All can be
+    `pass_through` and `feedforward` see a single token, `gated-cnn-encoder` two more on each side per layer, the others
+    the whole sentence. The output has width `hidden`, or twice that with two directions (`lstm`, `gru`,
+    `stacked_bidirectional_lstm`, `gated-cnn-encoder`); for `pass_through` it has the embeddings' width. All can be
     differentiated twice on a CPU; on a GPU cuDNN's `lstm` and `gru` can't.
     """
 
@@ -48,7 +48,7 @@ class Encoder(WordNetwork):
             "feedforward",
             "pass_through",
         ] = "lstm"
-        """allennlp-light's name of the encoder; `alternating_lstm` is He et al.'s (2017) for semantic roles."""
+        """Name of the encoder in allennlp-light; `alternating_lstm` is that of He et al. (2017) for semantic roles."""
         char_dim: int = Field(16, ge=0)
         """Width of character embeddings, under a convolution; 0 for no characters."""
         hidden: int = Field(200, ge=1)
@@ -73,7 +73,7 @@ class Encoder(WordNetwork):
     def forward(self, x: X) -> Tensor:
         words, mask = self._embed(x)
         h = self.project(self.dropout(words))
-        # A row without tokens would be an empty sequence or a softmax over nothing; it counts as one token here.
+        # A row without tokens would be an empty sequence or a softmax over nothing; it is treated as one token here.
         seen = mask | (F.one_hot(mask.new_zeros(len(mask)).long(), mask.shape[1]).bool() & ~mask.any(1, keepdim=True))
         # The fused attention kernels can't be differentiated twice.
         with sdpa_kernel(SDPBackend.MATH):
@@ -82,7 +82,7 @@ class Encoder(WordNetwork):
 
 
 def _between(config: Any) -> float:
-    """Dropout between layers; PyTorch warns where there is nothing between."""
+    """Dropout between layers; 0 for a single layer, where PyTorch warns."""
     return config.dropout if config.layers > 1 else 0.0
 
 
@@ -99,7 +99,7 @@ def _stacked(width: int, c: Any) -> nn.Module:
 
 
 def _alternating(width: int, c: Any) -> nn.Module:
-    # Its own (recurrent) dropout draws numbers in evaluation too, so that evaluating would change what training draws.
+    # Its own (recurrent) dropout draws random numbers in evaluation, too, which would change those of training.
     return StackedAlternatingLstmSeq2SeqEncoder(width, c.hidden, c.layers)
 
 
@@ -123,7 +123,7 @@ def _transformer(width: int, c: Any) -> nn.Module:
 
 def _feedforward(width: int, c: Any) -> nn.Module:
     activations = [nn.ReLU() for _ in range(c.layers)]
-    # The output's dropout comes after.
+    # Dropout of the output is applied afterwards.
     dropout = [c.dropout] * (c.layers - 1) + [0.0]
     return FeedForwardEncoder(FeedForward(width, c.layers, [c.hidden] * c.layers, activations, dropout))
 
@@ -138,4 +138,4 @@ _ENCODERS: dict[str, tuple[Callable[[int, Any], nn.Module], bool]] = {
     "feedforward": (_feedforward, False),
     "pass_through": (lambda width, c: PassThroughEncoder(width), False),
 }
-"""What makes each encoder, and whether it keeps the width of its input, which is then brought to `hidden` before."""
+"""Constructor of each encoder, and true if it keeps the width of its input, which is then projected to `hidden`."""

@@ -1,4 +1,4 @@
-"""Feature network `mlp`: what multi-label energies and nets see of x (SEAL, Sec. 4.1 and its released configs)."""
+"""Feature network `mlp`: features of multi-label energies and nets (Lee et al. 2022, Sec. 4.1 and released configs)."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Layers(Config):
     hidden: list[int] = Field([400, 400], min_length=1)
     """Width of each layer."""
     dropout: float | list[float] = 0.0
-    """After each layer's activation: one number per layer, or one for all but the last (which has none)."""
+    """Dropout after each activation: one number per layer, or one for all but the last (which has none)."""
     activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
-    """After each layer."""
+    """Activation after each layer."""
 
 
 class Mlp(FeatureNetwork):
     """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
-    Weights are Kaiming-uniform with the gain of ReLU, biases zero. Where all inputs are binary the first layer adds up
-    the weight rows of the non-zero ones, so zeros cost nothing and a dense batch is never formed.
+    Weights are Kaiming-uniform with the gain of ReLU, biases zero. If all inputs are binary, the first layer sums the
+    weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
     """
 
     Config = Layers
@@ -59,7 +59,7 @@ class Mlp(FeatureNetwork):
 
 
 class BagLinear(nn.Module):
-    """A linear layer on sparse vectors, given as the numbers of what isn't zero, and its values where they aren't 1.
+    """A linear layer on sparse vectors, given as the indices of non-zero entries, and their values if not 1.
 
     `weight` is `(before, after)`, a row per input, the transpose of `nn.Linear`'s.
     """
@@ -71,19 +71,19 @@ class BagLinear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(after))
 
     def forward(self, indices: Tensor, offsets: Tensor, values: Tensor | None = None) -> Tensor:
-        """indices and values `(total,)`, offsets `(batch,)`: where each row's begin -> `(batch, after)`."""
+        """indices and values `(total,)`, offsets `(batch,)` (start of each row) -> `(batch, after)`."""
         return Lists(indices, offsets, self.weight.shape[0], values).sums(self.weight) + self.bias
 
 
 def check_layers(config: Layers) -> None:
-    """`ConfigError` unless every layer has a width and a dropout."""
+    """Raise `ConfigError` unless every layer has a width and a dropout."""
     if min(config.hidden) < 1:
         raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
     _per_layer(config.dropout, len(config.hidden))
 
 
 def after_first(config: Layers) -> nn.Sequential:
-    """All that comes after the first linear layer."""
+    """All modules after the first linear layer."""
     layers: list[nn.Module] = []
     for i, (width, dropout) in enumerate(
         zip(config.hidden, _per_layer(config.dropout, len(config.hidden)), strict=True)

@@ -21,32 +21,32 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_2 = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT = np.uint64(32)
 _KNOWN = 500_000
-"""Distinct words whose hashes are kept, at most; the others' are computed again."""
+"""Most distinct words whose hashes are cached; those of others are computed again."""
 
 Bag = tuple[np.ndarray, np.ndarray]
-"""Rows `(n,)` int32, each once, and their values `(n,)` float32."""
+"""Distinct rows `(n,)` int32, and their values `(n,)` float32."""
 
 
 class Ngrams(FeatureNetwork):
-    """Texts -> `(batch, hidden[-1])`: a weighted sum of embeddings, then layers (fastText's way; Joulin et al. 2017).
+    """Texts -> `(batch, hidden[-1])`: a weighted sum of embeddings, then layers (fastText; Joulin et al. 2017).
 
-    Words of the vocabulary have rows of their own. N-grams of two and more words, and characters of single words, share
-    `buckets` rows by a hash that is the same everywhere. Plain bags of words are `words=1, buckets=0`.
+    Words of the vocabulary have their own rows. N-grams of two and more words, and character n-grams of single words,
+    share `buckets` rows by a machine-independent hash. Plain bags of words are `words=1, buckets=0`.
     """
 
     class Config(Layers):
         words: int = Field(2, ge=1)
         """Longest n-gram, in words."""
         characters: list[int] | None = Field(None, min_length=2, max_length=2)
-        """Shortest and longest n-gram of characters, inside words between marks of their ends; null: none."""
+        """Shortest and longest n-gram of characters, inside words with end markers; null: none."""
         vocabulary: bool = True
-        """Whether single words have rows of their own (unknown ones none), rather than being hashed like the others."""
+        """If true, single words have their own rows (unknown words none); otherwise they are hashed like the others."""
         buckets: int = Field(2**15, ge=0)
-        """Rows that hashed n-grams share."""
+        """Number of rows shared by hashed n-grams."""
         counts: Literal["presence", "log", "count"] = "log"
-        """What an n-gram seen c times in a text counts: 1, 1 + ln c, or c."""
+        """Value of an n-gram that occurs c times in a text: 1, 1 + ln c, or c."""
         norm: Literal["l2", "l1", "none"] = "l2"
-        """Which norm of a text's values is made 1."""
+        """Norm by which a text's values are normalised."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -56,8 +56,8 @@ class Ngrams(FeatureNetwork):
         _check_hashing(config)
         self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config)
         self.first = BagLinear(self._indexer.size, config.hidden[0])
-        # A text has few n-grams of very many, and their values have norm 1: one over the square root of all of them, as
-        # in a dense layer, would start every text at nothing.
+        # A text has few of very many n-grams, and its values have norm 1: an initial scale of one over the square root
+        # of the table's rows, as in a dense layer, would start every text near 0.
         torch.nn.init.normal_(self.first.weight, std=0.1)
         self.rest = after_first(config)
         self.output_dim = config.hidden[-1]
@@ -74,8 +74,8 @@ class NgramIndexer(Indexer):
     """A text's words -> its bag; `name.rows`, `name.values` `(total,)` and `name.offsets` `(batch,)` of a batch.
 
     Args:
-        vocabulary: words with rows of their own, the first rows; None where words are hashed.
-        config: of the network; equal ones share an indexer, so its settings are in the name.
+        vocabulary: words with their own rows, the first ones; None if words are hashed.
+        config: config of the network; networks with equal settings share an indexer, named by them.
     """
 
     def __init__(self, vocabulary: Sequence[str] | None, config: Any) -> None:
@@ -110,12 +110,12 @@ class NgramIndexer(Indexer):
         return {f"{self.name}.{part}": torch.from_numpy(value) for part, value in tensors.items()}
 
     def _row(self, hashes: np.ndarray) -> np.ndarray:
-        """Hashes -> rows behind those of the vocabulary. Sums of hashes are mixed first: their low bits are poor."""
+        """Hashes -> rows after those of the vocabulary. Sums of hashes are mixed first: their low bits are weak."""
         mixed = (hashes ^ (hashes >> _SHIFT)) * _FACTOR_2
         return self._own + ((mixed ^ (mixed >> _SHIFT)) % np.uint64(self._c.buckets)).astype(np.int64)
 
     def _word_grams(self, words: Sequence[str]) -> list[np.ndarray]:
-        """Hashes of n-grams, by n; an unknown word is the same word wherever it stands in one."""
+        """Hashes of n-grams, by n; in an n-gram all unknown words are equal."""
         number = self._number
         hashes = np.fromiter(
             (self._hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
@@ -127,7 +127,7 @@ class NgramIndexer(Indexer):
         return all_of_them
 
     def _characters(self, word: str) -> np.ndarray:
-        """Rows of a word's character n-grams, `<` and `>` at its ends; not those longer than that."""
+        """Rows of a word's character n-grams, with `<` and `>` at its ends; none if the word is shorter."""
         if word in self._pieces:
             return self._pieces[word]
         low, high = self._c.characters
@@ -153,7 +153,7 @@ def stable_hash(text: str) -> int:
 
 
 def _values(counts: np.ndarray, kind: str, norm: str) -> np.ndarray:
-    """What each n-gram of a text counts, `(n,)` float32."""
+    """Value of each n-gram of a text, `(n,)` float32."""
     values = {"presence": np.ones_like, "log": lambda c: 1 + np.log(c), "count": lambda c: c}[kind](counts)
     values = values.astype(np.float64)
     size = {"l2": np.sqrt(values @ values), "l1": values.sum(), "none": 1.0}[norm]
@@ -168,4 +168,4 @@ def _check_hashing(config: Any) -> None:
     wants += [f"characters={config.characters}"] if config.characters else []
     wants += [] if config.vocabulary else ["vocabulary=false"]
     if wants and not config.buckets:
-        raise ConfigError(f"features.buckets: found 0 with {' and '.join(wants)}; hashed n-grams want rows, say 32768")
+        raise ConfigError(f"features.buckets: found 0 with {' and '.join(wants)}; hashed n-grams need rows, e.g. 32768")

@@ -21,18 +21,18 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Indexer, Task, WordInputs
 
 _WEIGHTLESS = "WEIGHTS.txt"
-"""Marks a run folder's assets: only there is an encoder without weights meant, and not an incomplete download."""
+"""Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
-"""Model types whose tokenisers must be told that every word follows a space."""
+"""Model types whose tokenisers need the option that every word follows a space."""
 
 
 class Transformer(FeatureNetwork):
     """Sentences -> `(batch, token, output_dim)`: each word's first piece, zero on padding.
 
-    The first mark (the predicate) is told by token type where the model has two of them, as SEAL's SRL model does, and
-    else, like any further mark, by a learned vector added to the word pieces' embeddings. Attention is the eager kind,
-    because the fused kernels can't be differentiated twice.
+    The first mark (the predicate) is encoded by token types if the model has two, as in SEAL's SRL model, and
+    otherwise, like any further mark, by a learned vector added to the word pieces' embeddings. Attention is the eager
+    kind, because the fused kernels can't be differentiated twice.
     """
 
     large = True
@@ -61,7 +61,7 @@ class Transformer(FeatureNetwork):
         self.dropout = nn.Dropout(config.dropout)
 
     def save_assets(self, folder: Path) -> None:
-        """The encoder's shape and its tokeniser; its weights are among the run's."""
+        """Save the encoder's architecture and tokeniser; its weights are among the run's."""
         target = folder / _slug(self.config.model)
         self.encoder.config.save_pretrained(target)
         self._tokenizer.save_pretrained(target)
@@ -70,7 +70,7 @@ class Transformer(FeatureNetwork):
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
         target = assets / _slug(config.model)
-        if not target.is_dir():  # and nothing is fetched in its place
+        if not target.is_dir():  # no download instead
             raise RunError(
                 f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the run folder whole"
             )
@@ -104,9 +104,9 @@ class Pieces:
     """A sentence in word pieces.
 
     Args:
-        ids: `(piece,)` numbers of the pieces, special ones included.
-        owner: `(piece,)` the word each belongs to, -1 for special ones.
-        first: `(token,)` each word's first piece, -1 for words cut off.
+        ids: `(piece,)` ids of the pieces, special ones included.
+        owner: `(piece,)` word of each piece, -1 for special ones.
+        first: `(token,)` first piece of each word, -1 for truncated words.
     """
 
     ids: np.ndarray
@@ -117,7 +117,7 @@ class Pieces:
 class PieceIndexer(Indexer):
     """Words -> word pieces: `X.inputs` gets `NAME.ids`, `NAME.owner` (-2 padding) and `NAME.first`.
 
-    A sentence of more pieces than the model has positions is cut: its last words get zero vectors, with one warning.
+    A sentence with more pieces than the model's positions is truncated: its last words get zero vectors, and it warns.
     """
 
     def __init__(self, name: str, tokenizer: Any, longest: int) -> None:
@@ -160,20 +160,20 @@ def _padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
 
 
 def _slug(model: str) -> str:
-    """A folder name for a model's name or path."""
+    """Folder name for a model's name or path."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
 
 
 def _name(model: str) -> str:
-    """Equal models share an indexer; a name holds no dot, which would be read as a part of it."""
+    """Indexer name, shared by equal models; without dots, which separate parts of a name."""
     return "pieces:" + model.replace(".", "_")
 
 
 def _longest(settings: Any, tokenizer: Any) -> int:
-    """Most pieces in a sentence, special ones included."""
+    """Maximal number of pieces in a sentence, special ones included."""
     positions = getattr(settings, "max_position_embeddings", None) or 512
     if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
-        positions -= settings.pad_token_id + 1  # these number positions from after the padding's
+        positions -= settings.pad_token_id + 1  # these models count positions from after the padding's
     return min(positions, tokenizer.model_max_length)
 
 
@@ -185,7 +185,7 @@ def _load(model: str) -> tuple[nn.Module, Any]:
     logging.disable_progress_bar()
     kind = {"dtype": torch.float32, "attn_implementation": "eager", "trust_remote_code": False}
     try:
-        # Code beside a model is never run, nor is anybody asked whether it may be.
+        # Code shipped with a model is never run, and the user is not asked about it.
         settings = AutoConfig.from_pretrained(model, trust_remote_code=False)
         spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
         tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, trust_remote_code=False, **spaced)
@@ -206,5 +206,5 @@ def _load(model: str) -> tuple[nn.Module, Any]:
             f"features.model: {model!r} has no fast tokeniser, which aligns pieces to words; take another"
         )
     if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None  # trained by nothing here
+        encoder.pooler = None  # not trained here
     return encoder, tokenizer

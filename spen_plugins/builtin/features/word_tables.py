@@ -1,4 +1,4 @@
-"""What feature networks know of a word's letters and of files about words: numbers per word, and tables of vectors."""
+"""Features of words from their letters and from files: indices per word, and tables of vectors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from spen_plugins.task import Indexer
 
 AFFIX_BUCKETS = 6000
 HASHES = 3
-"""Rows of a hashed word, which are added up."""
+"""Number of rows of a hashed word, which are summed."""
 CHARACTERS = 1024
 """Rows of the table of characters; 0 is padding, 1 and 2 are a word's two ends."""
 LONGEST = 40
-"""Characters kept of a word."""
+"""Most characters of a word that are used."""
 _PLAIN = 512
-"""Characters with a row of their own, which are those of Latin scripts; the others share the rows that are left."""
+"""Characters with their own rows, those of Latin scripts; the others share the remaining rows."""
 CASES = 4
 """Kinds of a word's first letter: 0 neither letter nor digit, 1 lower case, 2 upper case, 3 a digit."""
 
@@ -40,31 +40,31 @@ Read = TypeVar("Read")
 
 
 class WordPart(ABC):
-    """Numbers of a word, `X.inputs[name]` `(batch, token, width)`, zero on padding.
+    """Indices of a word, `X.inputs[name]` `(batch, token, width)`, zero on padding.
 
-    Equal names mean equal numbers, and none is a name that a task's column would have.
+    Parts with equal names give equal indices; a name must differ from the task's columns.
     """
 
     name: str
     width: int
-    """Most numbers of a word."""
+    """Maximal number of indices of a word."""
 
     @abstractmethod
     def numbers(self, word: str) -> Sequence[int]:
-        """Zeros follow where there are fewer than `width`."""
+        """Indices of a word, at most `width`; padded with zeros."""
 
     def collate(self, table: np.ndarray, rows: np.ndarray) -> dict[str, Tensor]:
         """Tensors of a batch.
 
         Args:
-            table: `(word, width)` numbers of all words seen so far; zeros in row 0.
+            table: `(word, width)` indices of all words seen so far; zeros in row 0.
             rows: `(batch, token)` rows of the table, 0 on padding.
         """
         return {self.name: torch.from_numpy(table[rows].astype(np.int64))}
 
 
 class WordIndexer(Indexer):
-    """All that a network wants to know of words, part by part; each word is looked at once."""
+    """All parts of a network's word features; each word is processed once."""
 
     def __init__(self, parts: Sequence[WordPart]) -> None:
         self.parts = parts
@@ -72,7 +72,7 @@ class WordIndexer(Indexer):
         self._known = _Rows(parts)
 
     def index(self, words: Sequence[str]) -> Sequence[str]:
-        """The words: what is known of them is looked up batch by batch."""
+        """The words themselves; features are looked up batch by batch."""
         return words
 
     def collate(self, items: Sequence[Sequence[str]]) -> dict[str, Tensor]:
@@ -91,11 +91,11 @@ class WordIndexer(Indexer):
 
 
 _LOCK = Lock()
-"""Threads may share a predictor. It is no indexer's own, so that these can be copied to other processes."""
+"""Threads may share a predictor. The lock is global, so that indexers can be copied to other processes."""
 
 
 class _Rows(dict[str, int]):
-    """Word -> its row, from 1, in a table for each part."""
+    """Word -> its row, from 1, in the table of each part."""
 
     def __init__(self, parts: Sequence[WordPart]) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class _Rows(dict[str, int]):
         return row
 
     def tables(self) -> list[np.ndarray]:
-        """The tables with all words that have been asked for; room for as many again is made where they are full."""
+        """The tables with all words looked up so far; full tables double in size."""
         before, after = len(self) + 1 - len(self._new), len(self) + 1
         for i, part in enumerate(self._parts if self._new else ()):
             if after > len(self._tables[i]):
@@ -124,7 +124,7 @@ class _Rows(dict[str, int]):
 
 
 class Affixes(WordPart):
-    """Hashed prefix, suffixes and shape of a word: four numbers below `AFFIX_BUCKETS`."""
+    """Hashed prefix, suffixes and shape of a word: four indices below `AFFIX_BUCKETS`."""
 
     name = "words.affixes"
     width = 4
@@ -137,7 +137,7 @@ class Affixes(WordPart):
 
 
 def _shape(word: str) -> str:
-    """Cases and digits with runs made short: "McDonald's" -> "XxXx'x"."""
+    """Cases and digits with repetitions collapsed: "McDonald's" -> "XxXx'x"."""
     kinds = ["X" if c.isupper() else "x" if c.islower() else "0" if c.isdigit() else c for c in word[:20]]
     return "".join(kind for i, kind in enumerate(kinds) if not i or kind != kinds[i - 1])
 
@@ -145,7 +145,7 @@ def _shape(word: str) -> str:
 class Hashed(WordPart):
     """A word in lower case, digits as 0, hashed to `HASHES` rows of a table, so that no vocabulary is needed.
 
-    Words that share one row differ in another (Svenstrup et al. 2017, with weights of one).
+    Words that share one row mostly differ in another (Svenstrup et al. 2017, with weights of one).
     """
 
     def __init__(self, rows: int) -> None:
@@ -160,7 +160,7 @@ class Hashed(WordPart):
 
 
 class Case(WordPart):
-    """The kind of a word's first letter, one number below `CASES`."""
+    """The kind of a word's first letter, one index below `CASES`."""
 
     name = "words.case"
     width = 1
@@ -171,10 +171,10 @@ class Case(WordPart):
 
 
 class Characters(WordPart):
-    """Characters of each different word of a batch between its two ends, so that a word is computed once.
+    """Characters of each distinct word of a batch, with end markers, so that a word is computed once.
 
-    `X.inputs` gets `"words.characters"` `(different word, character)`, below `CHARACTERS`, row 0 padding, the words in
-    the order in which the batch has them; and `"words.characters.index"` `(batch, token)`, rows of the former.
+    `X.inputs` gets `"words.characters"` `(distinct word, character)`, below `CHARACTERS`, row 0 padding, the words in
+    order of first occurrence in the batch; and `"words.characters.index"` `(batch, token)`, rows of the former.
     """
 
     name = "words.characters"
@@ -187,7 +187,7 @@ class Characters(WordPart):
 
     def collate(self, table: np.ndarray, rows: np.ndarray) -> dict[str, Tensor]:
         different, first, place = np.unique(np.append(0, rows), return_index=True, return_inverse=True)
-        # Rows of the table tell what was seen before this batch, which a resumed run has not.
+        # The table's rows depend on earlier batches, which a resumed run has not seen.
         order = first.argsort()
         spelt = table[different[order]]
         longest = int((spelt > 0).sum(1).max())
@@ -197,11 +197,11 @@ class Characters(WordPart):
 
 
 class CharacterCnn(CnnEncoder):
-    """allennlp-light's layers, `(word, character, char_dim)` -> `(word, filters * widths)`, over words padded enough.
+    """allennlp-light's layers, `(word, character, char_dim)` -> `(word, filters * widths)`, over well-padded words.
 
-    With a filter's width of padding after the longest word, each word ends in a window of padding alone, and more of
-    them change no maximum: no mask is needed. The library's mask is NaN in float64: it adds that type's smallest number
-    as a float32. The activation rises, so that it may follow the maximum.
+    With a filter's width of padding after the longest word, each word ends in a window of padding alone, and more
+    padding changes no maximum, so no mask is needed. The library's mask is NaN in float64: it adds that type's smallest
+    number as a float32. The activation is increasing, so it can follow the maximum.
     """
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -210,7 +210,7 @@ class CharacterCnn(CnnEncoder):
 
 
 class VectorRows(WordPart):
-    """The row of a word's vector, 0 without one."""
+    """The row of a word's vector, 0 if it has none."""
 
     def __init__(self, vectors: WordVectors, config: Any) -> None:
         self.name = f"vectors:{_checksum(config.file, config.fold, config.digits)}"
@@ -222,7 +222,7 @@ class VectorRows(WordPart):
 
 
 class ClusterRows(WordPart):
-    """For each prefix length the number of the word's prefix, 0 without one."""
+    """The index of the word's prefix of each length, 0 if it has none."""
 
     def __init__(self, clusters: WordClusters, config: Any) -> None:
         self.name = f"clusters:{_checksum(config.file, config.prefixes)}"
@@ -231,7 +231,7 @@ class ClusterRows(WordPart):
         self._none = (0,) * len(config.prefixes)
         tables = [clusters.prefixes(length) for length in config.prefixes]
         self.sizes = [1 + len(table) for table in tables]
-        """Rows of each prefix length's table."""
+        """Number of rows of each prefix length's table."""
         rows = [{prefix: row for row, prefix in enumerate(table, 1)} for table in tables]
         self._rows = {
             path: tuple(row[path[:length]] for row, length in zip(rows, config.prefixes, strict=True))
@@ -244,9 +244,9 @@ class ClusterRows(WordPart):
 
 
 class VectorTable(nn.Module):
-    """Vectors of words, `(...)` rows -> `(..., size)`; words without one share a vector that is learned.
+    """Vectors of words, `(...)` rows -> `(..., size)`; words without one share a learned vector.
 
-    Vectors that are not trained stay out of the weights: every checkpoint would repeat them. A run's assets have them.
+    Vectors that are not trained are not stored with the weights of every checkpoint, but with the run's assets.
     """
 
     table: Tensor
@@ -264,7 +264,7 @@ class VectorTable(nn.Module):
 
 
 class ClusterTable(nn.Module):
-    """Embeddings of clusters' prefixes, `(..., prefix)` numbers -> `(..., prefix * dim)`; one table for each length."""
+    """Embeddings of clusters' prefixes, `(..., prefix)` indices -> `(..., prefix * dim)`; one table per length."""
 
     starts: Tensor
 
@@ -282,9 +282,9 @@ _READ: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 
 
 def read_once(read: Callable[[Path], Read], path: Path) -> Read:
-    """What `read` makes of a file; networks that want the same one share it while any of them lives."""
+    """The result of `read` for a file, shared by networks that use the same file while any of them exists."""
     if not path.is_file():
-        return read(path)  # which says what is wrong
+        return read(path)  # raises the error
     stat = path.stat()
     key = (read, path.resolve(), stat.st_mtime_ns, stat.st_size)
     found = _READ.get(key)

@@ -1,4 +1,4 @@
-"""Vectors of words from all that may be known of a word: what the networks `bilstm` and `encoder` begin with."""
+"""Word vectors from words, letters and files: the input layer of the networks `bilstm` and `encoder`."""
 
 from __future__ import annotations
 
@@ -45,40 +45,41 @@ UNKNOWN = 1
 
 
 class VectorsConfig(Config):
-    """Vectors of words from a file."""
+    """Word vectors from a file."""
 
     file: str
-    """GloVe's or word2vec's text: a word and its numbers a line; `data:` paths lie below $SPEN_DATA."""
+    """GloVe's or word2vec's text: a word and its numbers per line; `data:` paths are below $SPEN_DATA."""
     tune: bool = False
-    """Whether the vectors are trained; false: only the one of words that have none."""
+    """If true, the vectors are trained; otherwise only that of words without one."""
     fold: Literal["none", "lower", "fallback"] = "fallback"
-    """How a word is looked up: as written, in lower case, or as written and, where that fails, in lower case."""
+    """Look-up of a word: as written ("none"), in lower case ("lower"), or as written and then in lower case
+    ("fallback")."""
     digits: Literal["keep", "zero"] = "keep"
-    """zero: every digit of a word is looked up as 0."""
+    """Look-up of digits: as they are, or every digit as 0 ("zero")."""
 
 
 class ClustersConfig(Config):
-    """Brown clusters of words from a file."""
+    """Brown clusters from a file."""
 
     file: str
-    """A line each: path in bits, word and count, with tabs between; `data:` paths lie below $SPEN_DATA."""
+    """Path in bits, word and count per line, tab-separated; `data:` paths are below $SPEN_DATA."""
     prefixes: list[int] = Field([2, 4, 6, 8, 12, 16], min_length=1)
-    """Bits of a path that are looked at, each length with a table of its own."""
+    """Lengths in bits of the path prefixes that are used, each with its own table."""
     dim: int = Field(8, ge=1)
     """Width of the embedding of each prefix."""
 
 
 class WordConfig(Config):
-    """What is known of a word; all of it is optional."""
+    """Inputs of a word network; all are optional."""
 
     word_dim: int = Field(100, ge=0)
     """Width of word embeddings; 0 for none."""
     mark_dim: int = Field(32, ge=0)
     """Width of the embedding of each mark (the predicate's); 0 for none."""
     affix_dim: int = Field(0, ge=0)
-    """Width of the embedding of a word's prefix, suffixes and shape, which unknown words have too; 0 for none."""
+    """Width of the embedding of a word's prefix, suffixes and shape, also for unknown words; 0 for none."""
     char_dim: int = Field(0, ge=0)
-    """Width of character embeddings, under a convolution; 0 for no characters."""
+    """Width of character embeddings, input of a convolution; 0 for no characters."""
     char_filters: int = Field(32, ge=1)
     """Filters of each width over a word's characters."""
     char_widths: list[int] = Field([3], min_length=1)
@@ -88,21 +89,21 @@ class WordConfig(Config):
     case_dim: int = Field(0, ge=0)
     """Width of the embedding of the kind of a word's first letter: lower, upper, digit, other; 0 for none."""
     hash_dim: int = Field(0, ge=0)
-    """Width of hashed embeddings, which know every word a little and need no vocabulary; 0 for none."""
+    """Width of hashed embeddings, which need no vocabulary; 0 for none."""
     hash_rows: int = Field(5000, ge=2)
-    """Rows of their table."""
+    """Number of rows of hashed embeddings."""
     vectors: VectorsConfig | None = None
     """Vectors from a file; null for none."""
     clusters: ClustersConfig | None = None
     """Brown clusters from a file; null for none."""
     word_dropout: float = Field(0.05, ge=0, lt=1)
-    """Share of words read as unknown in training, and of vectors, clusters and columns' values, each drawn apart."""
+    """Share of words read as unknown in training, and of vectors, clusters and column values, drawn separately."""
 
 
 class WordNetwork(FeatureNetwork):
-    """A network over sentences. `_embed` makes vectors of words alone, `word_width` wide; subclasses go on from there.
+    """A network over sentences. `_embed` computes vectors of single words, of width `word_width`, for subclasses.
 
-    Weights, random numbers and parts of a vector come in an order that published figures rest on: what is new is last.
+    Published scores depend on the order of weights, random numbers and parts of a vector: add new ones at the end.
     """
 
     def __init__(self, config: Any, task: Task, name: str) -> None:
@@ -135,7 +136,7 @@ class WordNetwork(FeatureNetwork):
             )
 
     def _add_others(self, config: Any, inputs: WordInputs) -> int:
-        """Tables of columns, case, vectors and clusters, and the parts of the indexer; the tables' width."""
+        """Make tables of columns, case, vectors and clusters, and the indexer's parts; returns the tables' width."""
         self._columns = list(inputs.columns) if config.column_dim else []
         self.columns = nn.ModuleList(
             nn.Embedding(inputs.columns[column], config.column_dim, padding_idx=0) for column in self._columns
@@ -173,7 +174,7 @@ class WordNetwork(FeatureNetwork):
         return (self._indexer.name, self._indexer) if self._indexer.parts else None
 
     def save_assets(self, folder: Path) -> None:
-        """The vectors and the clusters that were read, so that words never seen in training have theirs."""
+        """Save the vectors and clusters, also for words unseen in training."""
         if self.vectors is not None:
             _write(folder / _asset("vectors", self.config.vectors.file), self._vectors.to_bytes())
         if self.clusters is not None:
@@ -193,7 +194,7 @@ class WordNetwork(FeatureNetwork):
         return config.model_copy(update=found)
 
     def _embed(self, x: X) -> tuple[Tensor, Tensor]:
-        """`(batch, token, word_width)`, with anything on padding, and the mask `(batch, token)`."""
+        """`(batch, token, word_width)`, arbitrary on padding, and the mask `(batch, token)`."""
         inputs, words = x.inputs, x.inputs["words"]
         mask = x.mask if x.mask is not None else torch.ones_like(words, dtype=torch.bool)
         parts = []
@@ -204,7 +205,7 @@ class WordNetwork(FeatureNetwork):
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
         if self.characters is not None:
             letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
-            # The library's wrapper wants a dimension of time.
+            # The library's wrapper needs a time dimension.
             spelt = self.cnn(self.characters(letters).unsqueeze(0)).squeeze(0)
             parts.append(F.embedding(inputs["words.characters.index"], spelt))
         for name, table in zip(self._columns, self.columns, strict=True):
@@ -221,7 +222,7 @@ class WordNetwork(FeatureNetwork):
         return torch.cat(parts, -1), mask
 
     def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
-        """In training, a share of tokens read as unknown: `(batch, token)` or `(batch, token, width)` numbers."""
+        """Word dropout: in training a share of tokens read as unknown, `(batch, token)` or `(batch, token, width)`."""
         if not self.training or not self.config.word_dropout:
             return numbers
         hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
@@ -237,7 +238,7 @@ def _check(config: Any) -> None:
 
 
 def _asset(kind: str, file: str) -> str:
-    """An asset's name: equal for networks that read the same file, told apart by a checksum of its path."""
+    """An asset's name: equal for networks with the same file, made unique by a checksum of its path."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
     return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")
 

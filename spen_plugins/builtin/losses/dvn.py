@@ -1,4 +1,4 @@
-"""Energy loss `dvn`: σ(−E) learns to guess an output's score, from outputs the energy itself comes up with."""
+"""Energy loss `dvn`: σ(−E) learns to predict an output's score, on outputs found by the energy itself."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ Tuple = Literal["gold", "inference", "adversarial"]
 class Dvn(EnergyLoss):
     """Cross entropy of σ(−E(x, ŷ)) against ŷ's soft score, over training tuples (Gygli et al. 2017, Sec. 3.2).
 
-    Tuples: gold; what gradient-based inference finds at the moment; and an adversarial output that climbs this very
-    loss, from gold in half of the examples (drawn anew each time) and from the first of the starts in the rest.
+    Tuples: gold; the current result of gradient-based inference; and an adversarial output that ascends this
+    loss, starting from gold in half of the examples (drawn anew each time) and from the first of `starts` in the rest.
     """
 
     class Config(Config):
         tuples: list[Tuple] = Field(default=["gold", "inference", "adversarial"], min_length=1)
-        """Which outputs the energy learns to score."""
+        """Outputs that the energy learns to score."""
         descent: Descent = Descent(steps=20)
-        """How inference looks for outputs of low energy."""
+        """Gradient-based inference of outputs of low energy."""
         adversary: Descent = Descent(steps=1, pick="last")
-        """How the adversary climbs the loss."""
+        """Gradient ascent of the adversary on the loss."""
         starts: list[Start] = Field(default=["zeros"], min_length=1)
-        """Where inference begins; "net" is the output of the experiment's inference net."""
+        """Starting points of inference; "net" is the output of the experiment's inference net."""
         random: int = Field(1, ge=1)
-        """How many starts "random" stands for, drawn anew each time."""
+        """Number of starts for "random", drawn anew each time."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         if batch.gold is None:
@@ -46,7 +46,7 @@ class Dvn(EnergyLoss):
         return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).mean(1) * batch.labelled
 
     def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
-        """−σ(−E), the score the energy expects, turned round."""
+        """−σ(−E), the negative predicted score."""
         return {"energy": -torch.sigmoid(-energy(proposal.mean)[:, 0])}
 
     def outputs(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:

@@ -1,4 +1,4 @@
-"""Energy loss `ssvm`: the structured hinge, its violating output found by gradient-based inference."""
+"""Energy loss `ssvm`: the structured hinge loss at an output found by gradient-based inference."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from spen_plugins.spaces import Proposal
 
 
 class Ssvm(EnergyLoss):
-    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ at the ŷ where it is largest (SPEN, Belanger & McCallum 2016, Eq. 8).
+    """[Δ(ŷ, y) − E(x, ŷ) + E(x, y)]₊ at the ŷ where it is largest (Belanger & McCallum 2016, Eq. 8).
 
-    ŷ is the lowest point of E − Δ that loss-augmented gradient-based inference finds from its starts. It is data to the
+    ŷ is the lowest point of E − Δ that cost-augmented gradient-based inference finds from its starts. It is data to the
     loss: no gradient goes through the descent.
     """
 
@@ -28,11 +28,11 @@ class Ssvm(EnergyLoss):
         """Δ: the L1 distance divided by the number of labels (of tokens, for sequences); its sum; or 1 − the space's
         soft score (soft F1 for labels)."""
         descent: Descent = Descent(steps=20)
-        """The loss-augmented inference."""
+        """Cost-augmented inference of ŷ."""
         starts: list[Start] = Field(default=["zeros"], min_length=1)
-        """Where from; "net" is the output of the experiment's inference net."""
+        """Starting points of inference; "net" is the output of the experiment's inference net."""
         random: int = Field(1, ge=1)
-        """How many starts "random" stands for, drawn anew each time."""
+        """Number of starts for "random", drawn anew each time."""
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         if batch.gold is None:
@@ -48,5 +48,5 @@ class Ssvm(EnergyLoss):
 
 
 def net_output(starts: list[Start], proposal: Proposal) -> Tensor | None:
-    """The inference net's output, where a descent starts from it."""
+    """The inference net's output if a descent starts from it, else None."""
     return proposal.mean.detach() if "net" in starts else None

@@ -22,7 +22,7 @@ from spen_plugins.task import Task
 
 @dataclass(frozen=True)
 class Chain:
-    """Scores of a chain's neighbours: `transitions` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
+    """Transition scores of a chain: `transitions` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
 
     transitions: Tensor
     start: Tensor
@@ -40,7 +40,7 @@ class Crf(InferenceNet):
 
     class Config(Config):
         constrained: bool = True
-        """Mode and k best keep to the space's scheme (BIO, BIOES); the distribution itself is over all sequences."""
+        """If true, mode and k best obey the space's scheme (BIO, BIOES); the distribution is over all sequences."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -66,7 +66,7 @@ class Crf(InferenceNet):
 class CrfProposal(Proposal):
     """q(y | x) of a linear chain; `logits` are its emissions `(batch, 1, token, tag)`.
 
-    `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t less ln Z; exact on one-hot y.
+    `log_prob` of a relaxed y is bilinear in it: the score Σ_t y_t·e_t + y_{t−1}ᵀ A y_t minus ln Z; exact on one-hot y.
     """
 
     space: TagSequence
@@ -79,14 +79,14 @@ class CrfProposal(Proposal):
 
     @cached_property
     def _mask(self) -> Tensor:
-        """`(batch, token)`, present also where the batch has no padding."""
+        """Mask `(batch, token)`, also for a batch without padding."""
         if self.mask is not None:
             return self.mask
         return self.logits.new_ones(self.logits.shape[0], self.logits.shape[2], dtype=torch.bool)
 
     @cached_property
     def _forward(self) -> Tensor:
-        """ln of the forward scores α `(batch, token, tag)`, standing still past a sentence's end."""
+        """ln of the forward scores α `(batch, token, tag)`, constant after a sentence's end."""
         with self.as_made():
             return forward_scores(self._emissions, self._mask, self.chain)
 
@@ -101,7 +101,7 @@ class CrfProposal(Proposal):
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
         with self.as_made():
             back = backward_scores(self._emissions, self._mask, self.chain)
-            # ln Z less rounding is the same at every token; a softmax divides by the token's own.
+            # Up to rounding ln Z is the same at every token; a softmax divides by the token's own.
             marginals = torch.softmax(self._forward + back, -1)
             return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
 
@@ -128,9 +128,9 @@ class CrfProposal(Proposal):
             tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
             tags = [tag]
             for t in range(length - 1, 0, -1):
-                # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; past the end the tag stands still.
+                # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; after the end the tag is constant.
                 weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
-                if not weights.sum(-1).all():  # everything underflowed somewhere: normalise before leaving logarithms
+                if not weights.sum(-1).all():  # a row underflowed: normalise in log space
                     weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
                 earlier = _draw(weights)
                 tag = torch.where(mask[:, t].unsqueeze(1), earlier, tag)
@@ -141,13 +141,13 @@ class CrfProposal(Proposal):
     def rsample(self, n: int, temperature: float = 1.0) -> Tensor:
         """Relaxed samples with gradient: Gumbel-softmax around the marginals, token by token.
 
-        Each token's marginal is exact; neighbours are drawn apart, so these are samples of the closest independent
+        Each token's marginal is exact; tokens are drawn independently, so these are samples of the closest independent
         distribution, not of the chain.
         """
         return self._closest_independent.rsample(n, temperature)
 
     def perturb(self, n: int, std: float) -> Tensor:
-        """Noise on the log-marginals, token by token."""
+        """Relaxed outputs with Gaussian noise on the log-marginals of each token."""
         return self._closest_independent.perturb(n, std)
 
     @cached_property
@@ -157,7 +157,7 @@ class CrfProposal(Proposal):
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """List Viterbi over the same."""
+        """List Viterbi; scheme as in `mode`."""
         tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), scores - self.log_z.detach().unsqueeze(1)
 
@@ -166,7 +166,7 @@ class CrfProposal(Proposal):
 
     @property
     def _decoding(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Transitions, start and end to decode with: −∞ where they break the scheme, if `constrained`."""
+        """Transitions, start and end to decode with: −∞ if they violate the scheme, if `constrained`."""
         chain = self.chain.detach()
         scores = chain.transitions, chain.start, chain.end
         if not self.constrained or self.space.scheme == "none":
@@ -207,7 +207,7 @@ def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
 
 
 def _exponentials(transitions: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(A − shift) and shift `(1, tag)`, each column's greatest score."""
+    """exp(A − shift) and shift `(1, tag)`, each column's maximum."""
     shift = transitions.amax(0, keepdim=True).detach()
     return torch.exp(transitions - shift), shift
 
@@ -220,7 +220,7 @@ def _step(scores: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
 
 
 def _draw(weights: Tensor) -> Tensor:
-    """One tag number from each row of unnormalised probabilities `(batch, sample, tag)`: `(batch, sample)`."""
+    """One tag index from each row of unnormalised probabilities `(batch, sample, tag)`: `(batch, sample)`."""
     cumulative = weights.cumsum(-1)
     u = 1 - torch.rand(weights.shape[:-1], device=weights.device, dtype=weights.dtype)  # above 0, so no tag of weight 0
     return torch.searchsorted(cumulative, (u * cumulative[..., -1]).unsqueeze(-1)).squeeze(-1)

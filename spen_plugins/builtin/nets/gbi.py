@@ -24,8 +24,8 @@ from spen_plugins.task import Task
 class Gbi(InferenceNet):
     """y of low E(x, y) by gradient steps inside the relaxed set (Belanger & McCallum 2016; Gygli et al. 2017).
 
-    It may build on another inference net (`net`): its mean is then a start, and in training losses see that net's
-    proposal: its samples, its cross entropy. Without one, losses see the uniform distribution.
+    With another inference net (`net`), that net's mean is a start, and in training losses see that net's proposal, with
+    its samples and its cross entropy. Without one, losses see the uniform distribution.
     """
 
     uses_energy = True
@@ -34,10 +34,10 @@ class Gbi(InferenceNet):
 
     class Config(Descent):
         starts: list[Start] | None = Field(None, min_length=1)
-        """Starting points; of several the one that ends at the lowest energy counts. null: the net's output where
+        """Starting points; of several, the result of lowest energy is used. null: the net's output if
         there is a net, zeros otherwise."""
         random: int = Field(3, ge=1)
-        """Number of starts that "random" stands for; the same ones for every example."""
+        """Number of starts for "random"; the same ones for every example."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -49,7 +49,7 @@ class Gbi(InferenceNet):
             raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        """A proposal whose relaxed y is what the descent found; `iterates` lead there if `keep_iterates`."""
+        """A proposal whose mean is the descent's result; its `iterates` are the path if `keep_iterates`."""
         assert energy is not None
         net = None
         if "net" in self.starts:
@@ -79,7 +79,7 @@ class Gbi(InferenceNet):
 
 
 def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Config) -> float:
-    """The task's selection score when the model's energy predicts by `gbi`, standing on its inference net."""
+    """The task's selection score if the model's energy predicts by `gbi`, on top of its inference net."""
     net = Gbi(config, task, net=model.inference_net).eval()
     with torch.no_grad():
         return task.selection_score((net(batch.x, model.energy.at(batch.x)), batch) for batch in batches)

@@ -1,4 +1,4 @@
-"""Inference net `independent`: one linear layer on the features, the variables independent given x."""
+"""Inference net `independent`: a linear layer on features, variables independent given x."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from spen_plugins.task import Task
 
 
 class Independent(InferenceNet):
-    """Logits `(batch, 1, *variables)`: label embeddings times features (SEAL, Sec. 4.1)."""
+    """Logits `(batch, 1, *variables)`: label embeddings times features (Lee et al. 2022, Sec. 4.1)."""
 
     uses_features = True
 
     class Config(Config):
         bias: bool | None = None
-        """A bias in the output layer; null: none for labels (as SEAL released it), one for tags."""
+        """If true, the output layer has a bias; null: none for labels (as in SEAL's released code), one for tags."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

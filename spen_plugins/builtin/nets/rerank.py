@@ -20,7 +20,7 @@ from spen_plugins.task import Task
 
 
 class Rerank(InferenceNet):
-    """argmin of E(x, y) over the k likeliest y of another inference net (re-ranking: Collins & Koo 2005).
+    """argmin of E(x, y) over the k most probable y of another inference net (re-ranking: Collins & Koo 2005).
 
     The proposal is that net's, marginals, samples and mode included; its `chosen`, which the task decodes, is the
     energy's choice.
@@ -31,7 +31,7 @@ class Rerank(InferenceNet):
 
     class Config(Config):
         k: int = Field(8, ge=1)
-        """Number of outputs that the energy chooses from; 1 leaves the net's own."""
+        """Number of outputs from which the energy chooses; with 1 the net's own is kept."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -51,7 +51,7 @@ class Rerank(InferenceNet):
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
             y = self.task.k_best(proposal, self.config.k)
-            y[:, :1] = self.task.decode(proposal)  # where several are equally likely, it may be another of them
+            y[:, :1] = self.task.decode(proposal)  # it may differ from k_best's first among equally likely outputs
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
 

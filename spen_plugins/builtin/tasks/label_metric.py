@@ -15,12 +15,12 @@ from spen_plugins.task import Metric
 
 
 class LabelMetric(Metric):
-    """Collects probabilities and gold on the CPU; decodes at the end, as `LabelTask.decode` does, by a threshold that
-    may be fitted first.
+    """Metric that collects probabilities and gold on the CPU, and decodes at the end, as `LabelTask.decode` does, by a
+    threshold that may be fitted first.
 
     Args:
-        threshold: a label is predicted where its probability is above it.
-        average_precision: also `map`, which sorts all probabilities (27 ms for 1472 x 159).
+        threshold: a label is predicted if its probability is above it.
+        average_precision: if true, also computes `map`, which sorts all probabilities (27 ms for 1472 x 159).
     """
 
     def __init__(self, threshold: float = 0.5, average_precision: bool = False) -> None:
@@ -47,7 +47,7 @@ class LabelMetric(Metric):
         """Probabilities and gold so far, `(example, label)` float and boolean.
 
         Raises:
-            DataError: there was no example with gold.
+            DataError: no example has gold.
         """
         if not any(map(len, self._gold)):
             raise DataError("scores", None, "no example with gold labels", "at least one to score")
@@ -63,7 +63,7 @@ class LabelMetric(Metric):
         return result
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """F1 and 1 of each example: example F1 is their mean."""
+        """F1 and 1 for each example: example F1 is the ratio of their sums."""
         p, gold = self.collected()
         labelled = torch.cat(self._labelled)
         numerator = torch.zeros(len(labelled), dtype=torch.double)
@@ -75,9 +75,9 @@ class LabelMetric(Metric):
         return torch.cat(self._chosen) if self._chosen else p > self.threshold
 
     def fit_threshold(self) -> float:
-        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; the one nearest 0.5 among equals.
+        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; ties go to the one nearest 0.5.
 
-        It stays as it is where sets were chosen by something else.
+        Unchanged if the net itself chose the label sets.
         """
         p, gold = self.collected()
         if self._chosen:

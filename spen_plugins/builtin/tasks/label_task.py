@@ -1,4 +1,4 @@
-"""Common to tasks with sets of labels, whatever their inputs: gold, scores, threshold, predictions, protocol."""
+"""Base of tasks with label sets as outputs: gold, scores, threshold, predictions, protocol."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ SHOWN = 10  # labels with their probabilities in a prediction, at least
 
 
 class Labelled(Protocol):
-    """An example of such a task."""
+    """An example of a label task."""
 
     @property
     def gold(self) -> np.ndarray | None:
-        """Numbers of its labels, None without gold."""
+        """Indices of its labels; None without gold."""
 
 
 class LabelTask(Task):
-    """Sets of labels as outputs. A subclass reads examples and says what a batch's inputs are."""
+    """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"
     space: LabelSet
 
     class Config(Config):
         threshold: float | Literal["validation"] = 0.5
-        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 there."""
+        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 on the
+        validation part."""
         average_precision: bool = False
-        """Also score `map`, micro-averaged average precision."""
+        """If true, also computes `map`, micro-averaged average precision."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -79,33 +80,33 @@ class LabelTask(Task):
             self.threshold = metric.fit_threshold()
 
     def decode(self, proposal: Proposal) -> Tensor:
-        """The labels whose probability is above the threshold, unless the net chose a set."""
+        """The labels whose probability is above the threshold, unless the net itself chose a set."""
         if proposal.chosen is not None:
             return proposal.chosen
         return (proposal.mean.detach().float() > self.threshold).float()
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` likeliest sets when every label at the threshold is as likely as not."""
+        """The `k` most probable sets, with probabilities shifted so that the threshold is at 1/2."""
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """Each pair of an example and a label, right where the example has the label."""
+        """Decisions on each pair of an example and a label, right if the example has the label."""
         if batch.gold is None:
             return None
         p, gold = (y[batch.labelled, 0].detach().float().cpu().numpy().ravel() for y in (proposal.mean, batch.gold))
         return Decisions("labels", LabelConfidences(p), gold > 0.5)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """Of each example: the labels predicted, and the probabilities of these and of the ten most probable.
+        """For each example the predicted labels, and the probabilities of these and of the ten most probable.
 
-        Probabilities are calibrated; the threshold is one on what they were before.
+        Probabilities are calibrated; the threshold applies to the uncalibrated ones.
         """
         p = proposal.mean[:, 0].detach().float().cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
         sizes = predicted.sum(1).long()
         count = min(max(SHOWN, int(sizes.max())), p.shape[1])
-        label = (p + predicted).topk(count, dim=1).indices  # those predicted come first, whatever their probability
+        label = (p + predicted).topk(count, dim=1).indices  # predicted ones come first, whatever their probability
         value = p.gather(1, label)
         calibrated = LabelConfidences(value.numpy()).at(self.temperature)
         names = self.space.labels
@@ -127,13 +128,13 @@ class LabelTask(Task):
         return dict(self._files)
 
     def _check_parts(self, sources: Mapping[str, tuple[object, str]]) -> None:
-        """Something to learn from, and gold wherever scores are computed.
+        """Check that there are examples to learn from, and gold wherever scores are computed.
 
         Args:
-            sources: of each part, its file and the setting that names it.
+            sources: file and setting of each part.
 
         Raises:
-            DataError: a part to learn from has no example with gold, or one to score has an example without.
+            DataError: a part for training has no example with gold, or a scored part has an example without.
         """
         for name, examples in self._parts.items():
             where, source = sources[name]

@@ -1,4 +1,4 @@
-"""Task `multilabel`: vectors in, sets of labels out; Mulan and HMC ARFF files or the embedded sample."""
+"""Task `multilabel`: from vectors to label sets; Mulan and HMC ARFF files or the embedded sample."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ FORMS = (
     ({"file", "split"}, _COLUMNS),
     ({"train", "validation"}, {"test", *_COLUMNS}),
 )
-"""How a config may name its data: the settings a form needs, and those that go with it."""
+"""Forms of naming the data: required settings, and optional ones."""
 DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
-SHOWN_FEATURES = 12  # real ones of an example; reals are hardly ever 0
+SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
 
 class Example(NamedTuple):
-    """One row: the numbers of its non-zero features, or its scaled vector; and its label numbers, None without gold."""
+    """One row: the indices of its non-zero features, or its scaled vector; and its label indices, None without gold."""
 
     features: np.ndarray
     gold: np.ndarray | None
 
 
 class MultiLabel(LabelTask):
-    """Multi-label classification; labels are an XML list's, the last n attributes, or a hierarchical class's paths."""
+    """Multi-label classification; labels are an XML list's, the last n attributes, or paths of a hierarchical class."""
 
     inputs: VectorInputs
 
     class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
-        """The embedded synthetic corpus; files otherwise."""
+        """"sample": the synthetic corpus of the package; null: the files below."""
         file: str | None = None
-        """One ARFF file, cut into parts by `split`."""
+        """ARFF file that is divided into parts by `split`."""
         split: str | None = None
         """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
         train: str | None = None
-        """ARFF file of the training part, where each part has its own."""
+        """ARFF file of the training part, if each part has its own file."""
         validation: str | None = None
         """ARFF file of the validation part."""
         test: str | None = None
         """ARFF file of the test part."""
         labels: str | None = None
-        """Mulan's XML list of labels; by default the ARFF file's name with .xml, where there is such a file."""
+        """Mulan's XML list of labels; by default the ARFF file's name with .xml, if it exists."""
         label_count: int | None = Field(None, ge=1)
-        """Labels are the last so many attributes."""
+        """Number of labels, which are the last attributes."""
         root: bool = False
-        """Count the root of a hierarchy of labels, which every example has, as a label, as SEAL did."""
+        """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
         drop: list[str] = Field(default_factory=list)
-        """Attributes to leave out."""
+        """Attributes that are not used."""
 
     def load(self) -> None:
         self._check_settings()
@@ -77,7 +77,7 @@ class MultiLabel(LabelTask):
             self._check_parts(self._sources())
 
     def _check_settings(self) -> None:
-        """Refuse settings that name no data, or some of which would go unused."""
+        """Raise ConfigError for settings without data, or with unused ones."""
         c = self.config
         given = {name for name in DATA_KEYS if getattr(c, name) not in (None, [])}
         if "file" in given and not given & {"split", "corpus", "train", "validation", "test"}:
@@ -116,7 +116,7 @@ class MultiLabel(LabelTask):
         self._parts = {n: [Example(x[i], y[i]) for i in rows] for n, (x, y, rows) in parts.items()}
 
     def _sources(self) -> dict[str, tuple[object, str]]:
-        """Of each part: its file, and the setting that names it."""
+        """File and setting of each part."""
         if self.config.split:
             return dict.fromkeys(PARTS, (self.config.split, "task.split"))
         return {name: (getattr(self.config, name), f"task.{name}") for name in PARTS}
@@ -165,7 +165,7 @@ class MultiLabel(LabelTask):
         return {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
 
     def show(self, example: Example) -> Shown:
-        """Names of the features that are 1; of real ones the strongest, as scaled, with their values."""
+        """Names of the features that are 1; for real features the largest, scaled, with their values."""
         names, features = self.columns.names, example.features
         if self.inputs.binary:
             return Shown([names[i] for i in features.tolist()])
@@ -180,11 +180,11 @@ class MultiLabel(LabelTask):
         return [Example(features[i], gold[i]) for i in range(len(table))]
 
     def parse(self, item: Any) -> Example:
-        """One example from a Python or JSON value, features as they stand in a data file (not scaled).
+        """One example from a Python or JSON value, features as in a data file (not scaled).
 
-        `{"vector": [0, 1, ...]}`: every feature in order. `{"features": {"age": 3.5, "colour": "red"}}`: by name; what
-        is left out is 0, or missing where it is a real number. `{"features": ["word", ...]}`: the names of the ones.
-        `"labels": ["a", "b"]` beside it is gold.
+        `{"vector": [0, 1, ...]}`: every feature in order. `{"features": {"age": 3.5, "colour": "red"}}`: by name;
+        omitted features are 0, or missing if real. `{"features": ["word", ...]}`: the names of the features that are 1.
+        Optional `"labels": ["a", "b"]` are gold.
         """
         vector, gold = parse_item(self.columns, item)
         if self.inputs.binary:

@@ -1,4 +1,4 @@
-"""What tasks over sentences share: where sentences come from, numbers of their words, and padded tensors."""
+"""Shared parts of tasks over sentences: files, vocabulary, and padded tensors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from spen_plugins.task import PARTS, Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 REMEMBERED = 300_000
-"""Words whose numbers are kept, so that looking one up again costs little; then all are forgotten, lest a long text
-fill the memory."""
+"""Most words whose indices are cached, for fast look-up; a full cache is emptied, so that a long text does not fill
+the memory."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
 class Lookup(Protocol):
-    """The config keys that say how words are looked up."""
+    """Config keys of the look-up of words."""
 
     min_count: int
     lowercase: bool
@@ -31,7 +31,7 @@ class Lookup(Protocol):
 
 
 class Vocabulary:
-    """Words and their numbers: 0 padding, 1 unknown, then `words` in their order."""
+    """Words and their indices: 0 padding, 1 unknown, then `words` in order."""
 
     def __init__(self, words: Sequence[str], config: Lookup) -> None:
         self.words = list(words)
@@ -41,19 +41,19 @@ class Vocabulary:
 
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], config: Lookup) -> Vocabulary:
-        """The words seen at least `min_count` times, most frequent first."""
+        """The vocabulary of words seen at least `min_count` times, most frequent first."""
         seen = cls([], config)
         counts = Counter(seen.key(word) for words in sentences for word in words)
         ordered = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
         return cls([word for word, count in ordered if count >= config.min_count], config)
 
     def key(self, word: str) -> str:
-        """A word as it is looked up."""
+        """Normalised form of a word for the look-up."""
         word = word.lower() if self._config.lowercase else word
         return word.translate(_DIGITS) if self._config.digits else word
 
     def entry(self, words: tuple[str, ...]) -> Entry:
-        """A sentence with its words' numbers."""
+        """A sentence with its words' indices."""
         known = self._written
         try:
             numbers = [known[word] for word in words]
@@ -68,32 +68,32 @@ class Vocabulary:
 
 @dataclass(eq=False)
 class Entry:
-    """A sentence, shared by all examples made of it."""
+    """A sentence, shared by all its examples."""
 
     words: tuple[str, ...]
     ids: np.ndarray
-    """`(token,)` word numbers."""
+    """`(token,)` word indices."""
     items: dict[str, Any] = field(default_factory=dict)
-    """What each indexer made of the sentence, by the indexer's name."""
+    """Output of each indexer for the sentence, by the indexer's name."""
 
     def item(self, name: str, indexer: Indexer) -> Any:
-        """What this indexer makes of the sentence, made once."""
+        """Output of this indexer for the sentence, computed once."""
         if name not in self.items:
             self.items[name] = indexer.index(self.words)
         return self.items[name]
 
     def words_read(self, indexers: Mapping[str, Indexer]) -> int | None:
-        """How many of the words all indexers read, one at least; None for all."""
+        """Number of words that all indexers read, at least one; None for all."""
         if len(self.words) <= 1:
             return None
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that words are cut off, as is said here
+            warnings.simplefilter("ignore", UserWarning)  # about truncated words, which are counted here
             found = [indexer.words_read(self.item(name, indexer)) for name, indexer in indexers.items()]
         return min((n for n in found if n is not None), default=None)
 
 
 def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:
-    """`"words"` `(batch, token)` and the indexers' tensors; and which tokens exist, `(batch, token)` boolean."""
+    """`"words"` `(batch, token)` and the indexers' tensors; and the mask `(batch, token)` boolean."""
     lengths = np.fromiter((len(entry.ids) for entry in entries), dtype=np.int64, count=len(entries))
     inside = np.arange(int(lengths.max(initial=1))) < lengths[:, None]
     inputs = {"words": padded([entry.ids for entry in entries], inside)}
@@ -103,7 +103,7 @@ def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> 
 
 
 def padded(rows: Sequence[np.ndarray], inside: np.ndarray) -> Tensor:
-    """Numbers of each sentence's tokens -> `(batch, token)`, 0 on padding."""
+    """Indices of each sentence's tokens -> `(batch, token)`, 0 on padding."""
     numbers = np.zeros(inside.shape, dtype=np.int64)
     numbers[inside] = np.concatenate(rows)
     return torch.from_numpy(numbers)
@@ -112,12 +112,12 @@ def padded(rows: Sequence[np.ndarray], inside: np.ndarray) -> Tensor:
 def one_hot_gold(
     tags: Sequence[np.ndarray | None], inside: np.ndarray, size: int, unseen: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Gold `(batch, 1, token, tag)` and which rows have any, `(batch,)`.
+    """Gold `(batch, 1, token, tag)` and the mask of rows with gold, `(batch,)`.
 
     Args:
-        tags: tag numbers of each sentence, -1 for a tag that isn't among the `size` there are; None without gold.
-        inside: `(batch, token)`, which tokens exist.
-        unseen: the tag that stands for those of number -1.
+        tags: tag indices of each sentence, -1 for a tag that is not among the `size` known ones; None without gold.
+        inside: `(batch, token)`, the mask of tokens.
+        unseen: the tag used for index -1.
     """
     known = np.array([row is not None for row in tags])
     if not known.any():
@@ -131,10 +131,10 @@ def one_hot_gold(
 
 
 def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
-    """The parts' files by part; none where the config names an embedded corpus.
+    """The parts' files by part; empty if the config names an embedded corpus.
 
     Raises:
-        ConfigError: neither corpus nor files, or both, or no file to pick the best epoch by.
+        ConfigError: neither corpus nor files, or both, or no validation file.
     """
     files = {part: name for part in PARTS if (name := getattr(config, part)) is not None}
     known = " or ".join(repr(name) for name in corpora)
@@ -142,7 +142,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
         if files:
             names = " and ".join(f"task.{part}" for part in files)
             verb = "names a file" if len(files) == 1 else "name files"
-            fix = "give one of the two (data=files leaves the corpus out)"
+            fix = "give one of the two (data=files omits the corpus)"
             raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
         return {}
     if "train" not in files:

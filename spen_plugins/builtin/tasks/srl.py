@@ -32,27 +32,27 @@ from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
 
 class SemanticRoles(Task):
-    """Words and a marked predicate -> BIO tags of its arguments."""
+    """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
 
     class Config(Config):
         corpus: Literal["sample"] | None = None
-        """"sample": the synthetic corpus that comes with the package; null: the files below."""
+        """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
-        """Training file: columns as CoNLL-2005's; `data:` paths lie below $SPEN_DATA."""
+        """Training file: columns as in CoNLL-2005; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file."""
         test: str | None = None
         """Test file."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
-        """Which column is what; auto: brackets last, the predicate's column before them, the word's first."""
+        """Order of the columns; auto: brackets last, the predicate's column before them, the word's first."""
         min_count: int = Field(1, ge=1)
-        """Words seen less often in training are unknown words."""
+        """Words that are less frequent in training are unknown."""
         lowercase: bool = True
-        """Whether words are looked up in lower case."""
+        """If true, words are looked up in lower case."""
         digits: bool = True
-        """Whether every digit is looked up as 0."""
+        """If true, every digit is looked up as 0."""
 
     def load(self) -> None:
         sentences = self._sentences()
@@ -78,7 +78,7 @@ class SemanticRoles(Task):
         return self._examples(read_srl(locate(path), self.config.layout, gold=False))
 
     def parse(self, item: Any) -> Example:
-        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; `"tags"` if gold is known."""
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional `"tags"` are gold."""
         if (
             not isinstance(item, Mapping)
             or not isinstance(item.get("words"), Sequence)
@@ -109,9 +109,9 @@ class SemanticRoles(Task):
         return SrlMetric(self.space.tags, self.decode)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Arguments as `role`, `start`, `end` (the token after the last one), `text` and `score`; V is left out.
+        """Arguments as `role`, `start`, `end` (exclusive), `text` and `score`; without V.
 
-        The score is the calibrated probability that the argument is right; a C-X has that of the X it belongs to.
+        The score is the calibrated probability that the argument is right; a C-X has the score of its X.
         """
         best, lengths = self._decided(proposal, examples)
         predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
@@ -126,7 +126,7 @@ class SemanticRoles(Task):
         return predictions
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """Each argument, right as `span_f1` counts it."""
+        """Decisions on each argument, right in the sense of `span_f1`."""
         assert isinstance(batch, SrlBatch)
         if batch.gold is None:
             return None
@@ -199,15 +199,15 @@ class SemanticRoles(Task):
         return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
 
     def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Tag numbers `(predicate, token)`, and how many tokens each predicate's sentence has."""
+        """Tag indices `(predicate, token)`, and the number of tokens in each predicate's sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
 
     def _confidences(
         self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
     ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanConfidences]:
-        """Of the spans that `self._table` found: their arguments with the row each is of, the number of the argument
-        each span is a piece of (`(span,)`, -1 for V), and the confidences in the arguments."""
+        """For the spans that `self._table` found: their arguments with the row of each, the index of the argument to
+        which each span belongs (`(span,)`, -1 for V), and the confidences in the arguments."""
         pieces: dict[int, list[tuple[str, int, int]]] = {}
         for row, kind, first, last in spans.tolist():
             pieces.setdefault(row, []).append((self._table.roles[kind], first, last))

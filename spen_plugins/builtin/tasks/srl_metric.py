@@ -31,7 +31,7 @@ DEFINITIONS = {
 
 @dataclass(eq=False)
 class Example:
-    """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their numbers, -1 where unseen."""
+    """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their indices, -1 if unseen."""
 
     entry: Entry
     predicate: int
@@ -40,13 +40,13 @@ class Example:
 
     @cached_property
     def arguments(self) -> list[Argument]:
-        """Gold arguments, roles never seen in training included."""
+        """Gold arguments, including roles unseen in training."""
         return arguments_of(self.names or ())
 
 
 @dataclass(frozen=True)
 class SrlBatch(Batch):
-    """A batch that remembers its examples: gold spans of roles unseen in training have no place in `gold`."""
+    """A batch with its examples, because `gold` can't represent gold spans of roles unseen in training."""
 
     examples: tuple[Example, ...] = ()
 
@@ -60,7 +60,7 @@ class SrlMetric(Metric):
 
     Args:
         tags: the tags' names.
-        decode: the task's, so that what is scored is what is reported.
+        decode: the task's decoding, so that reported outputs are scored.
     """
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
@@ -103,7 +103,7 @@ class SrlMetric(Metric):
         self._sums.update(counts)
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """Twice the right arguments, and predicted plus gold ones, of each predicate: span F1 is their ratio."""
+        """Twice the right arguments, and predicted plus gold ones, by predicate: span F1 is the ratio of their sums."""
         numerator, denominator = torch.cat(self._ratios).unbind(1)
         return numerator, denominator
 

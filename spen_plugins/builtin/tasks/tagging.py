@@ -1,4 +1,4 @@
-"""Task `tagging`: a tag for every word: parts of speech, or spans (names, chunks) written as BIO or BIOES."""
+"""Task `tagging`: a tag for every word: parts of speech, or spans (names, chunks) in BIO or BIOES."""
 
 from __future__ import annotations
 
@@ -39,53 +39,53 @@ from spen_plugins.task import PARTS, Shown, Task, WordInputs
 
 
 class Tagging(Task):
-    """Words, with further columns if the data has them -> a tag each."""
+    """Tagging: words, optionally with further columns -> one tag per word."""
 
     class Config(Config):
         corpus: Literal["pos", "ner", "predicates"] | None = None
-        """A synthetic corpus that comes with the package: parts of speech, names in BIO (with the columns pos and
-        chunk), or the predicates of task `srl`'s; null: the files below."""
+        """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
+        predicates of task `srl`; null: the files below."""
         train: str | None = None
-        """Training file, columns, CoNLL-U or semantic roles; `data:` paths lie below $SPEN_DATA."""
+        """Training file: columns, CoNLL-U or semantic roles; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file."""
         test: str | None = None
         """Test file."""
         format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
-        """Format of the files; auto: CoNLL-U where the name ends in .conllu, else columns. predicates: files of task
-        `srl`, of which the tags are B-V at each predicate and O elsewhere (scheme: bio)."""
+        """Format of the files; auto: CoNLL-U if the name ends in .conllu, otherwise columns. predicates: files of task
+        `srl`, with the tag B-V at each predicate and O elsewhere (scheme: bio)."""
         words: int | str | None = None
-        """The words' column, from 0, or field of CoNLL-U; null: the first column, the field form."""
+        """Column of the words, from 0, or field of CoNLL-U; null: the first column, the field form."""
         tags: int | str | None = None
-        """The tags' column, negative from the end, or field of CoNLL-U, or several of its fields as in upos+xpos; null:
-        the last column, the field upos."""
+        """Column of the tags, negative from the end, or field of CoNLL-U, or several fields as in upos+xpos; null: the
+        last column, the field upos."""
         columns: dict[str, int | str] = Field(default_factory=dict)
-        """Further columns to give the feature network, by a name of yours: {pos: 1, chunk: 2}."""
+        """Further columns for the feature network, by a free name: {pos: 1, chunk: 2}."""
         scheme: Literal["none", "bio", "iob1", "bioes"] = "none"
-        """How the tags write spans; none: each word's tag stands for itself, as parts of speech do."""
+        """Tagging scheme of spans; none: tags are independent, as parts of speech."""
         encoding: Literal["bio", "bioes"] | None = None
-        """What spans are learned and decoded in; null: the scheme the data has, bio for iob1."""
+        """Tagging scheme for learning and decoding; null: that of the data, bio for iob1."""
         constrained: bool = True
-        """Whether decoded tags keep to the encoding."""
+        """If true, decoded tags obey the encoding."""
         min_count: int = Field(1, ge=1)
-        """Words seen less often in training are unknown words."""
+        """Words that are less frequent in training are unknown."""
         lowercase: bool = True
-        """Whether words are looked up in lower case."""
+        """If true, words are looked up in lower case."""
         digits: bool = True
-        """Whether every digit is looked up as 0."""
+        """If true, every digit is looked up as 0."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         spans = config.scheme != "none"
         if config.encoding is not None and not spans:
             raise ConfigError(
-                f"task.encoding is {config.encoding!r}, and task.scheme 'none', under which tags write no spans; "
-                "say how the files write them: scheme: bio, iob1 or bioes"
+                f"task.encoding is {config.encoding!r}, and task.scheme 'none', under which tags have no spans; "
+                "give the files' scheme: bio, iob1 or bioes"
             )
         if (config.format == "predicates" or config.corpus == "predicates") and config.scheme != "bio":
             raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")
         if "words" in config.columns:
-            raise ConfigError("task.columns: found the name 'words', which the words have; take another")
+            raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
         self.selection = "f1" if spans else "accuracy"
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
@@ -113,7 +113,7 @@ class Tagging(Task):
         return self._parts[name]
 
     def read(self, path: str) -> list[Example]:
-        """Sentences of a file as the config's are, with or without tags."""
+        """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
         sentences = read_tagged(self.config, where, gold=False)
         try:
@@ -125,8 +125,8 @@ class Tagging(Task):
     def parse(self, item: Any) -> Example:
         """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
 
-        Besides, where known: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (a column that isn't given is unknown
-        values), and gold `"tags"`, written as the config's scheme has them.
+        Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold
+        `"tags"`, in the config's scheme.
         """
         item = {"words": item.split()} if isinstance(item, str) else item
         if not isinstance(item, Mapping):
@@ -159,7 +159,7 @@ class Tagging(Task):
         return TagMetric(tags, self.decode) if self._encoding is None else SpanMetric(tags, self.decode, self._encoding)
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """Each token's tag; or each span that the tags write, right if type, start and end are."""
+        """Decisions on each token's tag; or on each span, right if type, start and end are."""
         assert isinstance(batch, TagBatch)
         if batch.gold is None:
             return None
@@ -178,8 +178,8 @@ class Tagging(Task):
         return Decisions("spans", self._span_confidences(proposal, best, found, lengths), np.array(right, dtype=bool))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Tags; and `scores`, the calibrated probability of each; or for spans `entities`: `type`, `start`, `end` (the
-        word after the last one), `text`, and `score`, the calibrated probability that all of it is right."""
+        """Tags and `scores`, the calibrated probability of each; for spans `entities`: `type`, `start`, `end`
+        (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
         best, lengths = self._decided(proposal, examples)
         predictions = [
             {"words": list(example.entry.words), "tags": [self.space.tags[i] for i in row[:length]]}
@@ -228,7 +228,7 @@ class Tagging(Task):
         return example.entry.words_read(self.indexers)
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
-        """Gold tags in the task's encoding, and the spans they write."""
+        """Gold tags in the task's encoding, and their spans."""
         if sentence.tags is None or self._encoding is None:
             return sentence.tags, frozenset()
         try:
@@ -238,7 +238,7 @@ class Tagging(Task):
         return tuple(write_tags(found, len(sentence.words), self._encoding)), frozenset(found)
 
     def _order(self, tags: Iterable[str]) -> list[str]:
-        """In alphabetical order; tags of spans by type, after O."""
+        """The tags in alphabetical order; tags of spans by type, after O."""
         if self._encoding is None:
             return sorted(tags)
         return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]
@@ -268,7 +268,7 @@ class Tagging(Task):
         return Example(self._vocabulary.entry(words), numbers, names, tags, found)
 
     def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
-        """Tag numbers `(sentence, token)`, and how many tokens each sentence has."""
+        """Tag indices `(sentence, token)`, and the number of tokens in each sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
 
@@ -284,7 +284,7 @@ class Tagging(Task):
 
 
 def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
-    """A list of strings that a user gave."""
+    """A user's list of strings."""
     if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
         raise DataError("input", None, f"{what} {values!r:.80}", "a list of strings")
     if size is not None and len(values) != size:

@@ -1,4 +1,4 @@
-"""Where sentences of task `tagging` come from: files as its config describes them, or an embedded corpus."""
+"""Sentences of task `tagging`, from files or an embedded corpus."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spen_plugins.task import PARTS
 CORPORA = ("pos", "ner", "predicates")
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
-"""Each part's sentences, after where they are from."""
+"""Source and sentences of each part."""
 
 
 def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
     """All parts of a task's config, and the sha256 of each file read.
 
     Raises:
-        ConfigError: the config names no data, or columns that its data can't have.
+        ConfigError: the config names no data, or columns that its data do not have.
         DataError: a file is missing or broken.
     """
     files = files_of(config, CORPORA)
@@ -39,10 +39,10 @@ def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
 
 
 def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
-    """Sentences of a file, whose tags must be there if `gold`.
+    """Sentences of a file; tags are required if `gold`.
 
     Raises:
-        ConfigError: columns are named as the file's format doesn't have them.
+        ConfigError: a column does not fit the file's format.
         DataError: the file is missing or broken.
     """
     if config.format == "predicates":

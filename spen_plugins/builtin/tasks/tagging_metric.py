@@ -38,20 +38,20 @@ SPAN_DEFINITIONS = {
 
 @dataclass(eq=False)
 class Example:
-    """A sentence; `names` are its gold tags if known, in the task's encoding, `tags` their numbers, -1 where unseen."""
+    """A sentence; `names` are its gold tags if known, in the task's encoding, `tags` their indices, -1 if unseen."""
 
     entry: Entry
     columns: dict[str, np.ndarray]
-    """Name of each extra column -> `(token,)` value numbers."""
+    """Name of each extra column -> `(token,)` value indices."""
     names: tuple[str, ...] | None = None
     tags: np.ndarray | None = None
     spans: frozenset[Span] = frozenset()
-    """Gold spans, types never seen in training included."""
+    """Gold spans, including types unseen in training."""
 
 
 @dataclass(frozen=True)
 class TagBatch(Batch):
-    """A batch that remembers its examples: gold tags unseen in training have no place in `gold`."""
+    """A batch with its examples, because `gold` can't represent gold tags unseen in training."""
 
     examples: tuple[Example, ...] = ()
 
@@ -61,11 +61,11 @@ class TagBatch(Batch):
 
 
 class TagMetric(Metric):
-    """`accuracy` and `tags`, a table of each tag's scores.
+    """`accuracy` and `tags`, a table of scores per tag.
 
     Args:
         tags: the tags' names.
-        decode: the task's, so that what is scored is what is reported.
+        decode: the task's decoding, so that reported outputs are scored.
     """
 
     def __init__(self, tags: Sequence[str], decode: Callable[[Proposal], Tensor]) -> None:
@@ -105,11 +105,11 @@ class TagMetric(Metric):
         right: np.ndarray,
         lengths: np.ndarray,
     ) -> np.ndarray:
-        """Numerator and denominator that each labelled sentence adds to the selection score, `(sentence, 2)`."""
+        """Numerator and denominator of the selection score for each labelled sentence, `(sentence, 2)`."""
         return np.stack([right, lengths], 1)
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """Right tokens and all tokens of each sentence: accuracy is their ratio."""
+        """Right tokens and all tokens of each sentence: accuracy is the ratio of their sums."""
         numerator, denominator = torch.cat(self._ratios).unbind(1)
         return numerator, denominator
 
@@ -121,7 +121,8 @@ class TagMetric(Metric):
 
 
 class SpanMetric(TagMetric):
-    """`precision`, `recall`, `f1`, `conlleval_f1`, token `accuracy`, `invalid`, and `types`, a table of each's."""
+    """`precision`, `recall`, `f1`, `conlleval_f1`, token `accuracy`, `invalid`, and `types`, a table of scores per
+    type."""
 
     def __init__(
         self, tags: Sequence[str], decode: Callable[[Proposal], Tensor], encoding: Literal["bio", "bioes"]
@@ -153,7 +154,7 @@ class SpanMetric(TagMetric):
         return np.array(pairs)
 
     def _breaks(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """`(sentence,)` boolean: whether tag numbers `(sentence, token)` break the scheme."""
+        """`(sentence,)` boolean: true if tag indices `(sentence, token)` violate the scheme."""
         following, start, end = self._allowed
         sentence = np.arange(len(tags))
         within = np.arange(1, tags.shape[1]) < lengths[:, None]
@@ -161,7 +162,7 @@ class SpanMetric(TagMetric):
         return ~(links.all(1) & start[tags[:, 0]] & end[tags[sentence, lengths - 1]])
 
     def ratios(self) -> tuple[Tensor, Tensor]:
-        """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is their ratio."""
+        """Twice the right spans, and predicted plus gold ones, of each sentence: F1 is the ratio of their sums."""
         return super().ratios()
 
     def compute(self) -> dict[str, Any]:

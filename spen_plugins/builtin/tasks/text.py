@@ -1,4 +1,4 @@
-"""Task `text`: raw texts in, sets of labels out; TSV files, Reuters-21578, or the embedded sample."""
+"""Task `text`: from raw texts to label sets; TSV files, Reuters-21578, or the embedded sample."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMS = (
     ({"reuters"}, set()),
     ({"train", "validation"}, {"test", "labels"}),
 )
-"""How a config may name its data: the settings a form needs, and those that go with it."""
+"""Forms of naming the data: required settings, and optional ones."""
 DATA_KEYS = ("corpus", "reuters", *PARTS, "labels")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
@@ -42,54 +42,55 @@ MOD_APTE = (
 
 @dataclass(eq=False)
 class Example:
-    """A text, and its label numbers, None without gold."""
+    """A text and its label indices, None without gold."""
 
     text: str
     gold: np.ndarray | None
     items: dict[str, Any] = field(default_factory=dict)
-    """What each indexer made of the text, by the indexer's name."""
+    """Output of each indexer for the text, by the indexer's name."""
 
 
 class TextLabels(LabelTask):
     """Multi-label classification of texts.
 
-    Words are runs of letters and digits, apostrophes inside included; `punctuation`, `lowercase` and `digits` say the
-    rest. The vocabulary is that of the training part.
+    Words are runs of letters and digits, including inner apostrophes; see also the settings `punctuation`, `lowercase`
+    and `digits`. The vocabulary is that of the training part.
     """
 
     inputs: TextInputs
 
     class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
-        """The embedded synthetic corpus; files otherwise."""
+        """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
-        """TSV file of the training part: a text a line with its labels, columns divided by tabs, no quoting."""
+        """TSV file of the training part: one text per line with its labels, tab-separated, without quoting."""
         validation: str | None = None
         """TSV file of the validation part."""
         test: str | None = None
         """TSV file of the test part."""
         labels: str | None = None
-        """File of label names, one a line; a label in a TSV file is one of them or its number, from 0."""
+        """File of label names, one per line; a label in a TSV file is one of them or its number, from 0."""
         text_column: int | str = 1
         """Number of the text's column in a TSV file, counted from 1, or its name in the header."""
         label_column: int | str = 2
         """Number or name of the labels' column."""
         separator: str = Field(",", min_length=1)
-        """What stands between two labels of a text in a TSV file."""
+        """Separator of a text's labels in a TSV file."""
         header: bool = False
-        """Whether a TSV file's first line names the columns."""
+        """If true, the first line of a TSV file names the columns."""
         reuters: str | None = None
-        """Folder of Reuters-21578's .sgm files: the ModApte split, topics that its training and test part share."""
+        """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
+        test part."""
         keep_empty: bool = True
-        """Whether texts without any label stay in the training, validation and test parts."""
+        """If true, texts without labels are kept in the training, validation and test parts."""
         min_count: int = Field(1, ge=1)
-        """Words seen less often in training are unknown words."""
+        """Words that are less frequent in training are unknown."""
         lowercase: bool = True
-        """Whether words are looked up in lower case."""
+        """If true, words are looked up in lower case."""
         digits: bool = True
-        """Whether every digit is looked up as 0."""
+        """If true, every digit is looked up as 0."""
         punctuation: bool = True
-        """Whether each character that is neither letter, digit nor space (a mark, an emoji) is a word of its own."""
+        """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -120,7 +121,7 @@ class TextLabels(LabelTask):
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
 
     def words(self, text: str) -> list[str]:
-        """A text's words, as they are looked up."""
+        """A text's words, normalised for the look-up."""
         c = self.config
         text = text.replace("’", "'")
         text = text.lower() if c.lowercase else text
@@ -141,9 +142,10 @@ class TextLabels(LabelTask):
         return Shown([example.text])
 
     def read(self, path: str) -> list[Example]:
-        """A TSV file as the config's are, with or without labels; a .txt file, a text a line; Reuters' .sgm or folder.
+        """Read a TSV file in the config's format, labels optional; a .txt file, one text a line; or .sgm files of
+        Reuters.
 
-        All of a file's documents, whatever part of a split they are in; topics that the run doesn't know are left out.
+        All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
         where = locate(path)
         if where.is_dir() or where.suffix == ".sgm":
@@ -153,7 +155,7 @@ class TextLabels(LabelTask):
         return self._rows(where, read_tsv(where, self._layout(), gold=False))
 
     def parse(self, item: Any) -> Example:
-        """`{"text": "What a day!"}`; `"labels": ["joy"]` beside it is gold."""
+        """`{"text": "What a day!"}`; optional `"labels": ["joy"]` are gold."""
         if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
             raise DataError("item", None, f"{item!r:.80}", '{"text": "..."}, perhaps with "labels"')
         names = item.get("labels")
@@ -178,7 +180,7 @@ class TextLabels(LabelTask):
         self.threshold, self._split = facts["threshold"], facts["split"]
 
     def _check_settings(self) -> None:
-        """Refuse settings that name no data, or some of which would go unused."""
+        """Raise ConfigError for settings without data, or with unused ones."""
         given = {name for name in DATA_KEYS if getattr(self.config, name) is not None}
         if any(needed <= given <= needed | allowed for needed, allowed in FORMS):
             return

@@ -1,4 +1,4 @@
-"""Cross entropy alone: the baseline, and the control with as many updates of the net as another trainer made."""
+"""Cross entropy alone: the baseline, also with as many net updates per batch as another trainer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig
 
 
 class CrossEntropy(Trainer):
-    """Minimises −ln q(gold | x) by the inference net; an energy, where the config has one, stays as it is."""
+    """Training of the inference net by −ln q(gold | x); an energy in the config is not trained."""
 
     class Config(TrainerConfig):
         net: Player = Player()
         """The net's player."""
         per_variable: bool = False
-        """Mean over an example's variables instead of their sum."""
+        """If true, the loss is the mean over an example's variables instead of their sum."""
         rounds: int = Field(1, ge=1)
-        """How often the net's steps are repeated on one batch; `net.steps` x `rounds` updates in all."""
+        """Repetitions of the net's steps on one batch; `net.steps` x `rounds` updates in total."""
 
     config: Config
 

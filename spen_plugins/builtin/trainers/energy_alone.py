@@ -1,4 +1,4 @@
-"""Trainer `energy`: the energy learns without a net to teach, and predicts by gradient-based inference."""
+"""Trainer `energy`: the energy is trained alone, and predicts by gradient-based inference."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from spen_plugins.trainer import Stage, Trainer, TrainerConfig
 
 
 class EnergyAlone(Trainer):
-    """SPEN, DVN or NCE as their papers have it, by the energy loss: `ssvm`, `dvn`, `seal.nce` with inference net `gbi`.
+    """SPEN, DVN or NCE training, depending on the energy loss (`ssvm`, `dvn`, `seal.nce`), with inference net `gbi`.
 
-    Where the inference net has weights (the net that `gbi` stands on, whose samples NCE contrasts with gold), it learns
-    first, by cross entropy, and is fixed from then on.
+    If the inference net has weights (the net of `gbi`, whose samples NCE contrasts with gold), it is trained first, by
+    cross entropy, and fixed from then on.
     """
 
     needs = ("energy", "energy_loss")
@@ -24,9 +24,9 @@ class EnergyAlone(Trainer):
         energy: Player = Player()
         """The energy's player."""
         net: Player = Player()
-        """The net's, one update a batch."""
+        """The net's player, with one update per batch."""
         net_epochs: int = Field(30, ge=0)
-        """Epochs at most in which the net learns before the energy; 0 where it comes from `init.inference_net`."""
+        """Maximal number of epochs of the net before the energy; 0 with a net from `init.inference_net`."""
 
     config: Config
 

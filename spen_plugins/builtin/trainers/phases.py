@@ -1,4 +1,4 @@
-"""Phases and stages that several trainers are made of, and the terms of their losses."""
+"""Phases, stages and loss terms shared by several trainers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spen_plugins.trainer import Context, Phase, Stage
 
 
 def frozen_except(model: Model, *trained: str) -> tuple[str, ...]:
-    """`Stage.frozen` of a stage that trains the named nets: the model's others that have parameters."""
+    """`Stage.frozen` of a stage that trains the named nets: the model's other nets with parameters."""
     return tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()} - set(trained)))
 
 
@@ -34,7 +34,7 @@ def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
 
 
 def net_terms(context: Context, weight: float = 1.0) -> Terms:
-    """The energy loss's `net_terms`, times λ; without weight nothing is computed."""
+    """The energy loss's `net_terms`, times λ; with weight 0 nothing is computed."""
     if weight == 0:
         return {}
     terms = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
@@ -45,8 +45,8 @@ def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields
     """The phase in which the energy learns from the experiment's energy loss.
 
     Args:
-        player: the energy's.
-        trains: prefixes of the energy's parameters that move.
+        player: the energy's player.
+        trains: prefixes of the energy's parameters that are trained.
         fields: the other fields of `Phase`.
     """
     return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
@@ -57,14 +57,14 @@ def net_stage(
 ) -> Stage:
     """The stage `net`, in which the inference net learns by cross entropy alone and everything else is frozen.
 
-    Its validation score is that of the net itself, not of an optimiser that stands on it.
+    Its validation score is that of the net itself, not of gradient-based inference on top of it.
 
     Args:
-        model, task: whose net, and what scores it.
-        epochs: at most.
-        player: the net's; it makes one update a batch here, whatever its `steps`.
+        model, task: the model and the task that scores it.
+        epochs: maximal number of epochs.
+        player: the net's player; one update per batch here, whatever its `steps`.
         patience: epochs without a better score before the stage ends.
-        per_variable: cross entropy as the mean over an example's variables.
+        per_variable: if true, cross entropy is the mean over an example's variables.
     """
 
     def loss(context: Context) -> Terms:
@@ -88,15 +88,15 @@ def energy_stage(
     """The stage `energy`, in which the energy learns from the energy loss alone and everything else is frozen.
 
     Args:
-        model: whose energy.
-        epochs: at most.
-        player: the energy's.
+        model: the model with the energy.
+        epochs: maximal number of epochs.
+        player: the energy's player.
         patience: epochs without a better score before the stage ends.
         trainer: the trainer's type, for messages.
         select: the stage's own validation score; None for the task's.
 
     Raises:
-        ConfigError: the energy loss has a net of its own, which would stand still untrained.
+        ConfigError: the energy loss has a net of its own, which would stay untrained.
     """
     _refuse_own_net(model.energy_loss, trainer)
     frozen = frozen_except(model, "energy")
@@ -112,12 +112,12 @@ def _energy_measures(context: Context) -> Terms:
 
 
 def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
-    """`ConfigError` where an energy would learn from what an untrained net of its loss comes up with."""
+    """Raise `ConfigError` if the energy loss has a net, which would stay untrained."""
     own = next(loss.named_parameters(), None)
     if own is not None:
         raise ConfigError(
             f"trainer {trainer!r}: {type(loss).__name__} has a net of its own ({own[0].split('.')[0]}) that learns "
-            "together with the inference net, and that stands still here. Take an energy_loss without one ('ssvm' for "
+            "together with the inference net, and that is frozen here. Take an energy_loss without one ('ssvm' for "
             "a margin), or a trainer that moves both on every batch"
         )
 
