@@ -273,7 +273,9 @@ def test_a_study_is_one_experiment(describe, fake_run) -> None:
 def processes() -> Any:
     """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["optuna", "spen_plugins.research.sweep", "spen_plugins.runs.runner"])
+    context.set_forkserver_preload(
+        ["optuna", "spen_plugins.research.sweep", "spen_plugins.runs.runner", "torch._dynamo", "scipy.optimize"]
+    )
     return context
 
 
