@@ -17,6 +17,7 @@ import torch
 import typer
 
 from spen_plugins import hookspecs
+from spen_plugins.config import shipped
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
@@ -35,6 +36,12 @@ def file_block(page: Path, name: str) -> str:
         rf"<!-- file: {re.escape(name)} -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
     )
     return found
+
+
+def config_file(name: object) -> Path:
+    """A config as a command names it: a shipped one's name, or a file of the repository."""
+    found = shipped.find(Path(str(name)))
+    return found if found.is_absolute() else ROOT / found
 
 
 def console_lines() -> list[str]:
@@ -83,8 +90,8 @@ def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
         if "acme" in line and "spen-run" in line
     ]
     _, config, *arguments = shlex.split(line.removeprefix("$ "))
-    values = parse_arguments([*arguments, "epochs=1", "hidden=[8]"])
-    folder = run(evaluate(ROOT / config, values), config, out=tmp_path / "run", device="cpu", quiet=True)
+    values = parse_arguments([*arguments, "trainer.epochs=1", "features.hidden=[8]"])
+    folder = run(evaluate(config_file(config), values), config, out=tmp_path / "run", device="cpu", quiet=True)
     assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
     assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
 
@@ -94,7 +101,7 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
-    values = {"epochs": "1", "method": "cross_entropy", "hidden": "8"}
+    values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
     run(
         evaluate(ROOT / "configs/srl_seal.jsonnet", values),
         "srl_seal",
@@ -164,6 +171,8 @@ def parse_spen(words: list[str]) -> None:
     with command.make_context("spen", list(words)) as context:
         while hasattr(command, "resolve_command"):
             rest = [*context._protected_args, *context.args]
+            if not rest:  # a group that does something by itself
+                return
             name, command, rest = command.resolve_command(context, rest)
             context = command.make_context(name, rest, parent=context)
         if name == "describe":
@@ -178,7 +187,7 @@ def parse_spen_run(words: list[str]) -> None:
 
     context = typer.main.get_command(app).make_context("spen-run", list(words))
     if context.params["config"] is not None:
-        path = ROOT / context.params["config"]
+        path = config_file(context.params["config"])
         arguments = parse_arguments(context.params["arguments"] or [])
         if "seeds" in arguments:
             arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
