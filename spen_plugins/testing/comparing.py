@@ -29,14 +29,14 @@ def collate(task: Task, examples: Sequence[Any]) -> Batch:
 def by_length(task: Task, n: int) -> list[Any]:
     """`n` training examples, the longest last, longer than the others if lengths differ."""
     examples = sorted(task.part("train"), key=task.length)
-    assert len(examples) > n, f"the task has {len(examples)} training examples; this check wants more than {n}"
+    assert len(examples) > n, f"the task has {len(examples)} training examples; this check needs more than {n}"
     shorter = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
     return [*shorter[-(n - 1) :], examples[-1]]
 
 
 def logits_like(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
     """Random logits `(batch, n, *variables)`."""
-    assert batch.gold is not None, "the checks want training examples with gold"
+    assert batch.gold is not None, "the checks need training examples with gold"
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(len(batch), n, *batch.gold.shape[2:], generator=generator, dtype=torch.float64)
 

@@ -272,7 +272,7 @@ def _check_clear_error(energy: Energy, batch: Batch, y: Tensor, name: str) -> No
             energy.at(batch.x)(wrong)
         except ValueError as error:
             assert str(tuple(wrong.shape)) in str(error), (
-                f"{name}: the error about a wrong shape doesn't say the shape: {error}"
+                f"{name}: the error about a wrong shape doesn't name the shape: {error}"
             )
         else:
             raise AssertionError(

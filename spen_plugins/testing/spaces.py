@@ -130,18 +130,18 @@ def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
     same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
     found = (y[0] == q.mode[0]).flatten(1).all(1)
     assert (found & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
-    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the likeliest output")
+    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
     if not lists_k_best(q):
         return
     y, log_prob = y[:, allowed], log_prob[allowed]
     n, order = len(log_prob), log_prob.argsort(descending=True)
     for k in (1, n // 2 + 1, n + 2):
         best, log_q = q.k_best(k)
-        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the likeliest outputs' log q")
-        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the likeliest outputs")
+        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the log q of the most probable outputs")
+        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the most probable outputs")
         assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
         again = y[:, order[:1]].expand_as(best[:, n:])
-        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode where there are no more")
+        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode if there are no more")
 
 
 def _mask(space: OutputSpace, lengths: Tensor, longest: int) -> Tensor | None:

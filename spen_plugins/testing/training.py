@@ -93,7 +93,7 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
         for key, _ in model.named_parameters():
             owners = [phase.name for phase in stage.phases if owned(phase.trains, key)]
             owners += ["frozen"] * owned(stage.frozen, key)
-            assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'nobody'}"
+            assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'no phase'}"
         for phase in stage.phases:
             terms = phase.loss(_Context(model, batch))
             for term, value in terms.items():
