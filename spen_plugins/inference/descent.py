@@ -42,7 +42,7 @@ class Descent(Config):
     @model_validator(mode="after")
     def _fits(self) -> Descent:
         if self.optimizer == "lbfgs" and self.method != "logits":
-            raise ValueError("optimizer 'lbfgs' has no bounds; take method 'logits'")
+            raise ValueError("optimizer 'lbfgs' does not support bounds; take method 'logits'")
         if self.momentum and self.optimizer != "gradient":
             raise ValueError("momentum goes with optimizer 'gradient'")
         return self
