@@ -10,12 +10,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class X:
-    """All that may be seen at test time.
+    """The input: all that may be seen at test time.
 
     Args:
-        inputs: tensors by name; which names there are is between a task and its feature networks.
-        mask: `(batch, *masked)` boolean, `(batch, token)` for sequences; None where outputs have no padding.
-        size: how many examples.
+        inputs: tensors by name; a task and its feature networks agree on the names.
+        mask: `(batch, *masked)` boolean, `(batch, token)` for sequences; None if outputs have no padding.
+        size: number of examples.
     """
 
     inputs: dict[str, Tensor]
@@ -32,13 +32,13 @@ class X:
 
 @dataclass(frozen=True)
 class Batch:
-    """Some examples, with their gold outputs apart so that a test-time net can't see them.
+    """A batch of examples, with gold outputs apart from inputs, so that a test-time net can't see them.
 
     Args:
         x: the inputs.
-        rows: `(batch,)` numbers of the examples in their part.
-        gold: `(batch, 1, *variables)`, or None where nothing is annotated; zero in rows without gold.
-        labelled: `(batch,)` boolean, which rows have gold.
+        rows: `(batch,)` indices of the examples in their part.
+        gold: `(batch, 1, *variables)`, or None if nothing is annotated; zero in rows without gold.
+        labelled: `(batch,)` boolean, the mask of rows with gold.
     """
 
     x: X

@@ -1,4 +1,4 @@
-"""What the four nouns share: a module made of a typed config and a task."""
+"""Base class of energies, energy losses, inference nets and cost nets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_plugins.task import Task
 
 
 class Component(nn.Module):
-    """A module built from its config, the task's facts and, where it wants one, a feature network of its own.
+    """A module built from its config, the task's facts and, if it needs one, its own feature network.
 
     Args:
         config: an instance of the class's `Config`.
@@ -23,11 +23,11 @@ class Component(nn.Module):
 
     Config: ClassVar[type[Config]] = Config
     uses_features: ClassVar[bool] = False
-    """Whether the builder makes a feature network (from the config's `features`) for each instance."""
+    """If true, each instance gets its own feature network, built from the config's `features`."""
     parts: ClassVar[Mapping[str, str]] = {}
     """Keys of its table that hold tables of other components, and their kinds: `{"net": "inference_net"}`; with a star,
-    `{"terms": "energy*"}`, a table of such tables by names of the user's own. The builder makes what a config gives and
-    passes them to the constructor by key, the starred ones as a dict."""
+    `{"terms": "energy*"}`, a table of such tables by free names. The builder makes the components in a config and
+    passes them to the constructor by key, starred ones as a dict."""
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Energies: E(x, y), one number per example and output. Low is good."""
+"""Energies: E(x, y), one number per example and output; low is good."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spen_plugins.spaces import SparseLabels
 
 
 class Energy(Component):
-    """E_Θ(x, y), the loss-net.
+    """E_Θ(x, y), also called the loss-net.
 
-    A subclass implements `forward`; one with `uses_features = True` usually overrides `encode` too, so that what
-    doesn't depend on y is computed once for many outputs.
+    Subclasses implement `forward`; those with `uses_features = True` usually override `encode`, too, so that the part
+    that does not depend on y is computed once for many outputs.
     """
 
     takes_sparse: ClassVar[bool] = False
-    """Whether `forward` takes label sets as `SparseLabels` too; one that doesn't is given the dense tensor."""
+    """If true, `forward` also takes label sets as `SparseLabels`; otherwise it gets the dense tensor."""
 
     def encode(self, x: X) -> Any:
-        """What doesn't depend on y, the mask included."""
+        """The part of the energy that does not depend on y, including the mask."""
         return x.mask if self.features is None else (self.features(x), x.mask)
 
     def forward(self, features: Any, y: Tensor) -> Tensor:
@@ -32,12 +32,12 @@ class Energy(Component):
         raise NotImplementedError
 
     def at(self, x: X) -> BoundEnergy:
-        """E_x: this energy for a fixed x, called with y."""
+        """E_x: the energy bound to x, called with y."""
         return BoundEnergy(self, x)
 
 
 class BoundEnergy:
-    """E_x(y): encodes x at the first call and keeps the features; valid until the energy's parameters move."""
+    """E_x(y): encodes x at the first call and keeps the features; valid until the energy's parameters change."""
 
     def __init__(self, energy: Energy, x: X, features: Any = None) -> None:
         self.energy, self.x = energy, x
@@ -48,11 +48,11 @@ class BoundEnergy:
     @cached_property
     def features(self) -> Any:
         """`energy.encode(x)`."""
-        with torch.set_grad_enabled(self._gradients):  # the mode it was bound in, whoever asks first
+        with torch.set_grad_enabled(self._gradients):  # the gradient mode at binding, not that of the first access
             return self.energy.encode(self.x)
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
-        """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` where y has another shape."""
+        """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` if y has another shape."""
         wanted = (self.x.size, None, *self.energy.space.sizes(self.x.mask))
         if len(wanted) != y.dim() or any(a not in (None, b) for a, b in zip(wanted, y.shape, strict=True)):
             sizes = ", ".join("any" if size is None else str(size) for size in wanted)

@@ -1,4 +1,4 @@
-"""Energy losses: what trains the energy, and what the energy then asks of the nets."""
+"""Energy losses: the losses of the energy, and the energy's terms in the nets' losses."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.spaces import Proposal
 
 Terms = Mapping[str, Tensor]
-"""Named parts of a loss, each `(batch,)` and already weighted; who learns from them minimises the mean of their sum."""
+"""Named parts of a loss, each `(batch,)` and already weighted; the loss is the mean over examples of their sum."""
 
 
 class EnergyLoss(Component):
-    """L_E, and its counterpart for the nets.
+    """L_E, the loss of the energy, and the energy's loss terms for the nets.
 
-    A loss of one part implements `forward`; one of several implements `terms` instead. `net_terms` and `measures` have
-    defaults. All give one number per example, 0 in rows without gold (but for `net_terms`), and never detach: the phase
-    that runs them decides who moves.
+    A loss with one term implements `forward`, one with several implements `terms` instead. `net_terms` and `measures`
+    have defaults. All return one number per example, 0 in rows without gold (except `net_terms`), and never detach: the
+    phase decides which parameters are trained.
     """
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
-        """The energy's loss where it has one part, `(batch,)`."""
+        """The energy's loss, if it has one term, `(batch,)`."""
         raise NotImplementedError(f"{type(self).__name__} has neither forward nor terms; implement one of them")
 
     def terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
-        """What the energy's parameters minimise, by parts; `forward` alone unless a loss has several."""
+        """Terms that the energy's parameters minimise; by default the result of `forward`."""
         return {"energy_loss": self(energy, batch, proposal)}
 
     def net_terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
-        """What the nets minimise, by parts and before λ: E(x, A(x)) unless a loss says otherwise."""
+        """Terms that the nets minimise, before λ; by default E(x, A(x))."""
         return {"energy": energy(proposal.mean)[:, 0]}
 
     def measures(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
-        """What is logged beside the terms of the energy's phase; nobody learns from it."""
+        """Values logged with the terms of the energy's phase, without effect on training."""
         return {}

@@ -1,6 +1,6 @@
-"""Errors a user may meet, each with the exit status the command line gives it.
+"""Errors for users, with the exit status of the command line.
 
-Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (said before any training starts).
+Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (reported before training starts).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 
 class SpenError(Exception):
-    """Something went wrong in a way that can be told in words; no traceback is shown."""
+    """Base of errors that are shown to users as a message, without a traceback."""
 
     exit_status = 1
 
 
 class RunError(SpenError):
-    """A run that had started could not go on."""
+    """A run failed after its start."""
 
 
 class NonFiniteLoss(RunError):
@@ -30,7 +30,7 @@ class Interrupted(RunError):
 
 
 class ConfigError(SpenError):
-    """The config does not describe an experiment; the message names the key and the known ones."""
+    """An invalid config; the message names the key and the known ones."""
 
     exit_status = 2
 
@@ -46,9 +46,9 @@ class DataError(SpenError):
 
     Args:
         path: the file.
-        line: the line, counted from 1, or None where no single line is to blame.
-        found: what stands there.
-        expected: what should.
+        line: the line, counted from 1, or None without a specific line.
+        found: the content found.
+        expected: the content expected.
     """
 
     exit_status = 2
@@ -60,6 +60,6 @@ class DataError(SpenError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """' Did you mean 'x'?' where one of `known` is near, else ''."""
+    """' Did you mean 'x'?' if one of `known` is similar, else ''."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""

@@ -13,19 +13,19 @@ from spen_plugins.task import Indexer, Task
 
 
 class FeatureNetwork(nn.Module):
-    """b(x), F(x), T(x) in the papers.
+    """A network x -> vectors, called b(x), F(x) or T(x) in the papers.
 
-    A subclass sets `output_dim` and implements `forward`, and checks in its constructor that the task's inputs are
-    of a kind it takes (`ConfigError` if not).
+    Subclasses set `output_dim`, implement `forward`, and check in the constructor that they support the task's inputs
+    (`ConfigError` if not).
     """
 
     Config: ClassVar[type[Config]] = Config
     output_dim: int
     contextual: bool = True
-    """Whether a token's vector depends on other tokens of its sentence. Where it doesn't, a sum over neighbouring
-    tokens needs each token encoded once only."""
+    """True if a token's vector depends on other tokens of its sentence. If not, a sum over neighbouring tokens needs
+    each token encoded only once."""
     large: ClassVar[bool] = False
-    """Whether several threads pay even for a few short inputs, as for a pretrained transformer."""
+    """True if several threads pay off even for a few short inputs, as for a pretrained transformer."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__()
@@ -36,20 +36,20 @@ class FeatureNetwork(nn.Module):
         raise NotImplementedError
 
     def save_assets(self, folder: Path) -> None:
-        """Write what a run folder must hold, beside weights, so that `relocated` needs nothing else; make the folder.
+        """Write to a new folder all files, besides weights, that `relocated` needs.
 
         Nothing by default.
         """
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
-        """The config that makes this network again from saved assets; the same config by default."""
+        """The config to rebuild this network from saved assets; the same config by default."""
         return config
 
     def checksums(self) -> dict[str, str]:
-        """sha256 of each file read, by path; a run goes on only while they are the same."""
+        """sha256 of each file read, by path; a run can be resumed only if they are unchanged."""
         return {}
 
     def indexer(self) -> tuple[str, Indexer] | None:
-        """What this network wants of every sentence beyond word numbers, under a name equal networks share."""
+        """The indexer of this network's inputs besides word indices, under a name shared by equal networks."""
         return None

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: under a temporary name, then renamed."""
+"""Atomic writing of files: under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, renamed to `path` if all goes well and removed if not.
+    """A temporary name to write to, renamed to `path` on success and removed on failure.
 
     Raises:
-        RunError: the disk is full, read-only, or the like.
+        RunError: the disk is full or read-only, for example.
     """
     temporary = path.with_name(path.name + ".partial")
     try:
@@ -59,7 +59,7 @@ def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
 
 
 def save_text(text: str, path: Path) -> None:
-    """Write a text under a temporary name, then rename; its folder is made.
+    """Write a text under a temporary name, then rename; its folder is created.
 
     Raises:
         RunError: the file can't be written.
@@ -70,6 +70,6 @@ def save_text(text: str, path: Path) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Delete what a killed process had begun to write."""
+    """Delete unfinished files of a killed process."""
     for path in folder.rglob("*.partial"):
         path.unlink()

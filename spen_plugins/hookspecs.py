@@ -1,7 +1,7 @@
-"""The hooks a plugin may implement. Each takes no argument and returns a table of names.
+"""The hooks of plugins. Each takes no argument and returns a table of names.
 
-A value in a table is a class or a function, or the string `"module:name"` of one, which is imported when a config or a
-command names it. `spen --help` imports the module a plugin's entry point names, so that one should hold hooks alone.
+A value in a table is a class or a function, or a string `"module:name"`, which is imported when a config or a command
+uses it. `spen --help` imports the module of a plugin's entry point, so that module should only hold hooks.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def spen_feature_network() -> Classes:
 
 @hookspec
 def spen_command() -> Functions:
-    """Commands: functions that Typer makes a command of, `spen NAME`; a `_` of the name is typed as `-`.
+    """Commands: functions that Typer turns into a command, `spen NAME`; a `_` in the name is typed as `-`.
 
-    A function takes what Typer takes: annotated arguments and options. The first line of its docstring stands in
+    A function has Typer's annotated arguments and options. The first line of its docstring is shown in
     `spen --help`, which reads it from the source and does not import the module. A `SpenError` that it raises is shown
-    as one message. A name of the core's is refused.
+    as one message. Names of the core's commands are refused.
     """
 
 
@@ -68,5 +68,5 @@ def spen_command() -> Functions:
 def spen_model() -> Functions:
     """Models of spaCy components: functions without arguments that return the folder of a saved component.
 
-    A name is that of the factory (`spen_ner`) whose components take this model where they are given none.
+    The name is that of a factory (`spen_ner`), whose components use this model by default.
     """

@@ -1,4 +1,4 @@
-"""Inference nets: x -> a proposal."""
+"""Inference nets: x -> a proposal, a distribution over outputs."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from spen_plugins.spaces import Proposal
 
 
 class InferenceNet(Component):
-    """A_Ψ, the task-net: what predicts at test time."""
+    """A_Ψ, the net that predicts at test time, also called the task-net."""
 
     uses_energy: ClassVar[bool] = False
-    """Whether prediction needs the energy (an optimiser over y does); the run folder then ships it with the net."""
+    """True if prediction needs the energy (as an optimiser over y does); the run folder then keeps it with the net."""
     iterative: ClassVar[bool] = False
-    """Whether prediction goes step by step; its proposals then have `iterates` while `keep_iterates` is set."""
+    """True if prediction is iterative; its proposals then have `iterates` while `keep_iterates` is set."""
     keep_iterates: bool = False
-    """Set by who wants to see the steps."""
+    """If true, proposals keep the iterates; set by callers that need them."""
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """The net's q(y | x)."""
         raise NotImplementedError
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
-        """What losses see while something trains: the net's q(y | x), unless an optimiser stands on another net."""
+        """The proposal for losses in training: the net's q(y | x), or that of the net on which an optimiser builds."""
         return self(x, energy)
 
 
 class CostNet(Component):
-    """F_Φ, the cost-augmented net: sees gold, so a type of its own and never a test-time net.
+    """F_Φ, the cost-augmented net: sees gold, therefore a separate type, never a test-time net.
 
-    Owned as a submodule by the energy loss that uses it, and trained in the nets' phase.
+    A submodule of the energy loss that uses it, trained in the nets' phase.
     """
 
     def bind(self, net: InferenceNet) -> None:
-        """Told the test-time net once both are made: one that builds on its features learns their width here."""
+        """Bind to the test-time net after both are built: a net on its features gets their width here."""
 
     def forward(self, batch: Batch, proposal: Proposal) -> Proposal:
-        """A proposal meant to violate the margin, from the batch and the test-time net's proposal."""
+        """A proposal that should violate the margin, given the batch and the test-time net's proposal."""
         raise NotImplementedError

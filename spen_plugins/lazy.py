@@ -11,8 +11,8 @@ def lazy_names(package: dict[str, Any], names: Mapping[str, Iterable[str]]) -> t
     """The `__getattr__` of a package, and the sorted list of its names.
 
     Args:
-        package: its `globals()`, where a name is kept once it is imported.
-        names: module below `spen_plugins` -> the names that it has.
+        package: its `globals()`, where imported names are stored.
+        names: module below `spen_plugins` -> its names.
     """
     where = {name: module for module, found in names.items() for name in found}
 

@@ -1,4 +1,4 @@
-"""The nets of one experiment under one roof, so that every parameter has one name."""
+"""The nets of one experiment in one module, so that every parameter has one name."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class Model(nn.Module):
                 part.bind(inference_net)
 
     def propose(self, x: X) -> Proposal:
-        """What the model predicts for x."""
+        """The model's proposal for x."""
         bound = self.energy.at(x) if self.inference_net.uses_energy and self.energy is not None else None
         return self.inference_net(x, bound)

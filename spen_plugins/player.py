@@ -1,4 +1,4 @@
-"""Players: the settings of whoever moves, in every trainer under `net`, `energy` and `cost_net`."""
+"""Players: optimiser settings of a part of the model, in every trainer under `net`, `energy` and `cost_net`."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from spen_plugins.config.config import Config
 
 
 class PlateauConfig(Config):
-    """Lower the learning rate when the validation score stands still."""
+    """Lower the learning rate when the validation score stops improving."""
 
     factor: float = Field(0.5, gt=0, lt=1)
-    """What the rate is multiplied with."""
+    """Factor of each reduction."""
     patience: int = Field(5, ge=0)
-    """Epochs without a better score before that happens."""
+    """Epochs without a better score before a reduction."""
 
 
 class Schedule(Config):
     """The learning rate by update: a warm-up, then a constant rate or a decay to the stage's last planned update.
 
-    A stage plans `epochs` epochs; one that stops early ends at a higher rate. Every stage begins a schedule anew.
+    A stage plans `epochs` epochs; with early stopping the last rate is higher. Every stage restarts the schedule.
     """
 
     type: Literal["constant", "linear", "cosine"] = "constant"
-    """How the rate goes on after the warm-up."""
+    """Course of the rate after the warm-up."""
     warmup: float = Field(0, ge=0)
-    """Updates in which the rate rises linearly to its full value; below 1 a share of the planned updates."""
+    """Updates of a linear warm-up to the full rate; below 1, a share of the planned updates."""
     final: float = Field(0, ge=0, lt=1)
-    """Where a decay ends, as a share of the full rate."""
+    """Final rate of a decay, as a share of the full rate."""
 
     @model_validator(mode="after")
     def _fits_the_type(self) -> Schedule:
@@ -43,14 +43,14 @@ class Schedule(Config):
         return self
 
     def share(self, update: int, planned: int) -> float:
-        """The share of the full rate that an update has.
+        """The rate of an update, as a share of the full rate.
 
-        With w updates of warm-up, update u < w has (u + 1) / w. After it a decay goes from 1 to `final` by the progress
+        With w updates of warm-up, update u < w has (u + 1) / w. Then a decay goes from 1 to `final` with the progress
         p = (u − w) / (planned − w): linear in p, or along (1 + cos πp) / 2.
 
         Args:
-            update: its number in the stage, from 0.
-            planned: updates that the stage plans; later ones keep `final`.
+            update: number of the update in the stage, from 0.
+            planned: planned updates of the stage; later ones keep `final`.
         """
         warmup = round(self.warmup * planned) if self.warmup < 1 else int(self.warmup)
         if update < warmup:
@@ -63,7 +63,7 @@ class Schedule(Config):
 
 
 class Player(Config):
-    """Whoever moves in a phase: its optimiser, its learning rates, and how many updates in a row."""
+    """The settings of a player: optimiser, learning rates, clipping, and updates in a row."""
 
     type: Literal["adamw", "adam", "sgd"] = "adamw"
     """The optimiser; adamw has decoupled weight decay, adam and sgd the L2 kind."""
@@ -78,12 +78,12 @@ class Player(Config):
     steps: int = Field(1, ge=1)
     """Updates in a row on one batch."""
     plateau: PlateauConfig | None = None
-    """Lowers the rate when the validation score stands still; null keeps it."""
+    """Lowers the rate when the validation score stops improving; null: never."""
     schedule: Schedule | None = None
-    """The rate by update; null for a constant one."""
+    """Learning rate by update; null: constant."""
     groups: dict[str, Annotated[float, Field(gt=0)]] = Field(default={})
-    """What the rate is multiplied with, by the beginning of a parameter's name below its net: {"features": 0.1} for the
-    encoder against the head, or one line a layer. The longest beginning wins; other parameters have the rate itself."""
+    """Multipliers of the rate, by prefix of a parameter's name below its net: {"features": 0.1} for the encoder
+    against the head, or one entry per layer. The longest prefix wins; other parameters have multiplier 1."""
 
     @model_validator(mode="after")
     def _one_way_down(self) -> Player:
@@ -95,15 +95,15 @@ class Player(Config):
         return self
 
     def multiplier(self, name: str) -> float:
-        """What the rate of a parameter is multiplied with, by its name in the model."""
+        """Multiplier of a parameter's rate, by its name in the model."""
         prefix = max((p for p in self.groups if is_below(name, p)), key=len, default=None)
         return 1.0 if prefix is None else self.groups[prefix]
 
     def parameter_groups(self, parameters: Mapping[str, nn.Parameter]) -> dict[float, list[nn.Parameter]]:
-        """Multiplier -> its parameters, in their order; those with the rate itself come first.
+        """Multiplier -> its parameters, in order; those with multiplier 1 come first.
 
         Args:
-            parameters: by their names in the model.
+            parameters: parameters by their names in the model.
         """
         found: dict[float, list[nn.Parameter]] = {1.0: []}
         for name, parameter in parameters.items():
@@ -112,6 +112,6 @@ class Player(Config):
 
 
 def is_below(name: str, prefix: str) -> bool:
-    """Whether a parameter of the model (`inference_net.features.layer.weight`) has a prefix below its net
+    """True if a parameter of the model (`inference_net.features.layer.weight`) has a prefix below its net
     (`features`)."""
     return (name.partition(".")[2] + ".").startswith(prefix + ".")

@@ -1,4 +1,4 @@
-"""A task: all that is known about a problem before training. Reader, output space and score."""
+"""A task: reader, output space and score of a problem, all that is known before training."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PARTS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class VectorInputs:
-    """Inputs that are vectors of fixed size.
+    """Inputs of vectors of fixed size.
 
-    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, where `binary`, the numbers of the non-zero
-    features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as `torch.nn.functional.embedding_bag` takes them.
+    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary`, the indices of the non-zero
+    features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`.
     """
 
     size: int
@@ -33,57 +33,57 @@ class VectorInputs:
 
 @dataclass(frozen=True)
 class WordInputs:
-    """Inputs that are sentences.
+    """Inputs of sentences.
 
-    A batch's `X.inputs` holds `"words"`, `(batch, token)` word numbers (0 padding, 1 unknown); each name in `marks`
-    and `columns` as `(batch, token)` small numbers; and what the task's indexers add.
+    A batch's `X.inputs` holds `"words"`, `(batch, token)` word indices (0 padding, 1 unknown); each name in `marks` and
+    `columns` as `(batch, token)` value indices; and the tensors of the task's indexers.
     """
 
     words: Sequence[str]
     marks: Mapping[str, int]
-    """Name of each mark the task sets on tokens -> how many values it has (SRL's `"predicate"`: 1 at the predicate)."""
+    """Name of each mark of tokens -> its number of values (SRL's `"predicate"`: 1 at the predicate)."""
     columns: Mapping[str, int] = field(default_factory=dict)
-    """Name of each extra column of the data (POS, chunks) -> how many values it has; 0 padding, 1 unknown."""
+    """Name of each extra column of the data (POS, chunks) -> its number of values; 0 padding, 1 unknown."""
 
 
 @dataclass(frozen=True)
 class TextInputs:
-    """Inputs that are whole texts, each with one vector to be made of it.
+    """Inputs of whole texts, each encoded as one vector.
 
-    A batch's `X.inputs` holds what the task's indexers make of the texts' words, and nothing is padded.
+    A batch's `X.inputs` holds the tensors of the task's indexers, without padding.
     """
 
     words: Sequence[str]
-    """Words of the training part; one that isn't among them is unknown."""
+    """Words of the training part; others are unknown."""
 
 
 class Indexer(ABC):
-    """Turns words into the tensors one feature network wants (word pieces, characters, n-grams), once per example."""
+    """Converts words to a feature network's input tensors (word pieces, characters, n-grams), once per example."""
 
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
-        """A sentence as it is kept, for `collate`."""
+        """The stored form of a sentence, for `collate`."""
 
     @abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Any]:
         """Tensors by name for `X.inputs`, padded to the longest."""
 
     def words_read(self, item: Any) -> int | None:
-        """How many words of a sentence, the first ones, the network reads; None for all.
+        """Number of words, from the first, of a sentence that the network reads; None for all.
 
         Args:
-            item: what `index` made of the sentence.
+            item: result of `index` for the sentence.
         """
         return None
 
 
 class Shown(NamedTuple):
-    """An example as a person can read it."""
+    """An example in readable form."""
 
     inputs: Sequence[str]
-    """Words where outputs are tags of words; else names of features, or one text."""
+    """Words if outputs are tags of words; otherwise names of features, or one text."""
     gold: Sequence[str] | None = None
-    """Tags, one a word, or labels, where a batch's gold can't say all of it."""
+    """Tags, one per word, or labels, if a batch's gold can't represent all of them."""
 
 
 class Metric(ABC):
@@ -91,14 +91,14 @@ class Metric(ABC):
 
     @abstractmethod
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        """Take in one batch; `batch.gold` is present."""
+        """Add one batch; `batch.gold` is present."""
 
     @abstractmethod
     def compute(self) -> dict[str, Any]:
-        """Scores by the field's names, as fractions; a nested table where a score has parts (`"roles"`)."""
+        """Scores by their usual names, as fractions; a nested table for scores with parts (`"roles"`)."""
 
     def ratios(self) -> tuple[Tensor, Tensor] | None:
-        """Terms that each example adds to the selection score, for tests over examples; None where it is no such sum.
+        """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
 
         Returns:
             Numerator and denominator, `(examples,)` each, in the order of `update`; 0 and 0 for an example without
@@ -116,14 +116,14 @@ class Task(ABC):
     Attributes set by `load` and `restore`:
         space: the output space.
         inputs: `VectorInputs`, `WordInputs` or `TextInputs`.
-        indexers: what feature networks asked for, by name; filled when the model is built.
+        indexers: indexers of feature networks, by name; set when the model is built.
     """
 
     Config: ClassVar[type[Config]] = Config
     selection: str
-    """Name of the metric that picks the best epoch; higher is better. An instance's own where the config decides."""
+    """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
     temperature: float = 1.0
-    """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` doesn't depend on it."""
+    """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | TextInputs
@@ -138,42 +138,42 @@ class Task(ABC):
 
     @abstractmethod
     def part(self, name: str) -> Sequence[Any]:
-        """The examples of `train`, `validation` or `test`; empty where there is none."""
+        """The examples of `train`, `validation` or `test`; may be empty."""
 
     @abstractmethod
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
-        """Examples -> a batch on the CPU; gold is None where no example has it."""
+        """Examples -> a batch on the CPU; gold is None if no example has it."""
 
     @abstractmethod
     def metric(self) -> Metric:
-        """A fresh accumulator."""
+        """A new accumulator of scores."""
 
     def decode(self, proposal: Proposal) -> Tensor:
         """The y that is reported and scored, `(batch, 1, *variables)` of zeros and ones.
 
-        `proposal.chosen` where the net decided by itself; else the mode, or what the task makes of the mean (labels
+        `proposal.chosen` if the net itself has chosen; otherwise the mode, or the task's decision from the mean (labels
         above a threshold).
         """
         return proposal.mode if proposal.chosen is None else proposal.chosen
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` likeliest outputs, `(batch, k, *variables)`, among which an energy may choose (`rerank`).
+        """The `k` most probable outputs, `(batch, k, *variables)`, from which an energy may choose (`rerank`).
 
-        Where `decode` doesn't take the mode, likely is what lies near to its decision.
+        If `decode` does not return the mode, these are the outputs nearest to its decision.
         """
         return proposal.k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
-        """The single decisions (labels, tags, spans) in `decode`'s outputs for the examples with gold, for calibration.
+        """The decisions (labels, tags, spans) of decoded outputs for the examples with gold, for calibration.
 
-        Each with the net's probability for it and whether it is right; `temperature` is fitted to them. None where the
-        task reports no probabilities, or nothing here has gold.
+        Each has the net's probability for it and its correctness; `temperature` is fitted to them. None if the task
+        reports no probabilities, or the batch has no gold.
         """
         return None
 
     @abstractmethod
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """Predictions as a user sees them, one JSON value for each example."""
+        """Predictions for users, one JSON value per example."""
 
     @abstractmethod
     def read(self, path: str) -> Sequence[Any]:
@@ -181,11 +181,11 @@ class Task(ABC):
 
     @abstractmethod
     def parse(self, item: Any) -> Any:
-        """One example from a Python or JSON value, for `sp.load(run).predict([...])`; the docstring shows the value."""
+        """One example from a Python or JSON value, for `sp.load(run).predict([...])`; the docstring shows its form."""
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """JSON values from which `restore` makes this task again: vocabulary, label names, scaling, threshold."""
+        """JSON values from which `restore` rebuilds this task: vocabulary, label names, scaling, threshold."""
 
     @abstractmethod
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -193,10 +193,10 @@ class Task(ABC):
 
     @abstractmethod
     def protocol(self) -> dict[str, Any]:
-        """Origin of the scores: the metric's definition, the split, the threshold policy."""
+        """Protocol of the scores: the metric's definition, the split, the threshold policy."""
 
     def show(self, example: Any) -> Shown:
-        """An example for a reader's eyes; JSON of what there is by default."""
+        """An example in readable form; by default as JSON."""
         return Shown([json.dumps(example, default=_listed, ensure_ascii=False)])
 
     def checksums(self) -> dict[str, str]:
@@ -204,19 +204,19 @@ class Task(ABC):
         return {}
 
     def length(self, example: Any) -> int:
-        """Length of an example, for batches of like lengths."""
+        """Length of an example, for batches of similar lengths."""
         return 1
 
     def words_read(self, example: Any) -> int | None:
-        """How many words of an example, the first ones, its feature networks read; None for all."""
+        """Number of words, from the first, of an example that its feature networks read; None for all."""
         return None
 
     def fit_threshold(self, metric: Metric) -> None:
-        """Fit the threshold that `decode` uses on the validation part's metric; by default there is none."""
+        """Fit the threshold of `decode` to the validation part's metric; does nothing by default."""
 
     def selection_score(self, found: Iterable[tuple[Proposal, Batch]]) -> float:
-        """The selection score of other predictions of the validation part than the model's, under a threshold fitted to
-        them; the task's own stays as it is."""
+        """The selection score of other predictions of the validation part than the model's, with a threshold fitted to
+        them; the task's own threshold is unchanged."""
         metric = self.metric()
         for proposal, batch in found:
             metric.update(proposal, batch)
@@ -225,5 +225,5 @@ class Task(ABC):
 
 
 def _listed(value: Any) -> Any:
-    """Arrays and tensors as lists, anything else in words; for `json.dumps`."""
+    """Arrays and tensors as lists, anything else as text; for `json.dumps`."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,4 +1,4 @@
-"""Trainers: who moves when. A trainer is a recipe of stages of phases; the loop that runs them is the core's."""
+"""Trainers: recipes of stages of phases, which the core's loop runs."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from spen_plugins.task import Task
 
 
 class TrainerConfig(Config):
-    """What every trainer takes."""
+    """Settings of every trainer."""
 
     epochs: int = Field(60, ge=1)
-    """Epochs at most."""
+    """Maximal number of epochs."""
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
     patience: int | None = Field(20, ge=1)
-    """Stop after so many epochs without a better validation score; null never stops early."""
+    """Epochs without a better validation score before early stopping; null: no early stopping."""
     accumulate: int = Field(1, ge=1)
-    """Split each batch into so many parts and add up their gradients (less memory, the same update)."""
+    """Number of parts of a batch whose gradients are accumulated (less memory, the same update)."""
     gradient_norms_every: int = Field(100, ge=0)
-    """Log the gradient norm of each term of a loss at every n-th update of its phase; 0 never."""
+    """Interval, in updates of a phase, for logging the gradient norm of each loss term; 0: never."""
     probe: ProbeConfig | None = None
-    """Also log what gradient-based inference makes of the energy while it trains; `spen plot gbi` draws it."""
+    """Also logs scores of gradient-based inference while the energy trains; see `spen plot gbi`."""
 
 
 class Context:
-    """What a phase's loss may use: the batch, the bound energy, the proposal. Made by the loop.
+    """Inputs of a phase's loss: the batch, the bound energy, the proposal. Made by the loop.
 
-    The loop drops what an update has made stale, so reading a property twice costs nothing and never lies.
+    Values are cached, and dropped when an update makes them stale.
     """
 
     model: Model
@@ -61,15 +61,15 @@ class Context:
 
 @dataclass
 class Update:
-    """One update, as a gradient rule sees it.
+    """One update, the argument of a gradient rule.
 
     Attributes:
         context: the batch and the nets.
-        stage, phase: where the loop stands; a rule that differentiates through another phase finds it here.
+        stage, phase: the current stage, which also gives a rule access to other phases, and the phase.
         loss: the phase's loss, a scalar.
-        parameters: those the phase trains; the rule adds to their `.grad`.
+        parameters: the phase's parameters; the rule adds to their `.grad`.
         owned: every phase's parameters by the phase's name, for rules that differentiate through another phase.
-        examples: size of the whole batch, which a sum over examples is divided by.
+        examples: size of the whole batch, the divisor of a sum over examples.
         backward: the precision- and scaler-aware way to call `loss.backward`.
     """
 
@@ -84,13 +84,13 @@ class Update:
 
 
 def backward(update: Update) -> None:
-    """The ordinary gradient, of the phase's own parameters only."""
+    """The ordinary gradient rule, for the phase's own parameters only."""
     update.backward(update.loss, inputs=list(update.parameters))
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Who moves, and on which loss.
+    """Updates of one player on one loss.
 
     Args:
         name: shown in logs and errors; unique in a stage.
@@ -98,11 +98,11 @@ class Phase:
         loss: context -> terms; the phase minimises the mean of their sum.
         player: optimiser, learning rates, clipping, and how many updates in a row.
         gradient: the rule that turns the loss into gradients.
-        additive: whether the rule's gradients of parts of a batch add up to the batch's; where not, the loop refuses
+        additive: true if the rule's gradients of parts of a batch sum to the batch's; otherwise the loop refuses
             accumulation and several processes.
-        frozen_dropout: nets this phase does not train run with dropout, as in training (sampling as SEAL released it).
-        every: takes its turn at every n-th batch only.
-        measures: context -> values logged beside the losses, as often as gradient norms; nobody learns from them.
+        frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).
+        every: the phase runs at every n-th batch only.
+        measures: context -> values logged with the losses, as often as gradient norms, without effect on training.
     """
 
     name: str
@@ -122,16 +122,16 @@ class Stage:
 
     Args:
         name: shown in logs, unique in a run.
-        phases: in their order.
-        epochs: at most.
-        rounds: how often the phases take turns on one batch.
-        frozen: prefixes of the parameters no phase trains; everything must be trained or named here.
-        start: called once when the stage begins (copy or reset weights); not on resume.
-        set: called when the stage begins and again on resume (unroll length, annealing).
+        phases: the phases, in order.
+        epochs: maximal number of epochs.
+        rounds: number of times that the phases run on one batch.
+        frozen: prefixes of the parameters that no phase trains; each parameter must be trained or frozen.
+        start: called once when the stage starts (to copy or reset weights), not on resume.
+        set: called when the stage starts and again on resume (unroll length, annealing).
         select: the stage's own validation score, higher is better; None for the task's.
         patience: epochs without a better score before the stage ends.
-        examples: what it trains on; None for the training part.
-        gold: whether its phases see the examples' gold outputs.
+        examples: the training examples; None for the training part.
+        gold: if true, its phases see the examples' gold.
     """
 
     name: str
@@ -148,11 +148,11 @@ class Stage:
 
 
 class Trainer(ABC):
-    """A recipe: which stages. A subclass's `Config` extends `TrainerConfig`."""
+    """A recipe of stages. A subclass's `Config` extends `TrainerConfig`."""
 
     Config: ClassVar[type[TrainerConfig]] = TrainerConfig
     needs: ClassVar[tuple[str, ...]] = ()
-    """Which of `energy` and `energy_loss` the config must have."""
+    """Required keys of the config, of `energy` and `energy_loss`."""
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -162,9 +162,9 @@ class Trainer(ABC):
         """The stages, in order."""
 
     def protocol(self) -> dict[str, Any]:
-        """What a reader of the scores must know of the training: whether it saw the inputs it is scored on."""
+        """Notes on training for readers of the scores, such as training on test inputs."""
         return {}
 
     def checksums(self) -> dict[str, str]:
-        """sha256 of each file read beside the task's, by path."""
+        """sha256 of each file read besides the task's, by path."""
         return {}

@@ -262,7 +262,7 @@ def test_unknown_names_and_other_tasks_are_errors(tmp_path, pair):
         with pytest.raises(ConfigError, match=message):
             compare(groups, **options)
     spans = read_groups([str(make(tmp_path / "srl", 0, 0.5, task="srl"))])
-    with pytest.raises(ConfigError, match="can't stand in one table"):
+    with pytest.raises(ConfigError, match="can't be compared in one table"):
         compare([*groups, *spans])
 
 

@@ -492,11 +492,11 @@ class RepairedTags(IndependentTags):
     ("space", "says"),
     [
         (labels_drawn_by(Unnormalised), "log_prob doesn't sum to 1"),
-        (labels_drawn_by(LikesFewLabels), "mode is not the likeliest"),
+        (labels_drawn_by(LikesFewLabels), "mode is not the most probable"),
         (labels_drawn_by(FixedNoise), "rsample has no gradient"),
         (labels_drawn_by(DrawsItsMode), r"DrawsItsMode\.sample: the average of 1000 samples is 0\.\d\d away"),
         (HalfOfTheLabels(["a", "b", "c"]), "sizes: found"),
-        (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "mode is not the likeliest"),
+        (RepairsGreedily(["O", "B-a", "I-a"], "bio"), "mode is not the most probable"),
     ],
 )
 def test_the_checks_find_a_broken_space(space, says):

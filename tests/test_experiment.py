@@ -117,7 +117,7 @@ def config(**changes):
             "unknown key 'energy.dpth'. Did you mean 'depth'?",
         ),
         ({"task": {"type": "toy.tsk"}}, ConfigError, "task.type: unknown task 'toy.tsk'. Did you mean 'toy.task'?"),
-        ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' wants the plugin 'nope'"),
+        ({"energy": {"type": "nope.e"}}, PluginError, "energy.type: energy 'nope.e' needs the plugin 'nope'"),
         (
             {"trainer": {"type": "toy.loss"}},
             ConfigError,

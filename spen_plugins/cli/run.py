@@ -74,7 +74,7 @@ def run(
             raise ConfigError(f"--resume {resume} takes its config and its folder from the run; omit CONFIG and --out")
         folder = _resume(resume, device, quiet, checkpoint_every, jobs)
     elif config is None:
-        raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; spen-run --help says more")
+        raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; see spen-run --help")
     elif listing:
         _list_arguments(config, arguments or [])
         return

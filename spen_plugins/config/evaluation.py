@@ -138,7 +138,7 @@ def _unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise ConfigError(f"{path}: the key {key!r} stands twice in one table")
+            raise ConfigError(f"{path}: the key {key!r} occurs twice in one table")
         table[key] = value
     return table
 

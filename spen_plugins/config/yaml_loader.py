@@ -21,7 +21,7 @@ class Loader(yaml.SafeLoader):
             if not isinstance(key, str):
                 raise yaml.MarkedYAMLError(problem=f"the key {key!r} is not a string", problem_mark=key_node.start_mark)
             if key in table:
-                problem = f"the key {key!r} stands twice in one table"
+                problem = f"the key {key!r} occurs twice in one table"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             table[key] = self.construct_object(value_node, deep=True)
         return table

@@ -75,7 +75,7 @@ def _accept(entry: DataSet, yes: bool, ask: Callable[[str], bool] | None) -> Non
     if yes:
         return
     if ask is None:
-        raise ConfigError(f"{entry.name}: licence: {entry.licence}. Say that you accept it (--yes).")
+        raise ConfigError(f"{entry.name}: licence: {entry.licence}. Accept it with --yes.")
     if not ask(f"{entry.name}: {entry.about}. Licence: {entry.licence}. Download?"):
         raise ConfigError(f"{entry.name}: not downloaded, its licence was not accepted")
 

@@ -1,7 +1,7 @@
-"""Gradient-based inference: outputs of low energy, found by gradient steps inside the relaxed set.
+"""Gradient-based inference: minimises an energy by gradient steps inside the relaxed set.
 
-Examples and starts never meet: every step works on each `(example, start)` alone, so a batch gives what its examples
-give one by one.
+Examples and starts are independent: every step works on each `(example, start)` alone, so results don't depend on the
+rest of the batch.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ Start = Literal["zeros", "uniform", "random", "net"]
 
 
 class Descent(Config):
-    """How outputs of low energy are looked for (Belanger & McCallum 2016; Belanger et al. 2017; Gygli et al. 2017)."""
+    """Settings of gradient-based inference (Belanger & McCallum 2016; Belanger et al. 2017; Gygli et al. 2017)."""
 
     steps: int = Field(30, ge=1)
     """Gradient steps."""
     method: Literal["projected", "mirror", "logits"] = "projected"
-    """projected: steps in y, back to the nearest point of the box or simplex. mirror: entropic mirror descent, y's
+    """projected: steps in y, then projection to the box or simplex. mirror: entropic mirror descent, y's
     gradient subtracted from its logits. logits: the ordinary gradient in y's logits."""
     optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
-    """What turns gradients into steps; lbfgs (with a backtracking line search) works in logits only."""
+    """Optimiser of the steps; lbfgs (with a backtracking line search) works in logits only."""
     lr: float = Field(0.1, gt=0)
-    """Step size; the first one tried where optimizer is lbfgs."""
+    """Step size; with lbfgs the first one tried."""
     momentum: float = Field(0.0, ge=0, lt=1)
     """Share of the last step in the next; optimizer gradient only."""
     pick: Literal["best", "last"] = "best"
-    """The iterate of lowest energy, or the last one."""
+    """The result: the iterate of lowest energy, or the last one."""
 
     @model_validator(mode="after")
     def _fits(self) -> Descent:
         if self.optimizer == "lbfgs" and self.method != "logits":
-            raise ValueError("optimizer 'lbfgs' knows no bounds; take method 'logits'")
+            raise ValueError("optimizer 'lbfgs' does not support bounds; take method 'logits'")
         if self.momentum and self.optimizer != "gradient":
             raise ValueError("momentum goes with optimizer 'gradient'")
         return self
@@ -50,13 +50,13 @@ class Descent(Config):
 
 @dataclass(frozen=True)
 class Found:
-    """What a descent ended at.
+    """The result of a descent.
 
     Attributes:
         y: `(batch, sample, *variables)`, without gradient.
         energy: the objective there, `(batch, sample)`.
-        path: every iterate, the start first; empty unless asked for.
-        energies: the objective along the path, `(1 + steps, batch, sample)`; None unless asked for.
+        path: every iterate, the start first; empty unless `keep`.
+        energies: the objective along the path, `(1 + steps, batch, sample)`; None unless `keep`.
     """
 
     y: Tensor
@@ -65,7 +65,7 @@ class Found:
     energies: Tensor | None = None
 
     def lowest(self) -> Found:
-        """Of each example the start that ended lowest, one that went nowhere left out: `sample` is 1."""
+        """For each example the result of lowest finite energy: `sample` is 1."""
         best = torch.where(self.energy.isfinite(), self.energy, torch.inf).argmin(1)
         rows = torch.arange(len(best), device=best.device)
 
@@ -86,18 +86,18 @@ def minimise(
 ) -> Found:
     """Outputs of low `objective`, from each of `start` `(batch, sample, *variables)`, vectorised over both axes.
 
-    Parameters get no gradient: only y's is ever asked for.
+    Only the gradient in y is computed: parameters get none.
 
     Args:
-        objective: what to minimise over y.
-        space: where y lives.
+        objective: function of y to minimise.
+        space: the output space of y.
         start: relaxed outputs.
         mask: as `X.mask`.
         config: method, optimiser, steps.
-        keep: whether to return the whole path.
+        keep: if true, returns the whole path.
 
     Raises:
-        RunError: of some example no start came to a finite objective.
+        RunError: for some example no start reached a finite objective.
     """
     projected = config.method == "projected"
     to_y = space.project if projected else space.relax
@@ -143,16 +143,16 @@ def starts(
     net: Tensor | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Where to start from, `(batch, start, *variables)`.
+    """Starting points, `(batch, start, *variables)`.
 
     Args:
-        kinds: zeros (the nearest point to them, for a simplex), uniform, random, net.
+        kinds: zeros (for a simplex the nearest point), uniform, random, net.
         space: where y lives.
-        like: `(batch, 1, *variables)`, whose shape, type and device count.
+        like: `(batch, 1, *variables)` with the shape, type and device.
         mask: as `X.mask`.
-        random: how many starts "random" stands for.
+        random: number of starts for "random".
         net: another net's output, `(batch, 1, *variables)`, for "net".
-        seed: of random starts that are the same for every example and don't change with padding; None draws anew.
+        seed: seed of random starts that are the same for every example and independent of padding; None draws anew.
     """
     found = []
     for kind in kinds:
@@ -173,7 +173,7 @@ def _noise(like: Tensor, n: int, seed: int | None) -> Tensor:
     batch, _, *variables = like.shape
     if seed is None:
         return torch.rand(batch, n, *variables, device=like.device, dtype=like.dtype)
-    # The first variable axis leads, so that a shorter sequence sees a prefix of the same numbers.
+    # The first variable axis is first, so that a shorter sequence gets a prefix of the same numbers.
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.rand(*variables, n, generator=generator).movedim(-1, 0)
     return drawn.to(like).unsqueeze(0).expand(batch, n, *variables)
@@ -187,7 +187,7 @@ def _look(
     method: str,
     slope: bool,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """y, its energy and the gradient to step along: y's own, or its logits'."""
+    """y, its energy and the gradient for the step, in y or in its logits."""
     if not slope:
         with torch.no_grad():
             y = to_y(place, mask)
@@ -197,7 +197,7 @@ def _look(
             variable = place.detach().requires_grad_()
             y = to_y(variable, mask)
         else:
-            # The place of a projected step is in the set already: `minimise` put it there.
+            # A projected step's point is in the set already: `minimise` projects it.
             variable = y = (place if method == "projected" else to_y(place, mask)).detach().requires_grad_()
         energy = objective(y)
         [gradient] = torch.autograd.grad(energy.sum(), variable)

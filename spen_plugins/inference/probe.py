@@ -1,4 +1,4 @@
-"""Settings of the probe: what gradient-based inference makes of an energy while that trains."""
+"""Settings of the probe: gradient-based inference on an energy while it trains."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class ProbeConfig(Descent):
     """Validation scores of gradient-based inference from the net's output and from random starts."""
 
     every: int = Field(1, ge=1)
-    """At every n-th epoch."""
+    """Epochs between two probes."""
     random: int = Field(3, ge=1)
-    """Random starts of an example."""
+    """Number of random starts."""

@@ -1,4 +1,4 @@
-"""What turns the gradients of a descent over outputs into steps: plain, Adam, L-BFGS; each `(example, start)` alone."""
+"""Optimisers of a descent over outputs: plain, Adam, L-BFGS; each `(example, start)` independently."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Objective = Callable[[Tensor], Tensor]
 
 
 class Gradient:
-    """Plain steps, with momentum where asked for."""
+    """Gradient steps, optionally with momentum."""
 
     def __init__(self, lr: float, momentum: float, simplex: bool) -> None:
         self.lr, self.momentum, self.velocity = lr, momentum, None
@@ -25,10 +25,10 @@ class Gradient:
 
 
 class Adam:
-    """Adam (Kingma & Ba 2015), elementwise, so that examples stay apart.
+    """Adam (Kingma & Ba 2015), elementwise, so that examples are independent.
 
-    The coordinates of a simplex share one second moment: with one each, all that fall would fall alike, and the steps
-    lead to a tie between them instead of the lowest.
+    The coordinates of a simplex share one second moment: with one each, all decreasing coordinates would decrease
+    alike, and the steps would lead to a tie between them instead of the lowest.
     """
 
     def __init__(self, lr: float, momentum: float, simplex: bool, betas: tuple[float, float] = (0.9, 0.999)) -> None:
@@ -51,11 +51,11 @@ class Adam:
 
 
 class Lbfgs:
-    """L-BFGS with memory of five steps, for each (example, start) on its own: torch's own shares one curvature and one
-    step length among all rows of a batch (Nocedal & Wright 2006, Alg. 7.4, with Armijo backtracking)."""
+    """L-BFGS with memory of five steps, for each (example, start) independently: torch's L-BFGS shares one curvature
+    and one step length between all rows of a batch (Nocedal & Wright 2006, Alg. 7.4, with Armijo backtracking)."""
 
     memory, halvings, slope_share = 5, 12, 1e-4
-    longest = 2.0  # of any logit in one step: a longer one may end where the relaxed set is flat
+    longest = 2.0  # largest change of a logit in one step: a longer one may end in a flat region
 
     def __init__(self, lr: float, momentum: float, simplex: bool) -> None:
         self.lr = lr
@@ -67,7 +67,7 @@ class Lbfgs:
         if self.last is not None:
             moved, turned = flat - self.last[0], g - self.last[1]
             curvature = (moved * turned).sum(-1, keepdim=True)
-            # Rows without positive curvature keep no pair: a weight of 0 leaves the direction as it is.
+            # Rows without positive curvature keep no pair: a weight of 0 leaves the direction unchanged.
             weight = torch.where(curvature > 1e-10, 1 / curvature.clamp(min=1e-10), torch.zeros_like(curvature))
             self.pairs = [*self.pairs, (moved, turned, weight)][-self.memory :]
         self.last = (flat, g)
@@ -84,12 +84,12 @@ class Lbfgs:
                 break
             length = torch.where(enough, length, length / 2)
         length = torch.where(enough, length, torch.zeros_like(length))
-        # A row that got nowhere forgets its curvature and goes on along its gradient.
+        # A row without progress drops its curvature pairs and continues along its gradient.
         self.pairs = [(moved, turned, weight * enough.unsqueeze(-1)) for moved, turned, weight in self.pairs]
         return (flat + length.unsqueeze(-1) * direction).view_as(place)
 
     def _apply(self, gradient: Tensor) -> Tensor:
-        """The inverse Hessian's guess times the gradient: the two-loop recursion."""
+        """The approximate inverse Hessian times the gradient: the two-loop recursion."""
         q, shares = gradient, []
         for moved, turned, weight in reversed(self.pairs):
             share = weight * (moved * q).sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The one loop that runs every trainer's stages of phases."""
+"""The training loop, which runs every trainer's stages of phases."""
 
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.loop.loop import Loop

@@ -1,4 +1,4 @@
-"""One phase's optimiser and what goes with it."""
+"""A phase during training: optimiser, learning rate and gradients."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spen_plugins.trainer import Phase, Stage
 
 
 def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimiser a player describes; the fused kernels where they exist (several times faster on a CPU).
+    """A player's optimiser; with fused kernels if they exist (several times faster on a CPU).
 
-    A parameter group keeps, beside its rate `lr`, its rate before any schedule, `base_lr`, and its `multiplier`.
+    A parameter group has, besides its rate `lr`, its rate before any schedule, `base_lr`, and its `multiplier`.
 
     Args:
         player: the settings.
-        parameters: what it moves, by names in the model.
+        parameters: its parameters, by names in the model.
     """
     groups = [
         {"params": group, "lr": player.lr * multiplier, "base_lr": player.lr * multiplier, "multiplier": multiplier}
@@ -36,24 +36,24 @@ def make_optimizer(player: Player, parameters: Mapping[str, nn.Parameter]) -> to
 
 
 def planned_updates(stage: Stage, phase: Phase, batches: int) -> int:
-    """Updates that a phase makes in its stage, if that does not stop early.
+    """Number of updates of a phase in its stage without early stopping.
 
     Args:
         stage, phase: the recipe.
-        batches: batches of an epoch.
+        batches: number of batches per epoch.
     """
     return stage.epochs * batches // phase.every * stage.rounds * phase.player.steps
 
 
 class ActivePhase:
-    """A phase at work: its parameters, optimiser and learning rate.
+    """A phase during training: its parameters, optimiser and learning rate.
 
     Args:
         phase: the recipe.
         owned: the parameters it trains, by name.
-        touches: the model's children that hold any of them.
+        touches: the model's children that hold any of these parameters.
         accelerator: wraps the optimiser for mixed precision.
-        planned: updates it will have made at the end of its stage, which a schedule ends with.
+        planned: planned updates of its stage, at the end of which a schedule ends.
     """
 
     def __init__(
@@ -77,21 +77,21 @@ class ActivePhase:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the last update, of parameters without a multiplier."""
+        """The rate of the last update, for parameters without a multiplier."""
         group = self.optimizer.param_groups[0]
         return float(group["lr"] / group["multiplier"])
 
     def gradient_norm(self, scaler: torch.amp.GradScaler | None = None) -> float:
-        """Norm of the gradients as they stand, without what a scaler has multiplied them with."""
+        """Norm of the current gradients, without a scaler's factor."""
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients).item()
         return norm if scaler is None else norm / scaler.get_scale()
 
     def step(self, accelerator: Accelerator) -> float | None:
-        """Clip, move, forget the gradients; the gradient's norm before clipping, None where nothing is clipped. A norm
-        that is not finite moves nothing (with a scaler, the scaler decides).
+        """Clip, update, and clear the gradients. Returns the gradient's norm before clipping, None without clipping.
+        With a norm that is not finite nothing is updated (with a scaler, the scaler decides).
 
-        With several processes their gradients are added up first: a wrapper around a module would miss gradients made
+        With several processes their gradients are summed first: a wrapper around a module would miss gradients made
         by `autograd.grad`.
         """
         if accelerator.num_processes > 1:
@@ -103,7 +103,7 @@ class ActivePhase:
             accelerator.unscale_gradients(self._stepper)
         norm, clip = None, self.player.clip
         if clip is not None:
-            # Not accelerate's own clipping, which looks for optional packages at every call.
+            # accelerate's own clipping searches for optional packages at every call.
             gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
             total = torch.nn.utils.get_total_norm(gradients)
             norm = total.item()
@@ -120,7 +120,7 @@ class ActivePhase:
         return norm
 
     def epoch_ends(self, score: float) -> None:
-        """Tell the plateau the validation score; it lowers the rates before any schedule."""
+        """Report the validation score to the plateau, which may lower the rates before any schedule."""
         if self.plateau is None:
             return
         for group in self.optimizer.param_groups:

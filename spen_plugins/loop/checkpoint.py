@@ -15,7 +15,7 @@ from spen_plugins.model import Model
 
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
-    """JSON for `value`, its tensors put into `tensors` under dotted names; one that is shared, once."""
+    """JSON for `value`, with its tensors put into `tensors` under dotted names, shared ones once."""
     if isinstance(value, Tensor):
         same = (other for other, tensor in tensors.items() if _same_storage(tensor, value))
         name = next(same, name) if value.numel() else name
@@ -48,8 +48,8 @@ def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
 class Checkpoint:
     """The last training state, in a folder: `state.json` names the safetensors file that belongs to it.
 
-    The tensors are written first and the small JSON renamed over the old one last, so whenever the process dies
-    a whole checkpoint is there.
+    The tensors are written first and the small JSON replaces the old one last, so a complete checkpoint exists whenever
+    the process dies.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,7 +77,7 @@ class Checkpoint:
         """The saved state, tensors on the CPU.
 
         Raises:
-            RunError: there is none, or it can't be read.
+            RunError: it is missing or can't be read.
         """
         try:
             index = json.loads(self._index.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ class Checkpoint:
 
 
 class Store(Protocol):
-    """What the loop wants of a run folder."""
+    """The loop's interface of a run folder."""
 
     path: Path
     checkpoint: Checkpoint

@@ -1,4 +1,4 @@
-"""The one place that keeps the bound energy and the proposal of a batch, and drops what has become stale."""
+"""Cache of the bound energy and the proposal of a batch, which drops stale values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spen_plugins.trainer import Context
 
 
 class NetStates:
-    """The model's nets, how often each has moved, and which of them run with dropout."""
+    """The model's nets, the number of updates of each, and their modes."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -25,7 +25,7 @@ class NetStates:
         self.constant: frozenset[str] = frozenset()
 
     def enter(self, training: frozenset[str], constant: frozenset[str] = frozenset()) -> None:
-        """Put the named nets in training mode, the others in evaluation mode; the `constant` ones get no gradient."""
+        """Put the given nets in training mode, the others in evaluation mode; the `constant` ones get no gradient."""
         self.constant = constant
         for name, net in self.model.named_children():
             mode = name in training
@@ -35,7 +35,7 @@ class NetStates:
 
 
 class LiveContext(Context):
-    """Bound energy and proposal of one batch, each made at first use and made again when its net has moved or has
+    """Bound energy and proposal of one batch, each computed at first use and again when its net was updated or has
     changed its mode.
 
     A proposal keeps its graph from the energy's phase to the net's, so that with one step each the net runs once.
@@ -60,11 +60,11 @@ class LiveContext(Context):
         return self._keep("proposal", ("inference_net",), lambda: net.training_proposal(self.batch.x))
 
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        # What y doesn't change of an energy that stands still is computed without a graph. A proposal has its graph all
-        # the same: the next phase may be its net's.
+        # The y-independent part of a fixed energy is computed without a graph. A proposal always has its graph: the
+        # next phase may train its net.
         constant = what in self.nets.constant
         state = (constant, *((self.nets.moves[name], self.nets.modes.get(name)) for name in nets))
         if what not in self._kept or self._kept[what][0] != state:
-            with torch.set_grad_enabled(not constant):  # whoever asks first
+            with torch.set_grad_enabled(not constant):  # whatever the mode of the first access
                 self._kept[what] = (state, make())
         return self._kept[what][1]

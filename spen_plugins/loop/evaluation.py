@@ -1,4 +1,4 @@
-"""A part's score under the current weights."""
+"""Scores of a part under the current weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spen_plugins.task import Metric, Task
 
 
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
-    """All of `examples` in their order."""
+    """All `examples` as batches, in order."""
     parts = [examples[i : i + batch_size] for i in range(0, len(examples), batch_size)]
     return [task.collate(part).to(device) for part in parts]
 
@@ -27,9 +27,9 @@ def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.
 def proposals(
     model: Model, task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str
 ) -> Iterator[tuple[Proposal, Batch, list[int]]]:
-    """Each batch of `examples` with what the model proposes for it and its rows, longest examples first.
+    """Each batch of `examples` with the model's proposal and the rows, longest examples first.
 
-    Under `no_grad`, never `inference_mode`: a gradient-based net switches gradients on again.
+    Under `no_grad`, never `inference_mode`: a gradient-based net enables gradients again.
     """
     model.eval()
     for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
@@ -47,7 +47,7 @@ def evaluate(
     device: torch.device | str,
     decisions: list[Decisions] | None = None,
 ) -> Metric:
-    """The task's metric over `examples`, ready to `compute`; each batch's decisions are put into a list, if given."""
+    """The task's metric over `examples`, ready to `compute`; batches' decisions are appended to a list, if given."""
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
@@ -57,11 +57,11 @@ def evaluate(
 
 
 def example_ratios(metric: Metric, task: Task, examples: Sequence[Any]) -> dict[str, Tensor]:
-    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty where it has none.
+    """The metric's `ratios` over `examples` in their own order: `numerator`, `denominator`; empty if it has none.
 
     Args:
-        metric: of `evaluate` over the same examples.
-        task, examples: as there.
+        metric: the metric of `evaluate` over the same examples.
+        task, examples: as for `evaluate`.
     """
     ratios = metric.ratios()
     if ratios is None:

@@ -1,4 +1,4 @@
-"""The books of an epoch: running sums of losses, gradient norms and measures, the history record, bad numbers."""
+"""Statistics of an epoch: sums of losses, gradient norms and measures, the history record, non-finite values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spen_plugins.trainer import Stage
 
 Sums = dict[str, list[float]]
-"""`what:phase.term` -> sum over examples and number of examples; JSON, so that it goes into the checkpoint."""
+"""`what:phase.term` -> sum over examples and number of examples; JSON, for the checkpoint."""
 
 
 def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
@@ -30,13 +30,13 @@ def add(sums: Sums, what: str, name: str, value: float, count: int) -> None:
 
 
 def add_losses(sums: Sums, phase: str, values: Mapping[str, float], examples: int) -> None:
-    """The sums of each term's loss over a batch."""
+    """Add each term's loss, summed over a batch."""
     for name, value in values.items():
         add(sums, "loss", f"{phase}.{name}", value, examples)
 
 
 def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelerator: Accelerator) -> None:
-    """What a phase only logs of a batch; it draws its random numbers apart, so training is the same without it."""
+    """Add a phase's measures of a batch; their random numbers are separate, so that they don't change training."""
     if active.phase.measures is None:
         return
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
@@ -46,7 +46,7 @@ def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelera
 
 
 def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
-    """One update's gradient norm of each term, and its share of their total."""
+    """Add one update's gradient norm of each term, and its share of the total."""
     values = {name: float(norm) for name, norm in norms.items()}
     total = sum(values.values())
     for name, value in values.items():
@@ -61,7 +61,7 @@ def means(sums: Sums, what: str = "loss") -> dict[str, float]:
 
 
 def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Parameter], examples: int) -> dict[str, Tensor]:
-    """The norm of each term's own gradient; 0 where a term doesn't reach the parameters. The graph stays."""
+    """The norm of each term's gradient; 0 if a term does not depend on the parameters. The graph is kept."""
     norms = {}
     for name, term in terms.items():
         found = (
@@ -82,13 +82,13 @@ def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:
 def epoch_record(
     stage: Stage, position: Position, phases: Sequence[ActivePhase], validation: Mapping[str, Any], score: float
 ) -> dict[str, Any]:
-    """An epoch's line of the history, `best` apart.
+    """An epoch's record in the history, without `best`.
 
     Args:
-        stage, position: where training stands, at the epoch's end.
-        phases: the stage's, as they run.
-        validation: the task's scores of the validation part, and what a callback adds to the record.
-        score: that which chooses epochs.
+        stage, position: the state of training at the epoch's end.
+        phases: the stage's active phases.
+        validation: the task's scores on the validation part, and further entries from a callback.
+        score: the selection score.
     """
     sums = position.sums
     measures = means(sums, "measure")
@@ -109,7 +109,7 @@ def epoch_record(
 def not_finite(
     what: str, value: float, stage: Stage, active: ActivePhase, position: Position, checkpoint: Checkpoint
 ) -> NonFiniteLoss:
-    """The error on a number that is NaN or infinite: where it was met, and what may help."""
+    """The error for a value that is NaN or infinite: its place in training, and remedies."""
     kept = (
         f"The last good checkpoint is in {checkpoint.folder}" if checkpoint.exists() else "There is no checkpoint yet"
     )

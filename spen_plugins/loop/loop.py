@@ -34,17 +34,17 @@ class Loop:
     """Runs a trainer's stages over a task.
 
     Args:
-        model, task: what is trained on what.
+        model, task: the model to train, and its task.
         stages: the recipe.
-        config: batch size and what else every trainer takes.
-        folder: where weights, history and checkpoints go.
-        seed: the row order's.
+        config: batch size and the other settings of every trainer.
+        folder: store of weights, history and checkpoints.
+        seed: seed of the row order.
         accelerator: device, precision and processes.
         reporter: progress.
-        checkpoint_seconds: at least so much training time between two checkpoints (one ends every stage).
+        checkpoint_seconds: minimal training time between two checkpoints (every stage ends with one).
         stop: polled after every batch; true saves and raises `Interrupted`.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
-        after_validation: called with the epoch and its validation scores; the table it returns joins the record.
+        after_validation: called with the epoch and its validation scores; its result is added to the record.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Loop:
             raise ConfigError("the task has no validation examples; they choose the best epoch (give a split)")
 
     def run(self, resume: bool = False) -> None:
-        """Train all stages; afterwards the model holds the last stage's best weights.
+        """Train all stages; the model then has the last stage's best weights.
 
         Raises:
             NonFiniteLoss: a loss was NaN or infinite.
-            Interrupted: `stop` said so; a checkpoint has been saved.
+            Interrupted: `stop` returned true; a checkpoint is saved.
         """
         state = self.folder.checkpoint.load() if resume and self.folder.checkpoint.exists() else None
         if state is not None:
@@ -121,7 +121,7 @@ class Loop:
         self._save()
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
-        """Make the stage's phases; with a checkpoint's state, put them where they stood."""
+        """Create the stage's phases, and restore their state from a checkpoint."""
         self.train = self.task.part("train") if stage.examples is None else stage.examples
         self.lengths = np.array([self.task.length(example) for example in self.train])
         if not self.position.started and stage.start is not None:
@@ -135,7 +135,7 @@ class Loop:
         self.active = [
             ActivePhase(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator, n)
             for phase, n in ((phase, planned_updates(stage, phase, batches)) for phase in stage.phases)
-            if owned[phase.name]  # an energy without parameters is fixed: nobody moves in its phase
+            if owned[phase.name]  # an energy without parameters is fixed: its phase has no updates
         ]
         if state is not None and state["scaler"] and self.accelerator.scaler is not None:
             self.accelerator.scaler.load_state_dict(state["scaler"])
@@ -189,18 +189,18 @@ class Loop:
                     self._update(stage, active, contexts, len(rows))
 
     def _training(self, active: ActivePhase) -> frozenset[str]:
-        """The nets that run in training mode in an active phase."""
+        """The nets in training mode during a phase."""
         if active.phase.frozen_dropout:
             return frozenset(name for name, _ in self.model.named_children())
         net = self.model.inference_net
-        # An unrolled net has no weights but the energy's and trains as it does; what stands on a fixed net doesn't.
+        # A net without its own weights is in the energy's mode; one on top of a fixed net is not in training mode.
         if net.uses_energy and "energy" in active.touches and next(net.parameters(), None) is None:
             return active.touches | {"inference_net"}
         return active.touches
 
     def _constant(self, active: ActivePhase) -> frozenset[str]:
-        """Whether the energy's own parameters get no gradient in an active phase: the ordinary rule reaches those that
-        move, and a net that is an optimiser differentiates the energy by itself."""
+        """The energy, if its own parameters get no gradient in a phase: the ordinary rule reaches only trained ones,
+        and a net that is an optimiser differentiates the energy itself."""
         net = self.model.inference_net
         moves = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
         return frozenset() if moves else frozenset({"energy"})
@@ -234,7 +234,7 @@ class Loop:
             active.phase.gradient(
                 Update(context, stage, active.phase, loss, active.parameters, owned, examples, go_back)
             )
-        # A scaler's first gradients are often infinite; it skips them.
+        # A scaler's first gradients are often infinite; it skips such updates.
         if measure and math.isfinite(found := active.gradient_norm(self.accelerator.scaler)):
             ledger.add(sums, "gradient_norm", active.phase.name, found, 1)
         norm = active.step(self.accelerator)
@@ -265,8 +265,8 @@ class Loop:
             self._save()
 
     def _check_weights(self, stage: Stage) -> None:
-        """No weight that is NaN or infinite is ever saved: a finite loss may have such a gradient, and a phase whose
-        gradients are not clipped looks at no norm."""
+        """Raise `NonFiniteLoss` before a weight that is NaN or infinite is saved: a finite loss may have such a
+        gradient, and a phase without clipping checks no norm."""
         for active in self.active:
             for parameter in active.parameters:
                 if not torch.isfinite(parameter).all():

@@ -1,4 +1,4 @@
-"""In which order an epoch visits its examples: a pure function, so that a resumed run needs no loader state."""
+"""Order of the examples in an epoch: a pure function, so that a resumed run needs no loader state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 POOL = 64
-"""Batches among which examples are sorted by length."""
+"""Number of batches in a pool, in which examples are sorted by length."""
 
 
 def epoch_batches(
@@ -15,13 +15,13 @@ def epoch_batches(
 ) -> list[np.ndarray]:
     """The rows of each batch of one epoch.
 
-    Rows are shuffled by (seed, stage, epoch). Where lengths differ, rows are sorted by length inside pools of 64
-    batches, so that a batch holds examples of like length, and the batches are shuffled again.
+    Rows are shuffled by (seed, stage, epoch). If lengths differ, rows are sorted by length within pools of 64
+    batches, so that a batch holds examples of similar length, and the batches are shuffled again.
 
     Args:
         lengths: `Task.length` of every example.
-        batch_size: examples in a batch; the last may be smaller.
-        seed, stage, epoch: what the order is a function of.
+        batch_size: number of examples in a batch; the last may be smaller.
+        seed, stage, epoch: arguments of the random order.
     """
     lengths = np.asarray(lengths)
     rng = np.random.default_rng([seed, stage, epoch])

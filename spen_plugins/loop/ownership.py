@@ -1,4 +1,4 @@
-"""Who owns which parameter: within a stage each is trained by exactly one phase or named as frozen."""
+"""Ownership of parameters: within a stage each is trained by exactly one phase or named as frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spen_plugins.trainer import Stage
 
 
 def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
-    """Phase name -> the parameters it trains, by name.
+    """Phase name -> its trained parameters, by name.
 
     A parameter shared by two modules counts once and may be claimed under any of its names.
 
@@ -43,17 +43,16 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> None:
-    """Whether all stages can run on a model: who owns which parameter, and which of them a player's groups name.
+    """Check that all stages can run on a model: owners of parameters, and prefixes of players' groups.
 
     Raises:
-        ConfigError: as `assign`; or a player's groups name a beginning that no parameter has which it moves in any of
-            its stages.
+        ConfigError: as `assign`; or a player's groups name a prefix of none of its parameters in any of its stages.
     """
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
     for phase, _ in owned:
         groups = phase.player.groups
-        # A player may move other parameters in each stage; its phases have its groups.
+        # A player may train different parameters in each stage.
         names = [name for other, found in owned if other.player.groups == groups for name in found]
         for prefix in groups:
             if not any(is_below(name, prefix) for name in names):

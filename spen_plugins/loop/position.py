@@ -1,4 +1,4 @@
-"""Where training stands: stage, epoch, batch, the best score so far."""
+"""State of training: stage, epoch, batch, the best score so far."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spen_plugins.trainer import Stage
 
 @dataclass
 class Position:
-    """A place in the training; all of it goes into the checkpoint."""
+    """Position in the training, part of the checkpoint."""
 
     stage: int = 0
     started: bool = False
-    """Whether the stage's `start` has been called."""
+    """True if the stage's `start` has been called."""
     epoch: int = 0
     batch: int = 0
     best: float = -math.inf
@@ -24,7 +24,7 @@ class Position:
     sums: Sums = field(default_factory=dict)
 
     def patience_is_over(self, stage: Stage) -> bool:
-        """Whether the stage has waited long enough for a better score."""
+        """True if there was no better score for the stage's patience."""
         return stage.patience is not None and self.epoch - self.best_epoch > stage.patience
 
     def next_epoch(self) -> None:

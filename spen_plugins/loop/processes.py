@@ -1,4 +1,4 @@
-"""Several processes that train together: weights, random states, rows and decisions."""
+"""Training with several processes: weights, random states, rows and decisions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spen_plugins.model import Model
 
 
 def any_process(asked: bool, accelerator: Accelerator) -> bool:
-    """Whether any process says so: all stop after the same batch."""
+    """True if any process asks to stop, so that all stop after the same batch."""
     if accelerator.num_processes == 1:
         return asked
     flag = torch.tensor(float(asked), device=accelerator.device)
@@ -22,19 +22,19 @@ def any_process(asked: bool, accelerator: Accelerator) -> bool:
 
 
 def same_weights(model: Model, accelerator: Accelerator) -> None:
-    """Give every process the main one's weights."""
+    """Copy the main process's weights to every process."""
     if accelerator.num_processes > 1:
         for parameter in model.parameters():
             broadcast(parameter.data)
 
 
 def restore_random_state(state: dict[str, Any], accelerator: Accelerator, *place: int) -> None:
-    """Put a saved random state back, the main process's; the others go on with noise of their own.
+    """Restore a saved random state in the main process; the others are seeded with their own.
 
     Args:
-        state: of `random_state`.
-        accelerator: which process this is.
-        place: seed, stage, epoch and batch, of which the noise of the others is a function.
+        state: result of `random_state`.
+        accelerator: identifies this process.
+        place: seed, stage, epoch and batch, which determine the seed of the others.
     """
     set_random_state(state)
     if accelerator.process_index:
@@ -43,7 +43,7 @@ def restore_random_state(state: dict[str, Any], accelerator: Accelerator, *place
 
 
 def shares(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:
-    """This process's rows of a batch, in at most so many parts, none empty."""
+    """This process's rows of a batch, in at most `parts` parts, none empty."""
     mine = rows[accelerator.process_index :: accelerator.num_processes]
     found = np.array_split(mine, min(parts, max(len(mine), 1)))
     return [part for part in map(np.ndarray.tolist, found) if part]

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a bar that says how far and how long still, a line per epoch."""
+"""Progress of a run for users: a bar with the remaining time, a line per epoch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Means = Callable[[], Mapping[str, float]]
 
 
 class Reporter:
-    """Progress on a console; with `quiet` none at all.
+    """Progress on a console; none with `quiet`.
 
     Args:
-        console: where to.
-        selection: name of the validation score that is shown.
-        quiet: say nothing.
+        console: the console to print to.
+        selection: name of the validation score shown.
+        quiet: if true, nothing is printed.
     """
 
     def __init__(self, console: Console, selection: str, quiet: bool = False) -> None:
@@ -50,12 +50,12 @@ class Reporter:
             self._progress.stop()
 
     def say(self, text: str) -> None:
-        """One line, unless quiet."""
+        """Print one line, unless quiet."""
         if not self.quiet:
             self.console.print(text, highlight=False, soft_wrap=True)
 
     def stage(self, stage: Stage, epoch: int) -> None:
-        """A stage begins or goes on."""
+        """Report that a stage starts or resumes."""
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
@@ -67,19 +67,19 @@ class Reporter:
             )
 
     def epoch(self, epoch: int, batches: int, done: int) -> None:
-        """An epoch begins or goes on at batch `done`."""
+        """Report that an epoch starts or resumes at batch `done`."""
         if self._progress is not None:
             self._progress.reset(self._bar, total=batches, completed=done, visible=True)
             self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
     def batch(self, done: int, means: Means) -> None:
-        """A batch is done; the losses are shown a few times a second."""
+        """Report a finished batch; the losses are refreshed a few times per second."""
         if self._progress is not None and time.monotonic() - self._shown_at > 0.3:
             self._shown_at = time.monotonic()
             self._progress.update(self._bar, completed=done, losses=_line(means()))
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
-        """One line with the losses of each player and the score."""
+        """Print one line with the losses of each phase and the score."""
         star = "[green]best[/green]" if record["best"] else f"best {best:.4f}"
         self.say(
             f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  "

@@ -1,4 +1,4 @@
-"""The random states of Python, NumPy, torch and CUDA: seeded, read and put back."""
+"""The random states of Python, NumPy, torch and CUDA: seeded, saved and restored."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed Python, NumPy and torch; NumPy knows seeds below 2³² only."""
+    """Seed Python, NumPy and torch; NumPy takes seeds below 2³² only."""
     set_seed(seed % 2**32)

@@ -1,4 +1,4 @@
-"""Helpers for energies, losses, nets and encoders: what plugins may import besides the names of `spen_plugins`.
+"""Helpers for energies, losses, nets and encoders: public names for plugins, besides those of `spen_plugins`.
 
 Names are imported at first use.
 """

@@ -9,18 +9,18 @@ from torch import Tensor
 from spen_plugins.spaces import OutputSpace
 
 MarginCost = Literal["mean_l1", "l1", "score"]
-"""A config's word for Δ; see `margin_cost`."""
+"""Choice of Δ in a config; see `margin_cost`."""
 
 
 def margin_cost(space: OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None, cost: MarginCost) -> Tensor:
     """Δ(y, gold), `(batch, sample)`.
 
     Args:
-        space: of the outputs.
+        space: the output space.
         y, gold: `(batch, sample, *variables)`; they broadcast over the samples.
         mask: as `X.mask`.
-        cost: "l1", the distance summed over variables; "mean_l1", the same over the number of variables that exist
-            (labels, tokens); or "score", 1 − the space's soft score.
+        cost: "l1", the distance summed over variables; "mean_l1", the same divided by the number of variables without
+            padding (labels, tokens); or "score", 1 − the space's soft score.
     """
     if cost == "score":
         return 1 - space.score(y, gold, mask)

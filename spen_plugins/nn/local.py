@@ -14,27 +14,27 @@ from spen_plugins.spaces import LabelSet, SparseLabels, TagSequence
 from spen_plugins.spaces.base import at_least_float32, inner_product
 
 MANY_LABELS = 2000
-"""From so many labels on, what a step costs is the rows of all labels that it touches: only those needed are."""
+"""From this number of labels on, only the needed rows of labels are computed, as they dominate a step's cost."""
 
 
 def local_layer(component: Component) -> nn.Linear:
-    """The b_i of a local energy: from the component's features to one score per label or tag, without bias."""
+    """The b_i of a local energy: a bias-free linear layer from the component's features to scores of labels or tags."""
     assert component.features is not None
     return nn.Linear(component.features.output_dim, component.space.shape[-1], bias=False)
 
 
 def local_scores(component: Component, x: X) -> Tensor:
-    """Local scores of x, `(batch, *variables)`, zero on padding: the part of a local energy that y doesn't change."""
+    """Local scores of x, `(batch, *variables)`, zero on padding: the y-independent part of a local energy."""
     scores = component.local(component.features(x))
     return scores if x.mask is None else scores * x.mask.unsqueeze(-1)
 
 
 class LazyScores:
-    """Local scores of many labels: those of the labels in bags where outputs are bags, all of them at first need.
+    """Local scores of many labels: computed only for the labels in sparse outputs, for all labels at first need.
 
     Args:
         vectors: T(x), `(batch, size)`.
-        local: its weight has a row b_i per label.
+        local: linear layer whose weight has a row b_i per label.
     """
 
     def __init__(self, vectors: Tensor, local: nn.Linear) -> None:
@@ -48,12 +48,12 @@ class LazyScores:
             return self.local(self.vectors)
 
     def sums(self, bags: SparseLabels) -> Tensor:
-        """Σ_i y_i b_iᵀ T(x), `(batch, sample)`: the b_i of a bag are added up before T(x) is multiplied."""
+        """Σ_i y_i b_iᵀ T(x), `(batch, sample)`: the b_i of a label set are summed before the product with T(x)."""
         return inner_product(self.vectors, bags.vectors(self.local.weight).view(*bags.shape[:2], -1))
 
 
 def lazy_scores(component: Component, x: X) -> Tensor | LazyScores:
-    """As `local_scores`, but late where there are many labels; `local_sum` takes either."""
+    """As `local_scores`, but lazy if there are many labels; `local_sum` takes either."""
     if isinstance(component.space, LabelSet) and len(component.space.labels) >= MANY_LABELS:
         return LazyScores(component.features(x), component.local)
     return local_scores(component, x)
@@ -67,7 +67,7 @@ def local_sum(scores: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
 
 
 def require_tags(component: Component) -> None:
-    """`ConfigError` unless the task's outputs are tag sequences."""
+    """Raise `ConfigError` unless the task's outputs are tag sequences."""
     if not isinstance(component.space, TagSequence):
         raise ConfigError(
             f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "

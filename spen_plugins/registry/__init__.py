@@ -11,7 +11,7 @@ __all__ = ["Registry"]
 
 
 def __getattr__(name: str) -> Any:
-    """`Registry` at first use: it imports pydantic, which `spen --help` does without."""
+    """`Registry` at first use: it imports pydantic, which `spen --help` avoids."""
     if name != "Registry":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from spen_plugins.registry.registry import Registry

@@ -1,7 +1,7 @@
-"""Finding and importing plugins: entry-point metadata first, a plugin's module when somebody names it.
+"""Finding and importing plugins: entry-point metadata first, a plugin's module at first use.
 
-Entry points stand in the group `spen_plugins` and are named after their plugin. What ships in the core is registered
-through the same hooks under the name `core`.
+Entry points are in the group `spen_plugins` and have their plugin's name. The core's components are registered through
+the same hooks under the name `core`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ GROUP = "spen_plugins"
 CORE = "core"
 
 Table = dict[str, Any]
-"""Name -> class, function, or where to import it from: `"module:name"`."""
+"""Name -> class, function, or its import path `"module:name"`."""
 Tables = dict[str, Table]
 """Kind -> table."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """What is known of a plugin.
+    """A plugin found in the environment.
 
     Attributes:
-        name: as in types.
+        name: its name in types.
         status: `found` (not imported yet), `loaded`, `broken` (its import, hooks or classes failed) or `refused`
-            (its name is taken or none).
-        distribution: who provides it; all of them where several claim the name.
-        version: of the distribution.
-        error: why it, or a command of it, is broken or refused.
+            (its name is taken or invalid).
+        distribution: the distribution that provides it; all of them if several claim the name.
+        version: version of the distribution.
+        error: reason why it, or one of its commands, is broken or refused.
         entry: the entry point's value, `module` or `module:object`.
     """
 
@@ -57,7 +57,7 @@ class PluginHost:
     """The plugins of an environment and the tables they register.
 
     Args:
-        paths: folders to look for distributions in; None for `sys.path`.
+        paths: folders in which to search for distributions; None for `sys.path`.
     """
 
     def __init__(self, paths: Sequence[str] | None = None) -> None:
@@ -79,7 +79,7 @@ class PluginHost:
                 continue
             owner = (distribution.metadata["Name"] or "a distribution without a name", distribution.version or "")
             canonical = owner[0].lower().replace("_", "-")
-            if canonical in seen:  # an earlier folder of the path wins, as it does for imports
+            if canonical in seen:  # an earlier folder of the path wins, as for imports
                 continue
             seen.add(canonical)
             for entry in entries:
@@ -95,7 +95,7 @@ class PluginHost:
             reason = (
                 f"{who} claims the plugin name 'core', which is spen-plugins' own; uninstall it or rename its plugin"
             )
-            name = f"{CORE} of {who}"  # listed beside the real one
+            name = f"{CORE} of {who}"  # listed next to the real one
         elif others:
             reason = f"two distributions provide the plugin {name!r}: {who}; uninstall all but one"
             distribution, version = who, ""
@@ -106,7 +106,7 @@ class PluginHost:
         self._entries[name] = entry
 
     def load(self, name: str) -> Tables:
-        """What a plugin registers, by kind; imports it at the first call.
+        """The tables that a plugin registers, by kind; imports it at the first call.
 
         Raises:
             PluginError: it is broken or refused, now or at an earlier call.
@@ -118,13 +118,13 @@ class PluginHost:
             raise PluginError(plugin.error)
         try:
             module = self._entries[name].load()
-        # SystemExit: a plugin that exits while it is imported must not take the program with it.
+        # SystemExit: a plugin that exits on import must not end the program.
         except (Exception, SystemExit) as error:
             self._break(name, f"{plugin} could not be imported from {plugin.entry!r}: {said(error)}", error)
         return self._register(name, module)
 
     def providers(self, kind: str) -> dict[str, list[str]]:
-        """Name -> the plugins that register it, of every plugin that can be imported; the others' errors are noted."""
+        """Name -> the plugins that register it, among those that can be imported; errors of the others are recorded."""
         found: dict[str, list[str]] = {}
         for plugin in list(self.known):
             try:
@@ -136,10 +136,10 @@ class PluginHost:
         return found
 
     def member(self, kind: str, plugin: str, short: str) -> Any:
-        """The class or function a plugin registers under a name; imported at the first call.
+        """The class or function that a plugin registers under a name; imported at the first call.
 
         Raises:
-            PluginError: it can't be imported, or is not of its kind.
+            PluginError: it can't be imported, or is of another kind.
         """
         key = (kind, plugin, short)
         if key not in self._members:
@@ -156,7 +156,7 @@ class PluginHost:
         return self._members[key]
 
     def fail(self, name: str, reason: str) -> None:
-        """Note that a plugin that could be loaded has something wrong."""
+        """Record an error of a loaded plugin."""
         self.known[name] = replace(self.known[name], status="broken", error=reason)
 
     def _register(self, name: str, module: Any) -> Tables:
@@ -179,7 +179,7 @@ class PluginHost:
         return self._tables[name]
 
     def _refuse_commands(self, plugin: Plugin, commands: Table) -> str | None:
-        """Take the commands that have a name of the core's out of a table; a sentence on them, None without any."""
+        """Remove commands with a name of the core's from a table; returns a message about them, None without any."""
         taken = [name for name in commands if name in self._tables[CORE]["command"]]
         for name in taken:
             del commands[name]
@@ -193,14 +193,14 @@ class PluginHost:
         raise PluginError(reason) from cause
 
     def _refuse_bare_hooks(self, name: str, module: Any) -> None:
-        """A hook without its marker would be passed over in silence."""
+        """Raise for a hook without its marker, which would be ignored silently."""
         for hook in (kind.hook for kind in KINDS.values()):
             function = getattr(module, hook, None)
             if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
                 self._break(name, f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`", None)
 
     def _pending(self, module: Any) -> str:
-        """Which hook of a plugin is misspelt, '' if none is."""
+        """A message about a plugin's misspelt hook; '' if there is none."""
         known = [kind.hook for kind in KINDS.values()]
         for attribute in dir(module):
             options = self._manager.parse_hookimpl_opts(module, attribute)
@@ -210,7 +210,7 @@ class PluginHost:
         return ""
 
     def _table(self, name: str, kind: Kind) -> Table:
-        """What one plugin's hook returns, checked."""
+        """The checked result of one hook of a plugin."""
         table: Table = {}
         for implementation in getattr(self._manager.hook, kind.hook).get_hookimpls():
             if implementation.plugin_name != name:
@@ -229,7 +229,7 @@ class PluginHost:
 
 
 def _entries(distribution: metadata.Distribution) -> list[metadata.EntryPoint]:
-    """Our entry points of a distribution; none where its metadata can't be read (no plugin of ours could either)."""
+    """Our entry points of a distribution; none if its metadata can't be read (no plugin can be imported then)."""
     try:
         return list(distribution.entry_points.select(group=GROUP))
     except Exception:

@@ -1,4 +1,4 @@
-"""The kinds of things that plugins register: their hooks, and what is expected of each."""
+"""The kinds of components and functions that plugins register, with their hooks and checks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Kind:
     """A kind of component, or of function.
 
     Attributes:
-        hook: that registers it.
+        hook: the hook that registers it.
         base: its base class, as `(module, class)`, so that listing plugins imports nothing; None for functions.
-        config: the base class of its `Config`, likewise.
-        features: whether its table in a config may carry a feature network of its own.
+        config: the base class of its `Config`, in the same form.
+        features: true if its table in a config may have its own feature network.
     """
 
     hook: str
@@ -27,12 +27,12 @@ class Kind:
 
     @property
     def plural(self) -> str:
-        """For messages on whole tables."""
+        """Plural, for messages about tables."""
         return "classes" if self.base else "functions"
 
     @property
     def expected(self) -> str:
-        """For messages on one value of a table."""
+        """Expected values, for messages about one value of a table."""
         return "a class or 'module:Class'" if self.base else "a function or 'module:function'"
 
     def load(self, which: tuple[str, str]) -> type:
@@ -40,7 +40,7 @@ class Kind:
         return getattr(importlib.import_module(f"spen_plugins.{which[0]}"), which[1])
 
     def holds(self, value: Any) -> bool:
-        """Whether a value, which is not a string, may stand in a table of this kind."""
+        """True if a value that is not a string is allowed in a table of this kind."""
         return isinstance(value, type) if self.base else callable(value) and not isinstance(value, type)
 
     def check(self, value: Any, what: str) -> None:
@@ -48,10 +48,10 @@ class Kind:
 
         Args:
             value: a class or a function.
-            what: how a message calls it.
+            what: name of the value in messages.
 
         Raises:
-            PluginError: it is no subclass of `base`, is abstract, or has a `Config` of its own kind; or no function.
+            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`; or it is no function.
         """
         if self.base is None:
             if not self.holds(value):
@@ -79,5 +79,5 @@ KINDS = {
     "command": Kind("spen_command"),
     "model": Kind("spen_model"),
 }
-"""Kind -> what is known of it. Kinds of classes are keys of a config; a cost net's table stands below the energy loss
+"""Kinds by name. Kinds of classes are keys of a config; a cost net's table is inside the energy loss
 that uses it."""

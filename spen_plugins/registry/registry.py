@@ -1,6 +1,6 @@
-"""The registry: hands out classes by type, and typed configs from tables.
+"""The registry: classes by type, and typed configs from tables.
 
-A type is `<plugin>.<name>`; `core.` may be left out. There is no global registry: make a `Registry()`.
+A type is `<plugin>.<name>`; `core.` may be omitted. There is no global registry: make a `Registry()`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Registry:
     """All components of all plugins of an environment.
 
     Args:
-        paths: folders to look for distributions in; None for `sys.path`.
+        paths: folders in which to search for distributions; None for `sys.path`.
     """
 
     def __init__(self, paths: Sequence[str] | None = None) -> None:
@@ -30,12 +30,12 @@ class Registry:
         return list(self._host.known.values())
 
     def check(self) -> list[Plugin]:
-        """Import every plugin and everything it names; `plugins()` with what was found wrong."""
+        """Import every plugin and everything it registers; returns `plugins()` with errors."""
         for name in list(self._host.known):
             try:
                 tables = self._host.load(name)
             except PluginError:
-                continue  # noted by the host
+                continue  # recorded by the host
             errors = []
             for kind, short in [(kind, short) for kind, table in tables.items() for short in table]:
                 try:
@@ -47,14 +47,14 @@ class Registry:
         return self.plugins()
 
     def names(self, kind: str) -> list[str]:
-        """Types of one kind, of every plugin that can be imported; the core's without `core.`."""
+        """Types of one kind, from every plugin that can be imported; the core's without `core.`."""
         providers = self.providers(kind)
         order = list(self._host.known)
         found = [(plugin, short) for short, plugins in providers.items() for plugin in plugins]
         return [_type(plugin, short) for plugin, short in sorted(found, key=lambda pair: order.index(pair[0]))]
 
     def providers(self, kind: str) -> dict[str, list[str]]:
-        """Name -> the plugins that register it, of every plugin that can be imported."""
+        """Name -> the plugins that register it, among those that can be imported."""
         _kind(kind)
         return self._host.providers(kind)
 
@@ -62,7 +62,7 @@ class Registry:
         """The class, or function, of a type.
 
         Raises:
-            ConfigError: no such type; says what there is.
+            ConfigError: unknown type; the message lists the known ones.
             PluginError: its plugin is missing, broken or refused.
         """
         _kind(kind)
@@ -74,11 +74,11 @@ class Registry:
         return self._host.member(kind, plugin, short)
 
     def parse(self, kind: str, spec: Any, where: str, source: object) -> tuple[type, Config]:
-        """A table of a config -> the class it names and its typed config.
+        """A table of a config -> its class and its typed config.
 
         Args:
             kind: a key of `KINDS`.
-            spec: `{"type": ..., ...}`; a component's own `"features"` and other parts are left to the caller.
+            spec: `{"type": ..., ...}`; a component's own `"features"` and other parts are parsed by the caller.
             where: the table's path, `energy`.
             source: the config's file, for messages.
         """
@@ -104,14 +104,14 @@ class Registry:
         return cls, validate(cls.Config, values, where, source, tables)
 
     def plugin(self, type_name: str) -> Plugin:
-        """The plugin a type belongs to."""
+        """The plugin that provides a type."""
         return self._host.known[_split(type_name)[0]]
 
     def _missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]
         near = did_you_mean(plugin, known)
         return (
-            f"{kind} '{plugin}.{short}' wants the plugin {plugin!r}, which is not installed.{near} Install the package "
+            f"{kind} '{plugin}.{short}' needs the plugin {plugin!r}, which is not installed.{near} Install the package "
             f"that provides {plugin!r} (by convention `pip install spen-{plugin}`). Installed: {', '.join(known)}."
         )
 
@@ -121,7 +121,7 @@ class Registry:
             if short in table:
                 return f"{_type(plugin, short)!r} is of kind {other}, not {kind}; it belongs below the key '{other}'."
         names = self.names(kind)
-        # A user may have left the plugin out: 'nce' is near to 'seal.nce'.
+        # The user may have omitted the plugin's name: 'nce' for 'seal.nce'.
         whole = [name for name in names if name.partition(".")[2] == short]
         near = f" Did you mean {whole[0]!r}?" if whole else did_you_mean(_type(plugin, short), names)
         return f"unknown {kind} {type_name!r}.{near} Installed: {', '.join(names) or 'none'}."

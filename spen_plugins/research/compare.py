@@ -222,7 +222,7 @@ def _selection(groups: Sequence[_Read], registry: Registry) -> str:
     found = {_selects(run.config()["task"], registry): group.label for group in groups for run in group.runs.values()}
     if len(found) > 1:
         both = " and ".join(f"{name} ({label})" for name, label in found.items())
-        raise ConfigError(f"these runs can't stand in one table: they are selected by {both}")
+        raise ConfigError(f"these runs can't be compared in one table: they are selected by {both}")
     return next(iter(found))
 
 

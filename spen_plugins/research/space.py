@@ -103,7 +103,7 @@ def _dimension(name: str, value: Any, path: Path) -> Range | Choices:
     if "choices" in value:
         found = validate(Choices, value, name, path)
         if len(set(found.ends())) < len(found.choices):
-            raise ConfigError(f"{path}: {name}: a choice stands there twice: {', '.join(found.ends())}")
+            raise ConfigError(f"{path}: {name}: a choice occurs twice: {', '.join(found.ends())}")
         return found
     return _check(validate(Range, value, name, path), f"{path}: {name}")
 

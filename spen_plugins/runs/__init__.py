@@ -1,1 +1,1 @@
-"""Runs: training from a config, run folders, and finished runs that predict."""
+"""Runs: training from a config, run folders, and predictions of finished runs."""

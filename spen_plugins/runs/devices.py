@@ -1,4 +1,4 @@
-"""Devices, as torch names them."""
+"""Devices and accelerators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spen_plugins.errors import ConfigError
 
 
 def check_device(device: str) -> None:
-    """Whether torch can compute on a device.
+    """Check that torch can compute on a device.
 
     Raises:
         ConfigError: it can't.
@@ -23,10 +23,10 @@ def check_device(device: str) -> None:
 
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
-    """Device, precision and processes, as accelerate (and `accelerate launch`) sees them.
+    """Device, precision and processes, by accelerate (and `accelerate launch`).
 
     Raises:
-        ConfigError: the device isn't there, or can't do the precision.
+        ConfigError: the device is missing, or does not support the precision.
     """
     if device is not None:
         check_device(device)

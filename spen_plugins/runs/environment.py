@@ -1,4 +1,4 @@
-"""What a result depends on besides its config: versions, seed, commit, data."""
+"""The environment of a result: versions, seed, commit, data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
 
 FORMAT = 2
-"""Version of a run folder's files and of the configs in them; a folder of another one is refused."""
+"""Version of a run folder's files and of the configs in them; other versions are refused."""
 
 PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
 
@@ -26,14 +26,14 @@ def environment(
     files: Mapping[str, str],
     source: str,
 ) -> dict[str, Any]:
-    """What a result depends on besides its config.
+    """The environment of a run: all that its result depends on besides its config.
 
     Args:
-        seed: the run's.
-        device: the kind it trains on.
+        seed: the run's seed.
+        device: type of the training device.
         plugins: versions by name.
         data: sha256 of each of the task's files.
-        files: sha256 of each file read beside them. Runs that differ in these alone are scored on the same data.
+        files: sha256 of other files read. Runs that differ only in these are scored on the same data.
         source: the config file.
     """
     return {
@@ -53,15 +53,15 @@ def environment(
 
 
 def packages() -> dict[str, str | None]:
-    """Versions of the packages a result depends on."""
+    """Versions of the packages that affect a result."""
     return {name: _version(name) for name in PACKAGES}
 
 
 def parameter_counts(model: Model) -> dict[str, int]:
-    """How many numbers are trained, by net; `trained` in all, and `inference`, those that prediction needs.
+    """Numbers of trained parameters by net; `trained` is the total, `inference` the part that prediction needs.
 
-    What never trains, as word vectors that stay as they are, doesn't count. A parameter that nets share is the first
-    one's.
+    Fixed tensors, such as word vectors that are not tuned, don't count. A shared parameter counts for the first net
+    that has it.
     """
     seen: set[int] = set()
     counts = {}

@@ -1,4 +1,4 @@
-"""A run against gold outputs: scores, trajectories, energies, and the calibration of its probabilities."""
+"""Evaluation of a run against gold: scores, trajectories, energies, and calibration of its probabilities."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
 
 
 def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, Any]]:
-    """After each step of the run's iterative inference, the start first: the mean energy, the scores, and of them the
-    selection score.
+    """Mean energy, scores and selection score after each step of the run's iterative inference, the start first.
+
 
     Raises:
-        ConfigError: the run predicts in one pass (or has no energy at all), and no `refine` was asked for.
+        ConfigError: the run predicts in one pass (or has no energy), and the predictor has no `refine`.
         DataError: the file has no gold.
     """
     model, task = predictor.model, predictor.task
@@ -72,7 +72,7 @@ def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str
 
 
 def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, float]]:
-    """The energies of the gold outputs in a file and of those that the run predicts; low is good.
+    """Energies of the gold outputs in a file and of the run's predictions; low is good.
 
     Raises:
         ConfigError: the run has no energy.
@@ -92,22 +92,22 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
 
 
 def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str, Any]:
-    """Fit the temperature of the probabilities reported, and write `calibration.json` into the run's folder.
+    """Fit the temperature of the reported probabilities, and write `calibration.json` into the run's folder.
 
     Args:
-        predictor: of the run.
-        path: a file with gold, of the domain that predictions are for; None: the run's own validation data, found
-            where its config says.
+        predictor: the run's predictor.
+        path: a file with gold, from the domain of later predictions; None: the run's own validation data, at the
+            paths of its config.
 
     Returns:
-        `temperature`, `decisions` (what was counted), the `file`, if one was given, and in `validation`, whatever
-        the data are, the expected calibration error with the temperature (`ece`) and without (`ece_uncalibrated`)
-        and how many `decisions` it is over.
+        `temperature`, `decisions` (their kind), the `file`, if given, and `validation`: for any data, the expected
+        calibration error with the temperature (`ece`) and without (`ece_uncalibrated`), and the number of
+        `decisions`.
 
     Raises:
-        ConfigError: the run's task has no decisions to calibrate, or the predictor is one with `refine`.
+        ConfigError: the run's task has no decisions to calibrate, or the predictor has `refine`.
         DataError: the file has no gold.
-        RunError: the run's data are not what it was trained on.
+        RunError: the run's data have changed since training.
     """
     if predictor.refined:
         raise ConfigError("a run is calibrated without refine; load it anew")
@@ -128,7 +128,7 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
 
 
 def _validation(predictor: Predictor) -> Sequence[Any]:
-    """The run's validation part, read again."""
+    """The run's validation part, from its files."""
     task = make_task(predictor.experiment)
     task.load()
     ours, theirs = (json.loads(json.dumps(facts)) for facts in (predictor.task.facts(), task.facts()))
@@ -142,10 +142,10 @@ def _validation(predictor: Predictor) -> Sequence[Any]:
 
 
 def _labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:
-    """The examples that have gold.
+    """The examples with gold.
 
     Raises:
-        DataError: none has.
+        DataError: no example has gold.
     """
     kept: list[Any] = []
     for start in range(0, len(examples), predictor.batch_size):

@@ -1,4 +1,4 @@
-"""A run as a small folder that predicts as the run does."""
+"""Export of a run as a small folder for prediction."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
 
 PREDICTING = ("seed", "task", "features", "inference_net")
-"""Keys of a config that prediction without an energy needs."""
+"""Config keys needed for prediction without an energy."""
 
 
 def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool = False) -> None:
     """Write config, facts, scores and weights, without history and training state.
 
     Args:
-        predictor: of the run.
-        path: an empty folder, or one to be made.
-        energy: whether the energy is kept, or only what predicts.
-        half: whether weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
-            with a number beyond 65504 stays as it is.
+        predictor: the run's predictor.
+        path: an empty or new folder.
+        energy: if true, the energy is kept; otherwise only the parts that predict.
+        half: if true, weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
+            with a number beyond 65504 is not converted.
 
     Raises:
-        ConfigError: there is something in the folder, it can't be made, or the run predicts with its energy and was
-            to lose it.
-        RunError: the disk says no.
+        ConfigError: the folder is not empty or can't be created, or `energy` is false and the run predicts with its
+            energy.
+        RunError: the disk is full or read-only, for example.
     """
     model, experiment = predictor.model, predictor.experiment
     config, nets = experiment.table(), {"inference_net": predictor.own_net}

@@ -1,15 +1,15 @@
-"""What a run leaves behind, and all that prediction needs.
+"""Run folders: the results of a run, and all that prediction needs.
 
 config.json          the evaluated config, complete
 environment.json     format, versions, plugins, seed, git commit, checksums of the files read
 vocabulary.json      the task's facts: vocabulary, labels, scaling, threshold
 weights.safetensors  the nets of the best epoch
-examples.safetensors numerator and denominator of the selection score, of each example of the part that its metadata
-                     names: test, or validation where there is no test part
-metrics.json         scores with their protocol, once the run is done
-calibration.json     the temperature of the probabilities that predictions report, and how well it fits
-history.jsonl        one line per epoch; times.jsonl: its seconds, which no two runs share
-assets/              what feature networks need besides weights (a tokeniser), if anything
+examples.safetensors numerator and denominator of the selection score, for each example of the part that its metadata
+                     names: test, or validation without a test part
+metrics.json         scores with their protocol, after the run is finished
+calibration.json     the temperature of the reported probabilities, and its fit
+history.jsonl        one line per epoch; times.jsonl: its seconds, which differ between equal runs
+assets/              files of feature networks besides weights (a tokeniser), if any
 checkpoint/          the last training state
 """
 
@@ -56,10 +56,10 @@ class RunFolder:
         Args:
             path: the folder, new or empty.
             config: the evaluated config.
-            instead: what to use if there is something in it; to resume, or another --out, by default.
+            instead: remedy in the message for a folder that is not empty; by default to resume, or another --out.
 
         Raises:
-            ConfigError: there is something in the folder already, or it can't be made.
+            ConfigError: the folder is not empty, or can't be created.
         """
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
@@ -76,12 +76,12 @@ class RunFolder:
         """An existing run folder.
 
         Raises:
-            ConfigError: it is none, or has another format than this version's.
+            ConfigError: it is no run folder, or has another format.
         """
         folder = cls(path)
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")
-        described = folder.environment()  # empty where the run was killed before it was described
+        described = folder.environment()  # empty if the run was killed before it was written
         if described and described.get("format") != FORMAT:
             raise ConfigError(f"{path} {_other_format(described.get('format'))}")
         return folder
@@ -96,11 +96,11 @@ class RunFolder:
         return self._read("environment.json") if (self.path / "environment.json").exists() else {}
 
     def metrics(self) -> dict[str, Any] | None:
-        """The scores, or None while the run isn't done."""
+        """The scores, or None before the run is finished."""
         return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
 
     def calibration(self) -> dict[str, Any] | None:
-        """The temperature with the figures of its fit, or None where nothing was calibrated.
+        """The temperature and its fit, or None without calibration.
 
         Raises:
             RunError: the file is damaged.
@@ -115,26 +115,26 @@ class RunFolder:
         return found
 
     def data_sets(self) -> list[DataSet]:
-        """The known data sets that the config names, vectors and clusters included."""
+        """The known data sets in the config, vectors and clusters included."""
         return sources.data_sets(self.config())
 
     def own_files(self) -> list[str]:
-        """The training, validation and test files that no data set has, as the config names them."""
+        """The training, validation and test files that belong to no known data set, as named in the config."""
         return sources.own_files(self.config())
 
     def write(self, name: str, value: Any) -> None:
-        """A JSON file of the folder, whole or not at all."""
+        """Write a JSON file of the folder, atomically."""
         save_json(value, self.path / name)
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """What else a folder made of this one should hold, by file name, as far as it is there."""
+        """Existing records that an exported folder should also hold, by file name."""
         names = ("environment.json", "calibration.json", "metrics.json")
         return {name: self._read(name) for name in names if (self.path / name).exists()}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
-        """All nets' weights, a cost net's too; shared tensors are written once, floats as `dtype` if one is given.
+        """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if given.
 
-        A tensor with a number too large for that stays as it is.
+        A tensor with a number too large for `dtype` is not converted.
         """
         tensors = tensors_of(nets)
         if dtype is not None:
@@ -142,7 +142,7 @@ class RunFolder:
         save_tensors(tensors, self.path / "weights.safetensors")
 
     def load_weights(self, model: Model) -> None:
-        """Put the saved weights into `model`.
+        """Load the saved weights into `model`.
 
         Raises:
             RunError: they are missing, damaged, or don't fit.
@@ -164,11 +164,11 @@ class RunFolder:
             raise RunError(f"{path} is damaged and can't be read: {error}") from error
 
     def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
-        """`numerator` and `denominator` of the selection score of each example of a part, in file order."""
+        """Save `numerator` and `denominator` of the selection score of a part's examples, in file order."""
         save_tensors(ratios, self.path / "examples.safetensors", {"part": part})
 
     def ratios(self, part: str) -> dict[str, Tensor] | None:
-        """What `save_ratios` wrote of this part; None where it wrote none.
+        """The result of `save_ratios` for this part; None if there is none.
 
         Raises:
             RunError: the file is damaged.
@@ -184,7 +184,7 @@ class RunFolder:
             raise RunError(f"{path} is damaged and can't be read: {error}") from error
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
-        """One epoch's line; `RunError` where the disk says no."""
+        """Append one epoch's record; `RunError` if it can't be written."""
         time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
         try:
             for path, value in ((self._history, record), (self._times, time)):
@@ -194,7 +194,7 @@ class RunFolder:
             raise RunError(f"{self.path} can't be written: {error.strerror}") from error
 
     def truncate_history(self, lines: int) -> None:
-        """Forget epochs after the checkpoint; they are run again."""
+        """Drop epochs after the checkpoint, which are run again."""
         remove_partial(self.path)
         for path in (self._history, self._times):
             if path.exists():
@@ -224,7 +224,7 @@ class RunFolder:
 
 
 def _other_format(written: Any) -> str:
-    """What is wrong with the format number of a run folder, and what to do."""
+    """Message about a run folder with another format number, with a remedy."""
     if isinstance(written, int) and written > FORMAT:
         return f"has format {written}; this version reads format {FORMAT}: upgrade spen-plugins"
     found = "no format number" if written is None else f"format {written!r}"
@@ -234,7 +234,7 @@ def _other_format(written: Any) -> str:
 
 
 def _records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a .jsonl file; none where there is no file.
+    """The lines of a .jsonl file; none without a file.
 
     Raises:
         RunError: one of them is damaged.

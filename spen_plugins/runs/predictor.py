@@ -1,4 +1,4 @@
-"""A finished run as something that predicts: `sp.load(run).predict([...])`."""
+"""Prediction with a finished run: `sp.load(run).predict([...])`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Predictor:
 
     Args:
         folder: the run folder; data files are not needed.
-        device: where the model runs.
-        registry: where types are looked up.
-        refine: an inference net that stands on the run's own and looks for outputs of lower energy: "rerank", "gbi", or
+        device: device of the model.
+        registry: source of the types.
+        refine: an inference net on top of the run's own that searches outputs of lower energy: "rerank", "gbi", or
             a table such as `{"type": "rerank", "k": 8}`.
     """
 
@@ -50,7 +50,7 @@ class Predictor:
             raise RunError(f"{folder.path / 'vocabulary.json'} is damaged: {type(error).__name__}: {error}") from error
         self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
-        with torch.random.fork_rng(devices=[]):  # weights are drawn and overwritten; the caller's noise stays his
+        with torch.random.fork_rng(devices=[]):  # keeps the caller's random state; drawn weights are overwritten
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -62,13 +62,13 @@ class Predictor:
         self.batch_size = 4 * self.experiment.trainer.config.batch_size
 
     def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
-        """The inference net that `refine` names, standing on the run's."""
+        """The inference net of `refine`, on top of the run's."""
         spec = {"type": refine} if isinstance(refine, str) else refine
         node = parse(registry, "inference_net", spec, "refine", "--refine", self.experiment.features)
         if "net" not in node.cls.parts or not node.cls.uses_energy:
             raise ConfigError(f"--refine: {node.type!r} starts from no other inference net; 'rerank' and 'gbi' do")
         if "net" in node.parts:
-            raise ConfigError("--refine: leave 'net' out; it is the run's own inference net")
+            raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
         if self.model.energy is None:
             raise ConfigError(
                 f"--refine: {self.folder.path} was trained without an energy; there is nothing to minimise"
@@ -81,7 +81,7 @@ class Predictor:
         """The run's energy.
 
         Raises:
-            ConfigError: it has none.
+            ConfigError: the run has none.
         """
         if self.model.energy is None:
             raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
@@ -92,7 +92,7 @@ class Predictor:
         return proposals(self.model, self.task, examples, self.batch_size, self.device)
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
-        """E(x, y) of the output that the task decodes, of each example of a batch; low is good.
+        """E(x, y) of each example's decoded output; low is good.
 
         Raises:
             ConfigError: the run has no energy.
@@ -101,15 +101,15 @@ class Predictor:
             return self.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
 
     def predict(self, items: Sequence[Any], energy: bool = False) -> list[Any]:
-        """Predictions for inputs given as Python values; the task's `parse` says which.
+        """Predictions for inputs given as Python values; see the task's `parse` for their form.
 
         Args:
             items: the inputs.
-            energy: whether each prediction has its `"energy"` too, as in `predict_examples`.
+            energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:
-            DataError: an item is not what the task wants; with its number, from 0.
-            ConfigError: energies are asked for and the run has none.
+            DataError: an item has the wrong form; with its index, from 0.
+            ConfigError: `energy` is true and the run has none.
         """
         return self.predict_examples([self._parsed(number, item) for number, item in enumerate(items)], energy)
 
@@ -128,14 +128,14 @@ class Predictor:
 
         Args:
             examples: from the task's `read`, `parse` or `part`.
-            energy: whether each prediction, which must be a table, has besides `"energy"`: E(x, y) of the output it
-                reports; low is good.
+            energy: if true, each prediction, which must be a table, also has `"energy"`: E(x, y) of its reported
+                output; low is good.
 
         Raises:
-            ConfigError: energies are asked for, and the run has none or the task's predictions are no tables.
+            ConfigError: `energy` is true, and the run has none or the task's predictions are no tables.
         """
         if energy:
-            _ = self.energy  # before anything is predicted
+            _ = self.energy  # raises before anything is predicted
         found: dict[int, Any] = {}
         for proposal, batch, rows in self.proposals(examples):
             answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
@@ -158,11 +158,11 @@ class Predictor:
         return evaluating.score_file(self, path)
 
     def calibrate(self, path: str | Path | None = None) -> dict[str, Any]:
-        """Fit the temperature of the probabilities reported; see `evaluating.calibrate`."""
+        """Fit the temperature of the reported probabilities; see `evaluating.calibrate`."""
         return evaluating.calibrate(self, path)
 
     def save(self, path: str | Path, *, energy: bool = True, half: bool = False) -> None:
-        """Write a small folder that `load` takes; see `exporting.save`."""
+        """Write a small folder for `load`; see `exporting.save`."""
         exporting.save(self, path, energy, half)
 
 
@@ -181,8 +181,8 @@ def load(run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] |
         sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
 
     Raises:
-        ConfigError: no run folder.
+        ConfigError: the folder is no run folder.
         RunError: its weights are missing or damaged.
-        PluginError: a plugin it needs is not installed.
+        PluginError: a plugin of the run is not installed.
     """
     return Predictor(RunFolder.open(Path(run)), device, refine=refine)

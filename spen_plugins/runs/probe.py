@@ -1,4 +1,4 @@
-"""The probe: what gradient-based inference makes of the energy while it trains."""
+"""The probe: scores of gradient-based inference while the energy trains."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spen_plugins.config.experiment import Built
 from spen_plugins.loop.evaluation import batches
 
 STARTS = {"net_gbi": "net", "random_gbi": "random"}
-"""Score in a history record -> where the descent begins."""
+"""Score in a history record -> starting points of the descent."""
 
 
 def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]], dict[str, Any]]:
-    """The callback after validation that `trainer.probe` asks for.
+    """The callback after validation for `trainer.probe`.
 
     It takes the epoch and its validation scores, and returns a history record's `probe`: the scores of the net and of
-    gradient-based inference from the net's output and from random starts. In epochs without one it returns nothing.
+    gradient-based inference from the net's output and from random starts. In epochs without a probe it returns nothing.
     """
     model, task, config = built.model, built.task, built.trainer.config.probe
 

@@ -45,17 +45,17 @@ def run(
 ) -> Path:
     """Train, evaluate and write a run folder.
 
-    Everything that can be wrong with config, data and plugins is said before the folder is made.
+    Errors of config, data and plugins are raised before the folder is created.
 
     Args:
         config: the evaluated config.
-        source: the file it came from, for messages.
-        out: the run folder, which must be new or empty; a dated one below `runs/` by default.
-        device: "cpu", "cuda", "cuda:1", "mps"; the best there is by default.
-        quiet: no progress, no table.
-        checkpoint_seconds: at least so much time between two checkpoints.
-        registry: where types are looked up.
-        test: whether the test part is scored; not where scores choose hyperparameters.
+        source: its file, for messages.
+        out: the run folder, new or empty; by default a dated one below `runs/`.
+        device: "cpu", "cuda", "cuda:1", "mps"; by default the best available.
+        quiet: if true, no progress and no table are printed.
+        checkpoint_seconds: minimal time between two checkpoints.
+        registry: source of the types.
+        test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
 
     Returns:
@@ -63,7 +63,7 @@ def run(
 
     Raises:
         ConfigError, DataError, PluginError: before training starts.
-        RunError: training could not go on.
+        RunError: training failed.
     """
     registry = registry or Registry()
     experiment = check(dict(config), source, registry)
@@ -87,7 +87,7 @@ def resume(
     checkpoint_seconds: float = 60.0,
     registry: Registry | None = None,
 ) -> Path:
-    """Go on with a run that was stopped, to the same weights and history it would have had.
+    """Resume a stopped run, with the same weights and history as without the stop.
 
     Raises:
         ConfigError: no run folder, or the data files have changed since.
@@ -105,7 +105,7 @@ def resume(
     try:
         built = build(experiment)
         try:
-            warm_start(experiment.init, built)  # a later stage may begin anew from these weights
+            warm_start(experiment.init, built)  # a later stage may restart from these weights
         except ConfigError as error:
             if not folder.checkpoint.exists():
                 raise
@@ -117,7 +117,7 @@ def resume(
         raise ConfigError(
             f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
         ) from error
-    if not before and accelerator.is_main_process:  # killed before it was described
+    if not before and accelerator.is_main_process:  # killed before it was written
         _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
     now = built.task.checksums() | _other_checksums(built)
     then = before.get("data_sha256", {}) | before.get("files_sha256", {})
@@ -140,7 +140,7 @@ def _describe(
     registry: Registry,
     source: str,
 ) -> None:
-    """Write what is known before training starts."""
+    """Write the environment and the task's facts before training."""
     folder.write("vocabulary.json", built.task.facts())
     for network in _feature_networks(built):
         network.save_assets(folder.assets)
@@ -180,7 +180,7 @@ def default_folder(source: str) -> Path:
 
 
 def _stages(built: Built, accelerator: Accelerator) -> list[Stage]:
-    """The trainer's stages for a model on its device; what is wrong with them is said before a folder is made."""
+    """The trainer's stages for a model on its device; errors are raised before a folder is created."""
     built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     check_stages(built.model, stages)
@@ -200,7 +200,7 @@ def _train(
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
 ) -> Path:
     model, task = built.model, built.task
-    if accelerator.process_index:  # dropout and samples of its own; the weights are the same in all processes
+    if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
         seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
     console = Console(quiet=quiet)
     with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
@@ -243,7 +243,7 @@ def _score(
 ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, list[Decisions]]]:
     """Scores by part, the ratios of each example of the last part, and the decisions by part.
 
-    The validation part chooses the task's decision, a threshold for example, before the test part is scored.
+    Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
     """
     model, task = built.model, built.task
     batch_size = 4 * built.trainer.config.batch_size

@@ -1,4 +1,4 @@
-"""The data files that a config names: those of known data sets, and a user's own."""
+"""The data files in a config: those of known data sets, and a user's own."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spen_plugins.task import PARTS
 
 
 def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
-    """The known data sets that a config names, vectors and clusters included."""
+    """Known data sets in a config, vectors and clusters included."""
     paths = {text.removeprefix(PREFIX) for text in _strings(config) if text.startswith(PREFIX)}
     return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
 
 
 def own_files(config: Mapping[str, Any]) -> list[str]:
-    """The training, validation and test files that no data set has, as the config names them."""
+    """Training, validation and test files that belong to no known data set, as named in the config."""
     paths = (config["task"].get(part) for part in PARTS)
     return [path for path in paths if path and not path.startswith(PREFIX)]
 

@@ -13,7 +13,7 @@ from spen_plugins.runs.folder import RunFolder
 
 
 def print_scores(console: Console, folder: RunFolder) -> None:
-    """The table at the end of a run: scores, how sure one may be of the outputs, and how it all came about."""
+    """Print the table at the end of a run: scores, calibration and protocol."""
     metrics = folder.metrics() or {}
     protocol = metrics.pop("protocol", {})
     table = Table(title=escape(str(folder.path)), title_justify="left")

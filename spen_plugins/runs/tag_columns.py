@@ -1,6 +1,6 @@
-"""Column files with a column of predicted tags: words, the tags a run predicts, the file's own tags.
+"""Column files with a column of predicted tags: words, a run's predicted tags, the file's own tags.
 
-What `columns_from=FOLDER` of `configs/ner_infnet.jsonnet` reads. The run's task is `tagging`, without columns.
+Input of `columns_from=FOLDER` of `configs/ner_infnet.jsonnet`. The run's task is `tagging`, without columns.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from spen_plugins.runs import predictor
 
 
 def tag_columns(run: Path, file: str | Path, out: Path, words: int = 0, tags: int = -1) -> None:
-    """Write `out`, in a new folder if need be.
+    """Write `out`; its folder is created if missing.
 
     Args:
         run: run folder of a tagger.
         file: column file with tags, or its `data:` path.
         out: the file to write.
-        words, tags: their columns in `file`, from 0; negative ones from the end.
+        words, tags: columns in `file`, from 0; negative from the end.
 
     Raises:
         ConfigError: no run folder.
@@ -34,7 +34,7 @@ def tag_columns(run: Path, file: str | Path, out: Path, words: int = 0, tags: in
 
 
 def lines(sentences: Sequence[TaggedSentence], predicted: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of word, predicted tag and own tag, apart by tabs; an empty one after each sentence."""
+    """Tab-separated lines of word, predicted tag and own tag; an empty line after each sentence."""
     for sentence, tags in zip(sentences, predicted, strict=True):
         yield from ("\t".join(cells) + "\n" for cells in zip(sentence.words, tags, sentence.tags, strict=True))
         yield "\n"

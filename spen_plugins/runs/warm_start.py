@@ -14,10 +14,10 @@ from spen_plugins.runs.weights import below, put, tensors_of
 
 
 def warm_start(init: Init, built: Built) -> None:
-    """Copy the weights that an experiment starts from.
+    """Copy the initial weights of an experiment from other runs.
 
     Raises:
-        ConfigError: a run has no such net, its vocabulary is another, or shapes differ.
+        ConfigError: a run lacks the net, or vocabularies or shapes differ.
     """
     facts = built.task.facts()
     for net, run in init.items():
@@ -27,7 +27,7 @@ def warm_start(init: Init, built: Built) -> None:
 def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
     """Copy one net, `energy` or `inference_net`, from a run.
 
-    Its weights mean something only for the vocabulary and labels they were trained with: `facts` must be the run's.
+    Weights are valid only for the vocabulary and labels of their training: `facts` must equal the run's.
     """
     target = getattr(model, net)
     if target is None:
@@ -39,7 +39,7 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
         if not found:
             raise ConfigError(f"init.{net}: the run {run} has no {net}")
         wanted = below(net, tensors_of(model))
-        # An optimiser over y has no weights but those of the net it stands on, which may have been trained as such.
+        # An optimiser over y has only the weights of its inner net, which may have been trained without the optimiser.
         if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
             wanted = below("net", wanted)
         put(found, wanted, run)

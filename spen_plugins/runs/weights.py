@@ -1,4 +1,4 @@
-"""Weights by name: which tensors of a model are saved, and how saved ones are put back."""
+"""Weights by name: selection of saved tensors, and loading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
 
 
 def narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A float tensor as `dtype`, unless a number in it is too large for that; others as they are."""
+    """A float tensor as `dtype`, unless a number in it is too large; other tensors unchanged."""
     if not tensor.is_floating_point():
         return tensor
     narrow = tensor.to(dtype)
@@ -31,7 +31,7 @@ def narrowed(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those named `prefix.…`, by the rest of their names."""
+    """Tensors named `prefix.…`, by the rest of their names."""
     return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(prefix + ".")}
 
 
@@ -39,9 +39,9 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
     """Copy saved tensors into those of a model.
 
     Args:
-        found: the saved ones.
-        wanted: the model's, of the same names.
-        run: where they were found, for messages.
+        found: the saved tensors.
+        wanted: the model's tensors, by the same names.
+        run: the run of the saved tensors, for messages.
 
     Raises:
         RunError: names or shapes differ.

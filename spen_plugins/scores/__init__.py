@@ -1,1 +1,1 @@
-"""Scores as the fields define them."""
+"""Scores and calibration."""

@@ -1,10 +1,10 @@
-"""Scores of spans that tags write (entities, chunks), over many sentences.
+"""Scores of tagged spans (entities, chunks) over many sentences.
 
-Two ways to read tags that break their scheme; on tags that don't, both find the same spans:
+There are two readings of tags that violate their scheme; for valid tags both give the same spans:
 
-- strict, as `seqeval` does in its strict mode: a span begins with B-X (or S-X) and is whole, or there is none;
-- as the CoNLL shared tasks' script `conlleval` does: whatever isn't O belongs to a chunk, and an I-X (or E-X) that has
-  nothing to go on with opens one.
+- strict, as in `seqeval`'s strict mode: only complete spans that begin with B-X (or S-X);
+- as in the CoNLL shared tasks' script `conlleval`: every tag but O belongs to a chunk, and an I-X (or E-X) that
+  continues no chunk opens one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def strict_spans(sentences: Sequence[Sequence[str]], scheme: Literal["bio", "bio
 
 
 def chunks(tags: Sequence[str]) -> set[Span]:
-    """The spans of one sentence's tags as `conlleval` finds them (E and S as seqeval's default mode reads them).
+    """The spans of one sentence's tags as in `conlleval` (E and S as in seqeval's default mode).
 
-    The same spans as seqeval's `get_entities`, whose import loads scikit-learn: seconds at the start of every run.
+    The same spans as seqeval's `get_entities`, whose import loads scikit-learn, which takes seconds.
     """
     found = set()
     start, before, kind = 0, "O", ""
@@ -56,7 +56,7 @@ class EntityCounts:
         self.gold: Counter[str] = Counter()
 
     def add(self, predicted: AbstractSet[Span], gold: AbstractSet[Span]) -> Counts:
-        """Take in one sentence; what it adds."""
+        """Add one sentence; returns its counts."""
         right = predicted & gold
         self.predicted.update(span.type for span in predicted)
         self.gold.update(span.type for span in gold)
@@ -72,7 +72,7 @@ class EntityCounts:
 
 
 def table(right: Counter[str], predicted: Counter[str], gold: Counter[str]) -> dict[str, dict[str, float | int]]:
-    """`precision`, `recall`, `f1`, `support` (how many are gold) and `predicted` (how many are said) of each name."""
+    """`precision`, `recall`, `f1`, `support` (number in gold) and `predicted` (number predicted) of each name."""
     return {
         name: {
             **_scores(right[name], predicted[name], gold[name]),

@@ -1,7 +1,7 @@
-"""Multi-label scores, from counts made in one pass.
+"""Multi-label scores, from counts of one pass.
 
 The F1s, subset accuracy and Hamming loss equal torchmetrics' and scikit-learn's with `zero_division=0`, which the
-tests hold; counted here because the metric runs after every epoch, and torchmetrics takes 17 ms for 1472 x 159 where
+tests hold; counted here because the metric runs after every epoch, and torchmetrics takes 17 ms for 1472 x 159 while
 one pass takes about 1. Average precision is torchmetrics'.
 """
 
@@ -22,7 +22,7 @@ GRID = tuple(round(0.05 * i, 2) for i in range(1, 20))
 
 
 def scores(predicted: Tensor, gold: Tensor) -> dict[str, float]:
-    """All scores of decisions `predicted` against `gold`, both boolean `(example, label)`."""
+    """All scores of `predicted` against `gold`, both boolean `(example, label)`."""
     both, wrong = predicted & gold, predicted ^ gold
     return {
         "example_f1": example_f1(predicted, gold).mean().item(),
@@ -39,5 +39,5 @@ def example_f1(predicted: Tensor, gold: Tensor) -> Tensor:
 
 
 def _f1(both: Tensor, wrong: Tensor) -> Tensor:
-    """2tp / (2tp + fp + fn), 0 where there is no true positive."""
+    """2tp / (2tp + fp + fn), 0 without true positives."""
     return torch.where(both > 0, 2 * both / (2 * both + wrong).clamp(min=1).double(), 0.0)

@@ -1,8 +1,8 @@
-"""Span scores as CoNLL-2005's evaluation counts them, without its script.
+"""Span scores of the CoNLL-2005 evaluation, without its script.
 
-A labelled span is right if role, start and end are. A span C-X continues the last X before it (or the last C-X that
-stood for one): both are one discontinuous argument, right only if every piece is. A C-X that has nothing to continue
-counts as an X. R-X are roles like any other. V, and so C-V, is left out.
+A labelled span is right if role, start and end are. A span C-X continues the last X before it (or the last C-X used as
+one): both are one discontinuous argument, right only if every piece is. A C-X with nothing to continue counts as an X.
+R-X are ordinary roles. V, and so C-V, is ignored.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Argument(NamedTuple):
 
 
 class SpanTable:
-    """Tag numbers -> spans, for many sequences at once.
+    """Tag indices -> spans, vectorised over sequences.
 
     A span starts at each B-X, and at an I-X that follows neither B-X nor I-X (invalid BIO, read as its B-X). Under
-    BIOES the same holds of S-X and E-X, and no span goes on after them.
+    BIOES the same holds for S-X and E-X, and no span continues after them.
 
     Args:
         tags: the tags' names, BIO or BIOES.
@@ -46,31 +46,31 @@ class SpanTable:
         inner = {tag[2:]: i for i, tag in enumerate(tags) if tag.startswith("I-")}
         closed = {tag[2:] for tag in tags if tag[:2] in ("E-", "S-")}
         self.goes_on = np.array([-1 if role in closed else inner.get(role, -1) for role in roles], dtype=int)
-        """`(role,)` the tag that goes on with a span; -1 where its last tag says that it ends, or there is none."""
+        """`(role,)` the tag that continues a span; -1 if its last tag ends it, or there is none."""
         self._core = np.array([number[role] for role in roles if CORE.fullmatch(role)], dtype=int)
 
     def spans(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Spans of the sequences `tags` `(sequence, token)`, each as long as `lengths` says.
+        """Spans of the sequences `tags` `(sequence, token)`, with `lengths` `(sequence,)`.
 
-        Returns `(span, 4)`: sequence, role number, first and last token, ordered by sequence and token.
+        Returns `(span, 4)`: sequence, role index, first and last token, ordered by sequence and token.
         """
         role, starts = self._starts(tags, lengths)
         after = np.zeros_like(starts)
-        after[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token goes on with this one's span
+        after[:, :-1] = ~starts[:, 1:] & (role[:, 1:] >= 0)  # the next token continues this one's span
         ends = (role >= 0) & ~after
         sequence, first = np.nonzero(starts)
         last = np.nonzero(ends)[1]
         return np.stack([sequence, role[sequence, first], first, last], 1)
 
     def arguments(self, tags: np.ndarray, lengths: np.ndarray) -> list[list[Argument]]:
-        """Arguments of each sequence, V left out, continuations joined."""
+        """Arguments of each sequence, without V, continuations joined."""
         found: list[list[tuple[str, int, int]]] = [[] for _ in range(len(tags))]
         for sequence, role, first, last in self.spans(tags, lengths).tolist():
             found[sequence].append((self.roles[role], first, last))
         return [join(spans) for spans in found]
 
     def repeats_core(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """`(sequence,)` boolean: whether some core role begins more than once.
+        """`(sequence,)` boolean: true if a core role begins more than once.
 
         The definition of structured tuning (Li et al. 2020): only tags B-A0 to B-A5 count, C- and R- do not.
         """
@@ -80,7 +80,7 @@ class SpanTable:
         return (counts[:, self._core] > 1).any(1)
 
     def breaks_bio(self, tags: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """`(sequence,)` boolean: whether an I-X follows neither B-X nor I-X."""
+        """`(sequence,)` boolean: true if an I-X follows neither B-X nor I-X."""
         _, starts = self._starts(tags, lengths)
         return (starts & ~self._begins[tags]).any(1)
 
@@ -94,7 +94,7 @@ class SpanTable:
 
 
 def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
-    """Labelled spans of one predicate, from left to right -> its arguments, V left out and C-X joined to X."""
+    """Labelled spans of one predicate, from left to right -> its arguments, without V and with C-X joined to X."""
     arguments: list[Argument] = []
     last: dict[str, int] = {}
     for role, first, end in spans:
@@ -111,7 +111,7 @@ def join(spans: Iterable[tuple[str, int, int]]) -> list[Argument]:
 def spans_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     """Spans `(role, first token, last token)` of one sequence of tag names, V included, nothing joined.
 
-    The same as seqeval's `get_entities` of BIO tags, whose import loads scikit-learn: seconds at the start of a run.
+    The same as seqeval's `get_entities` of BIO tags, whose import loads scikit-learn, which takes seconds.
     """
     spans: list[tuple[str, int, int]] = []
     role = ""
@@ -138,7 +138,7 @@ class SpanCounts:
         self.gold: Counter[str] = Counter()
 
     def add(self, predicted: Sequence[Argument], gold: Sequence[Argument]) -> int:
-        """Take in one predicate; how many of its arguments are right."""
+        """Add one predicate; returns the number of its right arguments."""
         self.predicted.update(a.role for a in predicted)
         self.gold.update(a.role for a in gold)
         right = set(predicted) & set(gold)
@@ -146,7 +146,7 @@ class SpanCounts:
         return len(right)
 
     def scores(self) -> dict[str, Any]:
-        """`span_precision`, `span_recall`, `span_f1` over all roles, and the same of each in `roles`, with counts."""
+        """`span_precision`, `span_recall`, `span_f1` over all roles, and the same per role in `roles`, with counts."""
         right, predicted, gold = (sum(c.values()) for c in (self.right, self.predicted, self.gold))
         precision, recall, f1 = precision_recall_f1(right, predicted, gold)
         roles = {}
@@ -163,7 +163,7 @@ class SpanCounts:
 
 
 def precision_recall_f1(right: int, predicted: int, gold: int) -> tuple[float, float, float]:
-    """Fractions; 0 where nothing was predicted or nothing is gold."""
+    """Precision, recall and F1; 0 if nothing was predicted or nothing is gold."""
     precision = right / predicted if predicted else 0.0
     recall = right / gold if gold else 0.0
     return precision, recall, 2 * right / (predicted + gold) if predicted + gold else 0.0

@@ -1,4 +1,4 @@
-"""Output spaces, the sets in which outputs live, and distributions over them."""
+"""Output spaces, and distributions over outputs."""
 
 from spen_plugins.spaces.base import OutputSpace
 from spen_plugins.spaces.distribution import Proposal

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class OutputSpace(ABC):
-    """The relaxed set Y_R that outputs live in, its geometry, and its default distribution.
+    """The relaxed set Y_R of outputs, its geometry, and its default distribution.
 
     Shapes: `y`, `gold` and `logits` are `(batch, sample, *variables)`; `mask` is `(batch, *masked)` boolean, true
-    where a variable exists, or None where all do. The masked axes are the first variable axes: `(batch, token)` for
-    sequences. Rows of padding are zero in everything a space returns. Every function broadcasts over the sample axis.
+    for existing variables, or None if all exist. The masked axes are the first variable axes: `(batch, token)` for
+    sequences. Rows of padding are zero in all results. Every function broadcasts over the sample axis.
     """
 
     simplex: bool = False
-    """True where the last axis of `y` holds shares that sum to one, rather than variables of their own."""
+    """True if the last axis of `y` is a distribution that sums to one; false if its entries are separate variables."""
 
     @property
     @abstractmethod
     def shape(self) -> tuple[int | None, ...]:
-        """Sizes of the variable axes; None where it differs from batch to batch."""
+        """Sizes of the variable axes; None if it differs between batches."""
 
     def sizes(self, mask: Tensor | None) -> tuple[int | None, ...]:
-        """Sizes of the variable axes in a batch with this mask; None where neither the space nor a mask has it."""
+        """Sizes of the variable axes in a batch with this mask; None if neither the space nor the mask has it."""
         masked = () if mask is None else mask.shape[1:]
         return tuple(
             size if size is not None or axis >= len(masked) else masked[axis] for axis, size in enumerate(self.shape)
@@ -41,7 +41,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """Logits that relax to `y`, finite: y is taken to be at least 1e-4 away from 0 (and, for labels, from 1)."""
+        """Logits that relax to `y`, finite: y is clamped to at least 1e-4 from 0 (and, for labels, from 1)."""
 
     @abstractmethod
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
@@ -49,7 +49,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        """Relaxed y -> the nearest discrete output, each variable by itself."""
+        """Relaxed y -> the nearest discrete output, variable by variable."""
 
     @abstractmethod
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
@@ -57,7 +57,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        """Soft score in [0, 1], 1 where y equals gold, `(batch, sample)`."""
+        """Soft score in [0, 1], 1 if y equals gold, `(batch, sample)`."""
 
     @abstractmethod
     def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
@@ -68,19 +68,19 @@ class OutputSpace(ABC):
         """The default distribution: variables independent given x, with these logits `(batch, 1, *variables)`.
 
         Args:
-            kept: what else a `Proposal` carries: `features`, `iterates`.
+            kept: further fields of a `Proposal`: `features`, `iterates`.
         """
 
 
 def at_least_float32(values: Tensor) -> Tensor:
-    """At least float32: a sum over many variables, rounded to bfloat16, is off by more than what it is compared for."""
+    """Values in at least float32: in bfloat16 the error of a sum over many variables is too large."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def inner_product(scores: Tensor, y: Tensor) -> Tensor:
     """Σ over variables of scores · y: `(batch, *variables)`, `(batch, sample, *variables)` -> `(batch, sample)`.
 
-    In full precision under autocast too; one batched product, so nothing of y's size is made on the way.
+    In full precision, also under autocast; one batched product, without an intermediate tensor of y's size.
     """
     scores, y = at_least_float32(scores), at_least_float32(y)
     with torch.autocast(y.device.type, enabled=False):

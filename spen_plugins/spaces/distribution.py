@@ -1,4 +1,4 @@
-"""Distributions over outputs: q(y | x), what an inference net returns."""
+"""Distributions over outputs: q(y | x), the results of inference nets."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Proposal(ABC):
-    """q(y | x), a distribution over the outputs of a batch, with the words of `torch.distributions`.
+    """q(y | x), a distribution over the outputs of a batch, with the names of `torch.distributions`.
 
-    Immutable, so what it has computed once stays true. `space.independent(logits, mask)` makes the one whose variables
-    are independent given x; a net whose variables are not (a CRF) returns a subclass of its own, which implements
-    `mode`, `sample`, `rsample` and `log_prob`, and usually overrides `mean`, `perturb` and `k_best`.
+    Immutable, so that cached values stay valid. `space.independent(logits, mask)` makes the one with variables
+    independent given x; a net with dependent variables (a CRF) returns a subclass of its own, which implements `mode`,
+    `sample`, `rsample` and `log_prob`, and usually overrides `mean`, `perturb` and `k_best`.
 
     Args:
         space: the output space.
         logits: `(batch, 1, *variables)`.
         mask: as `X.mask`.
         features: the net's features, for heads that share them.
-        iterates: relaxed outputs along an optimiser's path, from first to last, where the net is one.
-        chosen: the discrete output that the net itself decides on, `(batch, 1, *variables)`, where that is not for the
-            task to do: `Task.decode` returns it.
+        iterates: relaxed outputs along the path, from first to last, if the net is an optimiser.
+        chosen: the discrete output that the net itself chooses, `(batch, 1, *variables)`, instead of the
+            task: `Task.decode` returns it.
     """
 
     space: OutputSpace
@@ -44,11 +44,11 @@ class Proposal(ABC):
     _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     sparse: ClassVar[bool] = False
-    """True where there is a `sample_sparse(n)`, which draws from the same distribution as `sample`, as `SparseLabels`.
+    """True if there is a `sample_sparse(n)`, which draws from the same distribution as `sample`, as `SparseLabels`.
     A subclass with other samples sets it to False."""
 
     def __post_init__(self) -> None:
-        # A net may run in half precision; what is drawn and compared may not: rare labels would be drawn too often.
+        # A net may run in half precision, but not its samples and log-probabilities: rare labels would be too frequent.
         if self.logits.dtype in (torch.bfloat16, torch.float16):
             object.__setattr__(self, "logits", self.logits.float())
 
@@ -61,7 +61,7 @@ class Proposal(ABC):
     @property
     @abstractmethod
     def mode(self) -> Tensor:
-        """The most probable discrete output the space allows, `(batch, 1, *variables)`, without gradient."""
+        """The most probable discrete output that the space allows, `(batch, 1, *variables)`, without gradient."""
 
     @abstractmethod
     def sample(self, n: int) -> Tensor:
@@ -79,16 +79,16 @@ class Proposal(ABC):
 
     @abstractmethod
     def log_prob(self, y: Tensor) -> Tensor:
-        """ln q(y | x), `(batch, sample)`; of a relaxed y, the bound Σ y · ln q of independent variables."""
+        """ln q(y | x), `(batch, sample)`; for a relaxed y, Σ y · ln q of independent variables."""
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """The `k` most probable discrete outputs the space allows, best first, and ln q of each.
+        """The `k` most probable discrete outputs that the space allows, best first, and ln q of each.
 
-        Shapes: `(batch, k, *variables)` of zeros and ones and `(batch, k)`, without gradient. Where fewer than `k`
-        exist, ln q is −∞ and the mode stands again. A distribution may do without it.
+        Shapes: `(batch, k, *variables)` of zeros and ones and `(batch, k)`, without gradient. If fewer than `k`
+        exist, ln q is −∞ and the mode is repeated. Optional.
 
         Raises:
-            PluginError: it does.
+            PluginError: the distribution does not implement it.
         """
         raise PluginError(
             f"{type(self).__name__}, the distribution over {type(self.space).__name__}, doesn't list its k best "
@@ -103,7 +103,7 @@ class Proposal(ABC):
         return self._kept[name]
 
     def as_made(self) -> torch.set_grad_enabled:
-        """The gradient mode this proposal was made in: what it keeps must not depend on who asks first."""
+        """The gradient mode at construction: cached values must not depend on the mode of the first access."""
         return torch.set_grad_enabled(self.logits.requires_grad)
 
     def detach(self) -> Proposal:

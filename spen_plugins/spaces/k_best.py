@@ -1,6 +1,6 @@
 """The k best of exponentially many outputs: list Viterbi for sequences, a beam for independent labels. Both exact.
 
-Fewer outputs than k may exist: the others have the score −∞ and repeat the best one.
+Fewer outputs than k may exist: the rest have score −∞ and repeat the best one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from torch import Tensor
 from spen_plugins.spaces.schemes import SpanLinks
 
 Step = Callable[[Tensor], tuple[Tensor, Tensor]]
-"""Scores of the k best paths to each tag `(batch, tag, k)` -> those of the k best ways on to each tag, and where each
-comes from, as tag · k + rank; both `(batch, tag, k)`."""
+"""Scores of the k best paths to each tag `(batch, tag, k)` -> scores of the k best extensions to each tag, and their
+predecessors, as tag · k + rank; both `(batch, tag, k)`."""
 
 IMPOSSIBLE = float("-inf")
 
@@ -24,12 +24,12 @@ def chain_k_best(
 ) -> tuple[Tensor, Tensor]:
     """The k best paths through additive scores (Seshadri & Sundberg 1994, the parallel list Viterbi algorithm).
 
-    Shapes: as `viterbi`; returns tag numbers `(batch, k, token)`, 0 on padding, and scores `(batch, k)`, best first.
+    Shapes: as `viterbi`; returns tag indices `(batch, k, token)`, 0 on padding, and scores `(batch, k)`, best first.
     """
     tags = scores.shape[-1]
     backwards = transitions.t().contiguous()
-    # Tags by the best path through each: no worse than path r of the tag in place a are the first paths of the a tags
-    # before it and the r paths before it of its own.
+    # Tags in the order of the best path through each: path r of the a-th tag is no better than the first paths of the a
+    # tags before it and its own r better paths.
     pairs = [(a, r) for a in range(min(k, tags)) for r in range(k - a)]
     places, ranks = torch.tensor(pairs, device=scores.device).unbind(1)
 
@@ -44,7 +44,7 @@ def chain_k_best(
 
 
 def span_k_best(scores: Tensor, mask: Tensor | None, links: SpanLinks, k: int) -> tuple[Tensor, Tensor]:
-    """`chain_k_best` under a scheme alone, in time linear in the tags; links without any tag are no scheme."""
+    """`chain_k_best` under a scheme alone, in time linear in the tags; links without tags mean no scheme."""
     inner, opening, within, unfinished = (numbers.to(scores.device) for numbers in links)
     tags = scores.shape[-1]
     start, end = scores.new_zeros(tags).index_fill(0, inner, IMPOSSIBLE), scores.new_zeros(tags)
@@ -67,7 +67,7 @@ def span_k_best(scores: Tensor, mask: Tensor | None, links: SpanLinks, k: int) -
 def _paths(
     scores: Tensor, mask: Tensor | None, start: Tensor, end: Tensor, step: Step, k: int
 ) -> tuple[Tensor, Tensor]:
-    """The k best paths of what `step` allows, a loop over positions alone."""
+    """The k best paths under `step`, with a loop over positions only."""
     b, length, tags = scores.shape
     best = scores.new_full((b, tags, k), IMPOSSIBLE)
     best[:, :, 0] = start + scores[:, 0]
@@ -76,7 +76,7 @@ def _paths(
     for t in range(1, length):
         value, source = step(best)
         value = value + scores[:, t, :, None]
-        if mask is not None:  # past the end a path stands still
+        if mask is not None:  # after the end a path is constant
             here = mask[:, t, None, None]
             value, source = torch.where(here, value, best), torch.where(here, source, stay)
         best = value
@@ -92,13 +92,13 @@ def _paths(
 
 
 def cheapest_flips(costs: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k cheapest sets of variables to flip, the empty one first, where costs add up and none is negative.
+    """The k cheapest sets of variables to flip, the empty one first, with additive, non-negative costs.
 
     Shapes: costs `(batch, variable)`; returns boolean `(batch, k, variable)` and total costs `(batch, k)`, ∞ where
-    there are no k sets.
+    fewer than k sets exist.
     """
     b, variables = costs.shape
-    # A set with the j-th cheapest variable has j others that cost no more: none of the k best goes beyond k − 1.
+    # For a set with the j-th cheapest variable j other sets cost no more: the k best use variables up to k − 1 only.
     cost, variable = costs.topk(min(k - 1, variables), largest=False)
     total = costs.new_full((b, k), -IMPOSSIBLE)
     total[:, 0] = 0

@@ -1,4 +1,4 @@
-"""Multi-label outputs: the box [0, 1]^L, and label sets drawn label by label."""
+"""Multi-label outputs: the box [0, 1]^L, and independent label sets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LabelSet(OutputSpace):
 
 @dataclass(frozen=True)
 class IndependentLabels(Proposal):
-    """Each label on with probability sigmoid(logit), independently of the others (Bernoulli)."""
+    """Independent labels, each on with probability sigmoid(logit) (Bernoulli)."""
 
     sparse: ClassVar[bool] = True
 
@@ -76,9 +76,9 @@ class IndependentLabels(Proposal):
         return (noise < p).to(p.dtype)
 
     def sample_sparse(self, n: int) -> SparseLabels:
-        """As `sample`, as lists of the labels that are on: memory and random numbers for these alone.
+        """Samples as lists of the labels that are on: memory and random numbers only for these.
 
-        Labels with p > 1/2 are drawn one by one. The others are a Poisson process (thinning, Lewis & Shedler 1979):
+        Labels with p > 1/2 are drawn individually. The others are a Poisson process (thinning, Lewis & Shedler 1979):
         events at rate −ln(1 − p) = softplus(logit) on each label of each sample, which is on if there is an event, so
         with probability 1 − exp(−rate) = p, independently. Float32 rates are summed in float64: the rate of a label
         with p = 1e-12 is still resolved after a sum over millions of them.
@@ -86,13 +86,13 @@ class IndependentLabels(Proposal):
         batch, _, labels = self.logits.shape
         logits = self.logits.detach().flatten()
         likely = positive(logits)
-        # The same draw for all examples at once: a label of an example is one cell of a long line of rates. In place,
-        # as fresh memory costs more than what is computed in it.
+        # One draw for all examples: a label of an example is one cell of a long line of rates. In place, as new memory
+        # costs more than the computation.
         rates = at_least_float32(logits).exp().log1p_().index_fill_(0, likely, 0).double().cumsum_(0)
-        total = rates[-1].nan_to_num(0)  # a net that has diverged is told by its loss
+        total = rates[-1].nan_to_num(0)  # a diverged net is reported by its loss
         events = int(torch.poisson(n * total))
         at = ascending(torch.rand(events, dtype=torch.float64, device=logits.device)) * total
-        # Rounding may lift the last ones to the very end, where no cell is.
+        # Rounding may move the last events to the very end, after the last cell.
         cells = torch.searchsorted(rates, at.clamp_(max=torch.nextafter(total, -total)), right=True)
         sample = torch.randint(n, (events,), device=logits.device)
 
@@ -108,7 +108,7 @@ class IndependentLabels(Proposal):
         return torch.sigmoid((logits + torch.logit(u, eps=1e-7)) / temperature)
 
     def log_prob(self, y: Tensor | SparseLabels) -> Tensor:
-        # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum doesn't depend on y.
+        # sum_l y_l·logit_l − softplus(logit_l) is −BCE; the second sum does not depend on y.
         logits = at_least_float32(self.logits)
         if isinstance(y, SparseLabels):
             return y.sums(logits) - F.softplus(logits).sum(-1)

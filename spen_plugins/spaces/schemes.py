@@ -1,4 +1,4 @@
-"""Tag schemes BIO and BIOES: which tag may follow which, be the first, be the last."""
+"""Tag schemes BIO and BIOES: allowed transitions, first and last tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Transitions(NamedTuple):
-    """The transitions a scheme allows, boolean: `following` `(tag, tag)` by row and column; `start`, `end` `(tag,)`."""
+    """Allowed transitions, boolean: `following` `(tag, tag)` from row to column; `start`, `end` `(tag,)`."""
 
     following: Tensor
     start: Tensor
@@ -17,7 +17,7 @@ class Transitions(NamedTuple):
 
 
 def allowed_transitions(tags: list[str], scheme: str) -> Transitions:
-    """Which tag may follow which under "none", "bio" or "bioes", which may be the first, and which the last."""
+    """Allowed transitions, first and last tags under "none", "bio" or "bioes"."""
     parts = [_parts(tag, scheme) for tag in tags]
     goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
     is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
@@ -29,18 +29,18 @@ def allowed_transitions(tags: list[str], scheme: str) -> Transitions:
 
 
 def _parts(tag: str, scheme: str) -> tuple[str, str]:
-    """Prefix and type of a span's tag; nothing for O, and for all tags where there is no scheme."""
+    """Prefix and type of a span's tag; empty for O, and for all tags without a scheme."""
     prefix, dash, kind = tag.partition("-")
     letters = {"none": (), "bio": ("B", "I"), "bioes": ("B", "I", "E", "S")}[scheme]
     return (prefix, kind) if dash and prefix in letters else ("", "")
 
 
 class SpanLinks(NamedTuple):
-    """A scheme's transitions in short: a tag that goes on with a span has two predecessors, the others share theirs.
+    """Compact transitions of a scheme: a tag that continues a span has two predecessors, the others share theirs.
 
-    `inner` are the numbers of the tags that go on (I-x, E-x); `opening` the B-x and `within` the I-x before each, the
-    same where there is but one of them, its own number where there is none; all `(inner,)`. `unfinished` `(open,)` are
-    the tags that only an inner one may follow, and none may end with: B-x and I-x under BIOES, none under BIO.
+    `inner` are the indices of the continuing tags (I-x, E-x); `opening` the B-x and `within` the I-x before each, equal
+    if only one exists, its own index if none does; all `(inner,)`. `unfinished` `(open,)` are the tags that only an
+    inner one may follow, and that can't be last: B-x and I-x under BIOES, none under BIO.
     """
 
     inner: Tensor
@@ -50,7 +50,7 @@ class SpanLinks(NamedTuple):
 
 
 def span_links(tags: list[str], scheme: str) -> SpanLinks:
-    """The links of "bio" or "bioes"; none under "none"."""
+    """The links of "bio" or "bioes"; empty under "none"."""
     number = {tag: i for i, tag in enumerate(tags)}
     parts = [_parts(tag, scheme) for tag in tags]
     inner = [i for i, (prefix, _) in enumerate(parts) if prefix in ("I", "E")]

@@ -1,4 +1,4 @@
-"""Sums over rows of a matrix, named by lists of row numbers: products with sparse matrices, differentiable at will."""
+"""Sums over rows of a matrix, given lists of row indices: sparse matrix products with derivatives of any order."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from torch.nn import functional as F
 
 @dataclass(eq=False)
 class Lists:
-    """A sparse matrix S `(list, column)`: of each row, the columns that are not zero and what stands there.
+    """A sparse matrix S `(list, column)`: for each row, the indices and values of non-zero columns.
 
     Args:
-        indices: `(total,)` columns, one list after the other.
-        offsets: `(lists,)` where each list starts, as `torch.nn.functional.embedding_bag` takes it.
-        columns: how many there are.
-        values: `(total,)`, None where all are 1.
+        indices: `(total,)` column indices, one list after the other.
+        offsets: `(lists,)` start of each list, as in `torch.nn.functional.embedding_bag`.
+        columns: number of columns.
+        values: `(total,)`, None if all are 1.
     """
 
     indices: Tensor
@@ -30,7 +30,7 @@ class Lists:
 
     @cached_property
     def transposed(self) -> Lists:
-        """Sᵀ; made once for all that is summed over these lists."""
+        """Sᵀ; computed once."""
         rows = self.offsets.shape[0]
         owners = list_of_each(self.offsets, self.indices.shape[0])
         starts = starts_of_each(self.indices, self.columns)
@@ -48,11 +48,11 @@ class Lists:
 
 
 class _ListSum(torch.autograd.Function):
-    """S W; linear in W, and S is a constant.
+    """S W, linear in W; S is a constant.
 
-    torch's own `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
-    through another player's update need. The gradient, Sᵀ G, is a sum over lists too, those of the transposed matrix;
-    so each of its rows is written once, which takes half the time of scattering rows into zeros.
+    torch's `embedding_bag` has no second derivative and no forward mode, which gradient rules that differentiate
+    through another player's update need. The gradient Sᵀ G is also a sum over lists, those of the transposed matrix; so
+    each of its rows is written once, which takes half the time of scattering rows into zeros.
     """
 
     # `forward` takes the context itself: a separate `setup_context` makes torch inspect the signature at every call.
@@ -71,17 +71,17 @@ class _ListSum(torch.autograd.Function):
 
 
 def starts_of_each(rows: Tensor, n: int) -> Tensor:
-    """Starts of each of `n` lists, given how often each number occurs in `rows`: `(n,)`."""
+    """Starts of each of `n` lists, from the counts of each index in `rows`: `(n,)`."""
     return F.pad(torch.bincount(rows, minlength=n).cumsum(0)[:-1], (1, 0))
 
 
 def list_of_each(offsets: Tensor, total: int) -> Tensor:
-    """The list of each element, `(total,)`: the opposite of `starts_of_each` where its `rows` ascend."""
+    """The list of each element, `(total,)`: the inverse of `starts_of_each` for ascending `rows`."""
     return torch.repeat_interleave(F.pad(offsets, (0, 1), value=total).diff(), output_size=total)
 
 
 def ascending(values: Tensor) -> Tensor:
-    """`values` `(n,)` sorted; numpy sorts ten times as fast as torch does on a CPU."""
+    """`values` `(n,)` sorted; NumPy sorts ten times as fast as torch on a CPU."""
     if values.device.type == "cpu":
         return torch.from_numpy(np.sort(values.numpy()))
     return values.sort().values

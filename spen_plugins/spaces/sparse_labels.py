@@ -1,4 +1,4 @@
-"""Label sets written as lists of their labels, for label spaces so large that a row of zeros is the costly part."""
+"""Label sets as lists of their labels, for label spaces so large that dense rows of zeros are costly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from spen_plugins.spaces.sparse import Lists, ascending, list_of_each, starts_of
 
 @dataclass(frozen=True, eq=False)
 class SparseLabels:
-    """Discrete outputs `(batch, sample, label)` as the numbers of the labels that are on.
+    """Discrete outputs `(batch, sample, label)` as the indices of the labels that are on.
 
     Args:
-        indices: `(total,)` labels, one bag after the other, no label twice in a bag.
-        offsets: `(batch * sample,)` where each bag starts, as `torch.nn.functional.embedding_bag` takes it.
-        shape: (batch, sample, label), the shape of the dense tensor they stand for.
+        indices: `(total,)` label indices, one set after the other, distinct within a set.
+        offsets: `(batch * sample,)` start of each set, as in `torch.nn.functional.embedding_bag`.
+        shape: (batch, sample, label), the shape of the dense tensor.
     """
 
     indices: Tensor
@@ -29,12 +29,12 @@ class SparseLabels:
 
     @classmethod
     def of_dense(cls, y: Tensor) -> SparseLabels:
-        """The bags of `y` `(batch, sample, label)` of zeros and ones."""
+        """Sparse labels of `y` `(batch, sample, label)` of zeros and ones."""
         return cls.of_keys(positive(y.flatten()), y.shape)
 
     @classmethod
     def of_keys(cls, keys: Tensor, shape: tuple[int, ...]) -> SparseLabels:
-        """From places `(total,)` in the flat dense tensor, ascending."""
+        """From ascending indices `(total,)` into the flat dense tensor."""
         rows = keys // shape[2]
         bags = cls(keys - rows * shape[2], starts_of_each(rows, shape[0] * shape[1]), tuple(shape))
         bags.__dict__["rows"] = rows
@@ -42,12 +42,12 @@ class SparseLabels:
 
     @cached_property
     def rows(self) -> Tensor:
-        """`(total,)`, the bag of each label: example · sample count + sample."""
+        """`(total,)`, the set of each label: example · number of samples + sample."""
         return list_of_each(self.offsets, self.indices.shape[0])
 
     @cached_property
     def places(self) -> Tensor:
-        """`(total,)`, where each label's number stands in a flat `(batch, label)` table."""
+        """`(total,)`, the index of each label in a flat `(batch, label)` table."""
         if self.shape[1] == 1:
             return self.rows * self.shape[2] + self.indices
         return self.rows // self.shape[1] * self.shape[2] + self.indices
@@ -66,13 +66,13 @@ class SparseLabels:
         return y
 
     def sums(self, scores: Tensor) -> Tensor:
-        """Σ over each bag of `scores` `(batch, label)`: `(batch, sample)`, as `inner_product` of the dense outputs."""
+        """Σ over each set of `scores` `(batch, label)`: `(batch, sample)`, as `inner_product` of the dense outputs."""
         values = scores.reshape(-1)[self.places]
         total = values.new_zeros(self.offsets.shape[0]).index_add(0, self.rows, values)
         return total.view(self.shape[:2])
 
     def vectors(self, weight: Tensor) -> Tensor:
-        """Σ over each bag of the rows of `weight` `(label, size)`, `(batch * sample, size)`; twice differentiable."""
+        """Σ over each set of the rows of `weight` `(label, size)`, `(batch * sample, size)`; twice differentiable."""
         return self._lists.sums(weight)
 
     def join(self, other: SparseLabels) -> SparseLabels:
@@ -89,14 +89,14 @@ class SparseLabels:
 
 
 def where(mask: Tensor) -> Tensor:
-    """Numbers of the true elements of `mask` `(n,)`, ascending; numpy again is several times as fast where few are."""
+    """Ascending indices of the true elements of `mask` `(n,)`; NumPy is several times as fast if few are."""
     if mask.device.type == "cpu":
         return torch.from_numpy(np.flatnonzero(mask.numpy()))
     return mask.nonzero().squeeze(1)
 
 
 def positive(values: Tensor) -> Tensor:
-    """Numbers of the elements of `values` `(n,)` above zero, ascending; looks closer only at blocks that have one."""
+    """Ascending indices of the positive elements of `values` `(n,)`; searches only blocks that have one."""
     size = 64
     blocks = (F.pad(values, (0, -len(values) % size)) if len(values) % size else values).view(-1, size)
     some = where(blocks.amax(1) > 0)

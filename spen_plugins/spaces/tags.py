@@ -24,8 +24,8 @@ class TagSequence(OutputSpace):
 
     Args:
         tags: the tags' names, in the order of the last axis.
-        scheme: "none", or what modes and k best outputs obey: "bio" (an I-x follows B-x or I-x) or "bioes" (besides, a
-            B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
+        scheme: "none", or the scheme of modes and k best outputs: "bio" (an I-x follows B-x or I-x) or "bioes"
+            (besides, a B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
     """
 
     simplex = True
@@ -57,7 +57,7 @@ class TagSequence(OutputSpace):
         return _masked(F.one_hot(y.argmax(-1), y.shape[-1]).to(y.dtype), mask)
 
     def one_hot(self, tags: Tensor, mask: Tensor | None) -> Tensor:
-        """Tag numbers `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
+        """Tag indices `(batch, sample, token)` -> `(batch, sample, token, tag)`, zero on padding."""
         return _masked(F.one_hot(tags, len(self.tags)), mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
@@ -79,16 +79,16 @@ class TagSequence(OutputSpace):
 
 @dataclass(frozen=True)
 class IndependentTags(Proposal):
-    """Each token's tag drawn from softmax(logits), independently of the others (categorical).
+    """Independent tags, each distributed as softmax(logits) (categorical).
 
-    Samples and probabilities are over all tag sequences; `mode` and `k_best` keep to the space's scheme.
+    Samples and probabilities are over all tag sequences; `mode` and `k_best` obey the space's scheme.
     """
 
     space: TagSequence
 
     @cached_property
     def mode(self) -> Tensor:
-        """The most probable tags the scheme allows, by Viterbi where there is one."""
+        """The most probable tags that the scheme allows, by Viterbi if there is one."""
         log_p = torch.log_softmax(self.logits.detach(), -1)
         if self.space.scheme == "none":
             tags = log_p.argmax(-1)

@@ -1,4 +1,4 @@
-"""The best path through additive scores (Viterbi 1967), with any transitions, or under a scheme alone."""
+"""The best path through additive scores (Viterbi 1967), with any transitions, or under a scheme only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spen_plugins.spaces.schemes import SpanLinks
 
 
 def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tensor:
-    """`viterbi` under a scheme alone, in time linear in the tags.
+    """`viterbi` under a scheme only, in time linear in the number of tags.
 
     Shapes: scores `(batch, token, tag)`. Returns `(batch, token)`, 0 on padding.
     """
@@ -25,7 +25,7 @@ def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tenso
         stay, opened = best[:, within], best[:, opening]
         value = top.expand(b, k).index_copy(1, inner, torch.maximum(stay, opened)) + scores[:, t]
         previous = first.expand(b, k).index_copy(1, inner, torch.where(opened > stay, opening, within))
-        if mask is not None:  # past the end a path stands still
+        if mask is not None:  # after the end a path is constant
             here = mask[:, t].unsqueeze(1)
             value, previous = torch.where(here, value, best), torch.where(here, previous, identity)
         best = value
@@ -40,7 +40,7 @@ def span_viterbi(scores: Tensor, mask: Tensor | None, links: SpanLinks) -> Tenso
 
 
 def _closed(best: Tensor, unfinished: Tensor) -> Tensor:
-    """Scores of paths that may end, or go on with any tag but an inner one."""
+    """Scores of paths that may end, or continue with any tag but an inner one."""
     return best.index_fill(1, unfinished, float("-inf")) if len(unfinished) else best
 
 
@@ -50,22 +50,22 @@ def viterbi(
     """The best path through additive scores, vectorised over the batch.
 
     Shapes: scores `(batch, token, tag)`; mask `(batch, token)`, true for the first tokens of each row; transitions
-    `(tag, tag)` from row to column; start, end `(tag,)`. Returns tag numbers `(batch, token)`, 0 on padding.
+    `(tag, tag)` from row to column; start, end `(tag,)`. Returns tag indices `(batch, token)`, 0 on padding.
     """
     length = scores.shape[1]
     if length == 0:
         return scores.new_zeros(scores.shape[:2], dtype=torch.long)
-    backwards = transitions.t().contiguous()  # reducing over the last axis is several times as fast
+    backwards = transitions.t().contiguous()  # reducing over the last axis is several times faster
     best = start + scores[:, 0]
     rows = [best]
     for t in range(1, length):
         value = (best.unsqueeze(1) + backwards).amax(2) + scores[:, t]
-        best = value if mask is None else torch.where(mask[:, t, None], value, best)  # past the end a path stands still
+        best = value if mask is None else torch.where(mask[:, t, None], value, best)  # after the end a path is constant
         rows.append(best)
     tag = (best if end is None else best + end).argmax(-1)
     path = [tag]
     for t in range(length - 1, 0, -1):
-        # The predecessor is looked up for the one tag on the path, so no table of pointers is kept.
+        # The predecessor is recomputed for the tag on the path, so no back-pointers are stored.
         previous = (rows[t - 1] + backwards[tag]).argmax(-1)
         tag = previous if mask is None else torch.where(mask[:, t], previous, tag)
         path.append(tag)

@@ -1,4 +1,4 @@
-"""Contract checks for plugin authors: call one on a new component in a test; its AssertionError says what broke.
+"""Contract checks for plugin authors: call one on a new component in a test; its AssertionError names the failure.
 
     from spen_plugins.testing import ToyLabels, check_energy
 
@@ -6,8 +6,8 @@
         task = ToyLabels()
         check_energy(Quadratic(Quadratic.Config(), task), task)
 
-The toy tasks need no files. A component that wants features gets `ToyFeatures(task)` or any real feature network.
-The checks use more outputs than examples, on purpose: where the two are equal, shape bugs hide.
+The toy tasks need no files. A component that needs features gets `ToyFeatures(task)` or any real feature network.
+The checks use more outputs than examples on purpose, as equal numbers can hide shape bugs.
 """
 
 from spen_plugins.testing.components import (

@@ -1,4 +1,4 @@
-"""Building blocks of the checks: batches in float64, outputs of every kind, and comparisons that name what broke."""
+"""Building blocks of the checks: batches in float64, outputs of every kind, and comparisons with clear errors."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def collate(task: Task, examples: Sequence[Any]) -> Batch:
 
 
 def by_length(task: Task, n: int) -> list[Any]:
-    """`n` training examples, the longest last; it is longer than the others where lengths differ at all."""
+    """`n` training examples, the longest last, longer than the others if lengths differ."""
     examples = sorted(task.part("train"), key=task.length)
-    assert len(examples) > n, f"the task has {len(examples)} training examples; this check wants more than {n}"
+    assert len(examples) > n, f"the task has {len(examples)} training examples; this check needs more than {n}"
     shorter = [example for example in examples if task.length(example) < task.length(examples[-1])] or examples
     return [*shorter[-(n - 1) :], examples[-1]]
 
 
 def logits_like(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
     """Random logits `(batch, n, *variables)`."""
-    assert batch.gold is not None, "the checks want training examples with gold"
+    assert batch.gold is not None, "the checks need training examples with gold"
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(len(batch), n, *batch.gold.shape[2:], generator=generator, dtype=torch.float64)
 
@@ -47,14 +47,14 @@ def relaxed(space: OutputSpace, batch: Batch, n: int, seed: int = 0) -> Tensor:
 
 
 def cut(value: Tensor, like: Tensor) -> Tensor:
-    """The first part of `value` along every axis but the batch's, as long as in `like`."""
+    """`value` cut to the sizes of `like` along every axis but the batch's."""
     for axis in range(1, value.dim()):
         value = value.narrow(axis, 0, like.shape[axis])
     return value
 
 
 def same(found: Tensor, wanted: Tensor, what: str) -> None:
-    """Equal to within float64 rounding, or an AssertionError that begins with `what`."""
+    """Assert equality up to float64 rounding, with an error that begins with `what`."""
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9, msg=lambda detail: f"{what}\n{detail}")
 
 
@@ -64,7 +64,7 @@ def shaped(value: Tensor, shape: tuple[int, ...], what: str) -> None:
 
 
 def check_state(module: nn.Module, compute: Any) -> None:
-    """The result of `compute()` survives a safetensors round trip of the module's state, bit for bit."""
+    """Assert that a safetensors round trip of the module's state keeps the result of `compute()`, bit for bit."""
     wanted = compute()
     try:
         stored = save({name: value.contiguous() for name, value in module.state_dict().items()})
@@ -84,5 +84,5 @@ def check_state(module: nn.Module, compute: Any) -> None:
 
 
 def owned(prefixes: Sequence[str], key: str) -> bool:
-    """True where a parameter's name is one of `prefixes` or lies below one."""
+    """True if a parameter's name is one of `prefixes` or lies below one."""
     return any(key == prefix or key.startswith(f"{prefix}.") for prefix in prefixes)

@@ -22,10 +22,10 @@ EXAMPLES, SAMPLES = 4, 3
 
 
 def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
-    """One number per example and output, whatever else is in the batch; differentiable in y; storable.
+    """Check an energy: one number per example and output, independent of the batch; differentiable in y; storable.
 
     Args:
-        twice: check the second derivative too, which gradient-based nets and the implicit method need.
+        twice: if true, also checks the second derivative, which gradient-based nets and implicit gradients need.
     """
     energy, name = energy.double().eval(), type(energy).__name__
     batch = collate(task, by_length(task, EXAMPLES))
@@ -52,10 +52,10 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
 
 
 def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task: Task) -> None:
-    """Terms, net terms and measures: one number per example that depends on no other example; nothing to learn where
-    there is no gold; storable.
+    """Check an energy loss: terms, net terms and measures are one number per example, independent of other examples;
+    nothing to learn without gold; storable.
 
-    The loss may be the first to use a proposal, and the net learns from the same one: that must not change how.
+    The loss may be the first to use a proposal from which the net learns, too: it must not affect the net's gradients.
     """
     for part in (loss, energy, net):
         part.double().eval()
@@ -114,10 +114,10 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
 def check_inference_net(
     net: InferenceNet, task: Task, energy: Energy | None = None, allow_idle: Sequence[str] = ()
 ) -> None:
-    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable.
+    """Check an inference net: a proposal in the output space, independent of the batch; trainable; storable.
 
     Args:
-        allow_idle: names of parameters, or of modules of them, that the log-probability of gold may leave alone.
+        allow_idle: names of parameters, or of their modules, on which the log-probability of gold need not depend.
     """
     net, name, space = net.double().eval(), type(net).__name__, task.space
     if energy is not None:
@@ -155,10 +155,10 @@ def check_inference_net(
 
 
 def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
-    """A proposal in the output space, the same for an example whatever else is in the batch; trainable; storable.
+    """Check a cost net: a proposal in the output space, independent of the rest of the batch; trainable; storable.
 
     Args:
-        net: the test-time net, which the cost net is bound to (`cost_net.bind(net)`, as `Model` does).
+        net: the test-time net to which the cost net is bound (`cost_net.bind(net)`, as in `Model`).
     """
     cost_net, net, name, space = cost_net.double().eval(), net.double().eval(), type(cost_net).__name__, task.space
 
@@ -180,10 +180,10 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
 
 
 def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:
-    """Vectors of `output_dim`, the same for an example whatever else is in the batch; trainable; storable.
+    """Check a feature network: vectors of `output_dim`, independent of the rest of the batch; trainable; storable.
 
     Args:
-        allow_idle: names of parameters, or of modules of them, that the output may do without.
+        allow_idle: names of parameters, or of their modules, on which the output need not depend.
     """
     features, name = features.double().eval(), type(features).__name__
     batch = collate(task, by_length(task, EXAMPLES))
@@ -200,7 +200,7 @@ def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequ
 
 
 def _check_k_best(proposal: Proposal, name: str) -> None:
-    """The mode first, log q falling and the proposal's own."""
+    """The mode is first, log q decreases and equals `log_prob`."""
     y, log_q = proposal.k_best(SAMPLES)
     shaped(y, (proposal.logits.shape[0], SAMPLES, *proposal.logits.shape[2:]), f"{name}'s k best outputs")
     assert (log_q[:, 1:] <= log_q[:, :-1]).all(), f"{name}'s k best are not in the order of their log q"
@@ -211,9 +211,9 @@ def _check_k_best(proposal: Proposal, name: str) -> None:
 
 
 def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, batch: Batch, name: str) -> None:
-    """A trainer hands one proposal to the loss, to its net terms and to cross entropy: none may spoil it for the next.
+    """A trainer uses one proposal for the loss, net terms and cross entropy: none may change it for the next.
 
-    A loss that draws without gradients may be the first to ask for what a proposal computes once and keeps.
+    A loss that draws samples without gradients may be the first to use a value that a proposal computes once and keeps.
     """
     bound = energy.at(batch.x)
     parameters = dict(net.named_parameters())
@@ -245,7 +245,7 @@ def _check_shared_proposal(loss: EnergyLoss, energy: Energy, net: InferenceNet, 
 
 
 def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], what: str) -> None:
-    """`value` has a gradient to every parameter of `module` that isn't named in `allowed`."""
+    """`value` has a gradient to every parameter of `module` that is not named in `allowed`."""
     parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not owned(allowed, key)}
     if not parameters:
         return
@@ -255,13 +255,13 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
 
 
 def _check_rows(task: Task, compute: Callable[[Batch], Tensor], name: str) -> None:
-    """The result for an example doesn't depend on its place in the batch, on its neighbours, or on padding."""
+    """The result for an example does not depend on its position in the batch, on its neighbours, or on padding."""
     examples = by_length(task, EXAMPLES)
     values = compute(collate(task, examples))
     order = torch.tensor([2, 0, 3, 1])
     moved = replace(collate(task, [examples[i] for i in order]), rows=order)
     same(compute(moved), values[order], f"{name}: permuting the batch doesn't permute the result")
-    # Without its longest example the batch has less padding too.
+    # Without its longest example the batch has less padding, too.
     fewer = compute(collate(task, examples[:-1]))
     same(fewer, cut(values[:-1], fewer), f"{name}: an example's result depends on its neighbours or on padding")
 
@@ -272,7 +272,7 @@ def _check_clear_error(energy: Energy, batch: Batch, y: Tensor, name: str) -> No
             energy.at(batch.x)(wrong)
         except ValueError as error:
             assert str(tuple(wrong.shape)) in str(error), (
-                f"{name}: the error about a wrong shape doesn't say the shape: {error}"
+                f"{name}: the error about a wrong shape doesn't name the shape: {error}"
             )
         else:
             raise AssertionError(

@@ -12,21 +12,21 @@ from spen_plugins.testing.comparing import same, shaped
 
 EXAMPLES, SAMPLES = 5, 3
 LIMIT = 15
-"""Zeros and ones in an output, at most, for all 2^n outputs to be tried."""
+"""Largest number n of zeros and ones in an output for which all 2^n outputs are enumerated."""
 DRAWS, NEAR = 1000, 0.15
-"""Samples whose average is compared with the mean, and how near it must come: nine deviations of a coin's average."""
+"""Number of samples whose average is compared with the mean, and the tolerance: nine deviations of a coin's average."""
 
 
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
-    """The space's geometry, and its default distribution `independent(logits, mask)`.
+    """Check a space's geometry, and its default distribution `independent(logits, mask)`.
 
-    Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold. In a small
-    space every output is tried: their probabilities sum to 1, `mode` is the likeliest that the distribution can name,
-    and `k_best`, if it has that, are those it can name in the order of their probability. An axis whose size differs
-    from batch to batch is cut for that; a space that is too large even so is not enumerated.
+    Relaxed, sampled and rounded outputs are in the space, zero on padding; cost and score agree about gold. Small
+    spaces are enumerated: probabilities sum to 1, `mode` is the most probable output that the distribution may decode,
+    and `k_best`, if implemented, are such outputs in the order of their probability. An axis whose size differs between
+    batches is shortened for that; a space that is still too large is not enumerated.
 
     Args:
-        tokens: size of the variable axes whose size differs from batch to batch.
+        tokens: size of the variable axes whose size differs between batches.
     """
     generator = torch.Generator().manual_seed(0)
     mask = _mask(space, torch.tensor([tokens, 1, tokens - 1, 2, tokens]), tokens)
@@ -41,12 +41,12 @@ def check_space(space: OutputSpace, tokens: int = 4) -> None:
 
 
 def lists_k_best(proposal: Proposal) -> bool:
-    """True where the distribution has a `k_best` of its own, which it may do without."""
+    """True if the distribution implements the optional `k_best`."""
     return type(proposal).k_best is not Proposal.k_best
 
 
 def check_draws(q: Proposal, name: str) -> None:
-    """Samples average to the mean, whichever way they are drawn; drawn with a seed of their own."""
+    """Check that all kinds of samples average to the mean; they have their own seed."""
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         draws = {"sample": q.sample(DRAWS)}
@@ -58,7 +58,7 @@ def check_draws(q: Proposal, name: str) -> None:
 
 
 def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) -> None:
-    """Whatever gives outputs gives some of the space, of the right shape; with gradients where they belong."""
+    """All outputs are in the space, of the right shape, with gradients where expected."""
     of, its, mask, shape = type(space).__name__, type(q).__name__, q.mask, q.logits.shape[2:]
     one, many = (EXAMPLES, 1, *shape), (EXAMPLES, SAMPLES, *shape)
     anywhere = torch.randn(many, generator=generator, dtype=torch.float64)
@@ -88,7 +88,7 @@ def _check_outputs(space: OutputSpace, q: Proposal, generator: torch.Generator) 
 
 
 def _check_numbers(space: OutputSpace, q: Proposal) -> None:
-    """A number per output: log-probability, cost and score, the last two against the first sample."""
+    """Log-probability, cost and score are one number per output, the last two with the first sample as gold."""
     name, mask = type(space).__name__, q.mask
     samples = q.sample(SAMPLES)
     cost, score = space.cost(samples, samples[:, :1], mask), space.score(samples, samples[:, :1], mask)
@@ -115,7 +115,7 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
     for mask in [_mask(space, torch.tensor([m]), length) for m in range(1, length + 1)] if open_axes else [None]:
         inside = (space.round(every, mask) == every).flatten(2).all(-1)[0]
         y = every[:, inside]
-        # A mode may be held to fewer outputs than are drawn (BIO): those it names where the logits ask for them alone.
+        # Modes may be restricted to fewer outputs than samples (BIO): the outputs that are modes of one-hot logits.
         wish = (40 * (2 * y - 1)).transpose(0, 1)
         named = space.independent(wish, None if mask is None else mask.expand(len(wish), *mask.shape[1:])).mode
         allowed = (named == y.transpose(0, 1)).flatten(1).all(1)
@@ -125,27 +125,27 @@ def _check_enumerated(space: OutputSpace, tokens: int, generator: torch.Generato
 
 
 def _check_mode(q: Proposal, y: Tensor, allowed: Tensor) -> None:
-    """q against all discrete outputs, `y` `(1, output, *variables)`, of which the space allows some as a mode."""
+    """q against all discrete outputs, `y` `(1, output, *variables)`, of which `allowed` can be modes."""
     name, log_prob = type(q).__name__, q.log_prob(y)[0]
     same(log_prob.exp().sum(), torch.ones((), dtype=torch.float64), f"{name}.log_prob doesn't sum to 1")
     found = (y[0] == q.mode[0]).flatten(1).all(1)
     assert (found & allowed).any(), f"{name}.mode gives an output that it doesn't give where it is wanted"
-    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the likeliest output")
+    same(log_prob[found][0], log_prob[allowed].max(), f"{name}.mode is not the most probable output")
     if not lists_k_best(q):
         return
     y, log_prob = y[:, allowed], log_prob[allowed]
     n, order = len(log_prob), log_prob.argsort(descending=True)
     for k in (1, n // 2 + 1, n + 2):
         best, log_q = q.k_best(k)
-        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the likeliest outputs' log q")
-        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the likeliest outputs")
+        same(log_q[0, :n], log_prob[order[:k]], f"{name}.k_best doesn't give the log q of the most probable outputs")
+        same(best[:, :n], y[:, order[:k]], f"{name}.k_best are not the most probable outputs")
         assert (log_q[0, n:] == -math.inf).all(), f"{name}.k_best finds more outputs than there are"
         again = y[:, order[:1]].expand_as(best[:, n:])
-        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode where there are no more")
+        same(best[:, n:], again, f"{name}.k_best doesn't repeat the mode if there are no more")
 
 
 def _mask(space: OutputSpace, lengths: Tensor, longest: int) -> Tensor | None:
-    """A mask under which example i has `lengths[i]` of `longest` on each open axis; None where no axis is open."""
+    """A mask under which example i has `lengths[i]` of `longest` on each open axis; None without an open axis."""
     axes = [axis for axis, size in enumerate(space.shape) if size is None]
     if not axes:
         return None

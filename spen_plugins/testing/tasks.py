@@ -1,4 +1,4 @@
-"""Toy tasks with random data in memory, one for each kind of output, and a feature network that takes both."""
+"""Toy tasks with random data in memory, one for each kind of output, and a feature network for both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spen_plugins.task import PARTS, Metric, Task, VectorInputs, WordInputs
 
 
 class ExactMatch(Metric):
-    """The share of examples predicted without any mistake."""
+    """Share of examples predicted without any error."""
 
     def __init__(self, decode: Callable[[Proposal], Tensor]) -> None:
         self._decode = decode
@@ -34,7 +34,7 @@ class ExactMatch(Metric):
 
 
 class _Toy(Task):
-    """The common part of the toys: random examples, drawn with a seed of their own."""
+    """Base of the toy tasks: random examples with their own seed."""
 
     selection: ClassVar[str] = "exact_match"
 
@@ -84,8 +84,8 @@ class ToyLabels(_Toy):
     """Vectors with label sets. An example is `(vector, labels)`, two lists of numbers; labels may be None.
 
     Args:
-        labels, size: how many labels, and numbers in a vector.
-        binary: vectors of zeros and ones, handed to feature networks as bags.
+        labels, size: number of labels, and size of the vectors.
+        binary: if true, vectors are binary, and feature networks get the indices of the ones.
     """
 
     def __init__(self, labels: int = 4, size: int = 5, binary: bool = False, **options: Any) -> None:
@@ -119,7 +119,7 @@ class ToyLabels(_Toy):
 
 
 class ToyTags(_Toy):
-    """Sentences with BIO tags. An example is `(words, marks, tags)`, lists of one length; tags are numbers, or None."""
+    """Sentences with BIO tags. An example is `(words, marks, tags)`, lists of equal length; tags: indices or None."""
 
     WORDS: ClassVar = ["<padding>", "<unknown>", "dogs", "chase", "cats", "and", "quickly", "flee"]
     TAGS: ClassVar = ["O", "B-A0", "I-A0", "B-A1"]
@@ -160,7 +160,7 @@ class ToyTags(_Toy):
 
 
 class ToyFeatures(FeatureNetwork):
-    """A small smooth feature network for either toy task; of a sentence it sees each token alone."""
+    """A small smooth feature network for either toy task; it encodes each token of a sentence separately."""
 
     output_dim = 3
     contextual = False

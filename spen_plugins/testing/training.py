@@ -19,7 +19,7 @@ from spen_plugins.trainer import Context, Trainer
 
 
 class _Context(Context):
-    """One batch, everything computed once: enough to call a phase's loss without the loop."""
+    """Context of one batch with cached values, to call a phase's loss without the loop."""
 
     def __init__(self, model: Model, batch: Batch) -> None:
         self.model, self.batch = model, batch
@@ -35,7 +35,7 @@ class _Context(Context):
 
 
 def check_task(task: Task) -> None:
-    """A loaded task collates, scores and shows its examples, and its facts make the same task again."""
+    """Check a loaded task: it collates, scores and shows its examples, and its facts restore the same task."""
     name = type(task).__name__
     examples = list(task.part("train"))[:3]
     assert examples, f"{name} has no training examples"
@@ -75,10 +75,10 @@ def check_task(task: Task) -> None:
 
 
 def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequence[str] = ()) -> None:
-    """Every stage trains or freezes every parameter exactly once; every phase's loss reaches all that it trains.
+    """Check a trainer: each stage trains or freezes each parameter once; each phase's loss reaches all that it trains.
 
     Args:
-        allow_idle: names of the model's parameters, or of modules of them, that a phase may train without a gradient.
+        allow_idle: names of the model's parameters, or of their modules, that a phase may train without a gradient.
     """
     name = type(trainer).__name__
     for need in trainer.needs:
@@ -93,7 +93,7 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
         for key, _ in model.named_parameters():
             owners = [phase.name for phase in stage.phases if owned(phase.trains, key)]
             owners += ["frozen"] * owned(stage.frozen, key)
-            assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'nobody'}"
+            assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'no phase'}"
         for phase in stage.phases:
             terms = phase.loss(_Context(model, batch))
             for term, value in terms.items():

@@ -39,7 +39,7 @@ def test_no_model(factory: str, alone) -> None:
 
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_a_missing_folder_and_one_that_is_no_run(factory: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"{factory}: found the model '.*nowhere', where there is no folder"):
+    with pytest.raises(ConfigError, match=rf"{factory}: found the model '.*nowhere', which does not exist"):
         add(factory, model=str(tmp_path / "nowhere"), **roles(factory))
     with pytest.raises(ConfigError, match=r"holds no config\.json"):
         add(factory, model=str(tmp_path), **roles(factory))

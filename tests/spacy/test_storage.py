@@ -133,7 +133,7 @@ def test_a_component_that_never_got_its_files_says_so_at_first_use(moved: Langua
         spacy.load(tmp_path / "pipeline")
     nlp = spacy.blank("en").from_config(moved.config, meta=moved.meta)
     assert nlp.pipe_labels["spen_ner"] == []
-    with pytest.raises(ConfigError, match=r"spen_pos: found the model .*where there is no folder"):
+    with pytest.raises(ConfigError, match=r"spen_pos: found the model .*which does not exist"):
         nlp("Anna")
 
 

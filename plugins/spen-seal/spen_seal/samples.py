@@ -14,8 +14,8 @@ How = Literal["discrete", "continuous"]
 Form = Literal["auto", "dense", "sparse"]
 """Representation of discrete samples: tensors of zeros and ones, or lists of the labels that are on."""
 
-# Where sparse samples are faster, measured with tools/bench_sparse.py on one core: from so many labels, and numbers in
-# the samples of an example, and where at most this share of labels is on.
+# Thresholds above which sparse samples are faster, measured with tools/bench_sparse.py on one core: number of labels,
+# numbers in the samples of an example, and, from above, the share of labels that are on.
 MANY_LABELS, MANY_NUMBERS, FEW_ON = 400, 4000, 0.05
 
 

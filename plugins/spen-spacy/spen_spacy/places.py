@@ -32,7 +32,7 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
     if (place / "model").is_dir():
         return {part: place / part for part in PARTS if (place / part).is_dir()}
     if not (place / "config.json").exists():
-        found = "where there is no folder" if not place.exists() else "which is no run folder: it holds no config.json"
+        found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
         raise ConfigError(f"{name}: found the model {str(place)!r}, {found}. {_how(factory)}")
     return {"model": place}
 

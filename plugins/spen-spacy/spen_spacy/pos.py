@@ -88,7 +88,7 @@ class SpenPos(WordComponent):
 
 
 def written(tags: Sequence[str], attribute: str) -> Mapping[int, Sequence[str]]:
-    """Values of each tag of a run for token attributes; empty if the tags don't fit the attribute asked for.
+    """Values of each tag of a run for token attributes; empty if the tags don't fit `attribute`.
 
     Args:
         tags: tags of the run.

@@ -198,7 +198,7 @@ def _load(model: str) -> tuple[nn.Module, Any]:
         raise ConfigError(
             f"features.model: found {model!r}, which could not be loaded ({reason}); expected a folder that holds "
             "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
-            "on the Hugging Face hub. Without a network, load it once where there is one "
+            "on the Hugging Face hub. Without a network, load it once on a machine with one "
             f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
         ) from error
     if not tokenizer.is_fast:

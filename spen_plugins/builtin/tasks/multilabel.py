@@ -86,7 +86,7 @@ class MultiLabel(LabelTask):
             if needed <= given <= needed | allowed and not {"labels", "label_count"} <= given:
                 return
         found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
-        hint = " To put files in the place of a config's own data set, say data=files." if c.corpus and c.train else ""
+        hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
         raise ConfigError(
             f"task: found {found}; expected one of corpus='sample' alone, file=ARFF with split=JSON, or train= and "
             "validation= (and test=) ARFF files; files perhaps with drop=, and with labels=XML or label_count=n, not "

@@ -57,7 +57,7 @@ def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
             has = "fields of CoNLL-U go by name (form, upos, xpos, …)" if conllu else "columns go by number, from 0"
             raise ConfigError(
                 f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}. "
-                "Files that end in .conllu are CoNLL-U, or what task.format says"
+                "The suffix .conllu means CoNLL-U, unless task.format is set"
             )
     given = {name: column for name in ("words", "tags") if (column := wanted[name]) is not None}
     read = read_conllu if conllu else read_columns

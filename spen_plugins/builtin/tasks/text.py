@@ -185,7 +185,7 @@ class TextLabels(LabelTask):
         if any(needed <= given <= needed | allowed for needed, allowed in FORMS):
             return
         found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
-        hint = " To put files in the place of a config's own data set, say data=files." if "train" in given else ""
+        hint = " To put files in the place of a config's own data set, pass data=files." if "train" in given else ""
         raise ConfigError(
             f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, or train= and "
             f"validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
