@@ -1,4 +1,4 @@
-"""What README and docs show is run: Python blocks, the example plugin as an installed package, every command line."""
+"""README and docs: their Python is run, their example plugin installed; test_commands.py runs their commands."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import inspect
 import json
 import re
 import shlex
-import subprocess
 import tomllib
-from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
-import typer
 
 from spen_plugins import hookspecs
-from spen_plugins.config import shipped
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
@@ -36,17 +31,6 @@ def file_block(page: Path, name: str) -> str:
         rf"<!-- file: {re.escape(name)} -->\n```\w+\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
     )
     return found
-
-
-def config_file(name: object) -> Path:
-    """A config as a command names it: a shipped one's name, or a file of the repository."""
-    found = shipped.find(Path(str(name)))
-    return found if found.is_absolute() else ROOT / found
-
-
-def console_lines() -> list[str]:
-    lines = [line for page in PAGES for block in blocks(page, "console") for line in block.splitlines()]
-    return list(dict.fromkeys(line.removeprefix("$ ") for line in lines if line.startswith("$ ")))
 
 
 @pytest.fixture(params=["README.md", "docs/plugins.md"])
@@ -91,7 +75,8 @@ def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
     ]
     _, config, *arguments = shlex.split(line.removeprefix("$ "))
     values = parse_arguments([*arguments, "trainer.epochs=1", "features.hidden=[8]"])
-    folder = run(evaluate(config_file(config), values), config, out=tmp_path / "run", device="cpu", quiet=True)
+    evaluated = evaluate(ROOT / "configs" / f"{Path(config).stem}.jsonnet", values)
+    folder = run(evaluated, config, out=tmp_path / "run", device="cpu", quiet=True)
     assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
     assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
 
@@ -102,13 +87,7 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
     values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
-    run(
-        evaluate(ROOT / "configs/srl_seal.jsonnet", values),
-        "srl_seal",
-        out=Path("runs/first"),
-        device="cpu",
-        quiet=True,
-    )
+    run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), device="cpu", quiet=True)
     names: dict = {}
     exec(block, names)
     assert names["found"]["words"][2] == "gave"
@@ -132,67 +111,6 @@ def test_the_plain_script_of_seal_runs_as_it_stands(capsys: pytest.CaptureFixtur
         lower = energy(x, y.unsqueeze(1)) < energy(x, 1 - y.unsqueeze(1))
     assert lower.float().mean() > 0.8
     assert not names["seal"].task.training and names["seal"].predict(x).unique().tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("line", console_lines())
-def test_console_lines_are_commands_we_have(line: str, site) -> None:
-    """Options and arguments are parsed by the real parser, configs evaluated and checked, make targets resolved."""
-    site.install("acme", file_block(ROOT / "docs/plugins.md", "spen_acme.py"), module="spen_acme")
-    words = shlex.split(line, comments=True)
-    if words[0] == "torchrun":
-        words = words[words.index("spen-run") :]
-    if words[0] == "make":
-        subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
-    elif words[0] == "pip":
-        assert words[1] == "install"
-        folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
-        assert folders and all((folder / "pyproject.toml").exists() for folder in folders)
-    elif words[:3] == ["python", "-m", "spacy"]:
-        from spacy.cli._util import app
-
-        command = typer.main.get_command(app).commands[words[3]]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in words if word.startswith("--")} <= known
-    elif words[:2] == ["python", "-m"]:
-        assert find_spec(f"{words[2]}.__main__")
-    elif words[0] == "python":
-        assert words[1].startswith("tools/") and (ROOT / words[1]).exists()
-    elif words[0] == "spen":
-        parse_spen(words[1:])
-    else:
-        assert words[0] == "spen-run"
-        parse_spen_run(words[1:])
-
-
-def parse_spen(words: list[str]) -> None:
-    from spen_plugins.cli.main import app
-
-    command = typer.main.get_command(app)
-    with command.make_context("spen", list(words)) as context:
-        while hasattr(command, "resolve_command"):
-            rest = [*context._protected_args, *context.args]
-            if not rest:  # a group that does something by itself
-                return
-            name, command, rest = command.resolve_command(context, rest)
-            context = command.make_context(name, rest, parent=context)
-        if name == "describe":
-            Registry().resolve(context.params["kind"], context.params["type_name"])
-        file = context.params.get("file")
-        if file is not None and str(file).startswith("examples/"):
-            assert (ROOT / file).exists()
-
-
-def parse_spen_run(words: list[str]) -> None:
-    from spen_plugins.cli.run import app, parse_seeds
-
-    context = typer.main.get_command(app).make_context("spen-run", list(words))
-    if context.params["config"] is not None:
-        path = config_file(context.params["config"])
-        arguments = parse_arguments(context.params["arguments"] or [])
-        if "seeds" in arguments:
-            arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
-        config = evaluate(path, arguments)
-        check(config, path, Registry())
 
 
 def test_the_config_in_the_docs_is_an_experiment() -> None:
