@@ -138,13 +138,13 @@ def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeyp
     assert batches == 5
     count = 0
 
-    def stop(self) -> bool:
+    def stop(*_: object) -> bool:
         nonlocal count
         count += 1
         return count == stop_after
 
     with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.loop.Loop._asked_to_stop", stop)
+        patched.setattr("spen_plugins.loop.loop.any_process", stop)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **arguments)
     resume(tmp_path / "cut", device="cpu", quiet=True)
