@@ -3,7 +3,7 @@
 //     spen-run configs/mlc_seal.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
 //     spen-run configs/mlc_seal.jsonnet data=bibtex trainer.energy_weight=0 energy_loss.samples=40 features.hidden=[400,400]
-//     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.json
+//     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.split.json
 //     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
 //
 // Numbers by data set and method are in lib/tuned/.

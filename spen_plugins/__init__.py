@@ -31,6 +31,7 @@ __getattr__, _NAMES = lazy_names(
         "builtin.tasks.tagging": ("Tagging",),
         "builtin.tasks.text": ("TextLabels",),
         "builtin.trainers.phases": (
+            "cost_net_phase",
             "cross_entropy",
             "energy_phase",
             "energy_stage",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from spen_plugins.builtin.tasks.tagging import Tagging
     from spen_plugins.builtin.tasks.text import TextLabels
     from spen_plugins.builtin.trainers.phases import (
+        cost_net_phase,
         cross_entropy,
         energy_phase,
         energy_stage,

@@ -25,7 +25,8 @@ class EnergyLoss(Component):
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:
         """The energy's loss, if it has one term, `(batch,)`."""
-        raise NotImplementedError(f"{type(self).__name__} has neither forward nor terms; implement one of them")
+        has = "several parts: call terms" if type(self).terms is not EnergyLoss.terms else "neither forward nor terms"
+        raise NotImplementedError(f"{type(self).__name__} has {has}")
 
     def terms(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Terms:
         """Terms that the energy's parameters minimise; by default the result of `forward`."""

@@ -155,6 +155,15 @@ def test_a_command_of_a_plugin(spen, greeting):
     assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", "error: nobody is there\n")
 
 
+def test_a_plugin_s_command_may_have_commands_of_its_own(spen, site):
+    apps = "\n    app = typer.Typer()\n    app.command()(hello)\n    app.command('bye')(hello)\n"
+    site.module("acme_commands", HELLO + apps)
+    site.install("acme", GREET.replace('hello", "predict": "acme_commands:hello', "app"))
+    assert spen("say-hello", "bye", "Anna").stdout == "hello Anna\n"
+    refused = spen("say-hello", "hello", "nobody")
+    assert (refused.exit_code, refused.stderr) == (1, "error: nobody is there\n")
+
+
 def test_help_lists_it_without_its_import(spen, greeting):
     done = spen("--help")
     assert "say-hello" in done.stdout and "Say hello to NAME. (spen-acme)" in done.stdout
@@ -311,7 +320,7 @@ def test_the_arguments_of_a_config(spen_run, config):
     rows = {line.split()[0]: line for line in keys.splitlines()[1:]}
     for name, value, type_, text in (
         ("task.corpus", '"sample"', '("sample" | null)', ""),
-        ("trainer.epochs", "4", "(int, >= 1)", "Epochs at most."),
+        ("trainer.epochs", "4", "(int, >= 1)", " epochs."),
         ("trainer.probe.steps", "9", "(int, >= 1)", "Gradient steps."),
         ("inference_net.bias", "true", "(true or false | null)", ""),
         ("energy.terms.own.features.hidden", "[7]", "(list of int", ""),
@@ -325,6 +334,15 @@ def test_the_arguments_of_a_config_that_is_wrong(spen_run, config):
     done = spen_run(str(config), "--arguments")
     assert done.exit_code == 2
     assert "data  'sample'" in done.stdout and "'inference_net' is missing" in done.stderr
+
+
+def test_a_line_of_documentation_ends_with_its_sentence():
+    from spen_plugins.cli.run import first_sentence
+
+    assert (
+        first_sentence("As in Lee et al. (2022, Eq. 4 and\n    Fig. 2). More of it.")
+        == "As in Lee et al. (2022, Eq. 4 and Fig. 2)."
+    )
 
 
 # spen plugins, spen describe

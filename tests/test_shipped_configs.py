@@ -43,8 +43,10 @@ def test_a_config_is_found_by_its_name(name):
 def test_a_file_of_ones_own_comes_first(elsewhere):
     (elsewhere / "srl_seal.jsonnet").write_text("{ seed: 7 }")
     assert evaluate("srl_seal.jsonnet") == {"seed": 7}
-    with pytest.raises(ConfigError, match="does not exist"):
-        evaluate("folder/srl_seal.jsonnet")
+    (elsewhere / "mlc_seal").mkdir()
+    assert evaluate("mlc_seal")["task"]["type"] == "multilabel"
+    with pytest.raises(ConfigError, match=r"not exist\. 'srl_seal' ships with the package: give that name alone"):
+        evaluate("configs/srl_seal.jsonnet")
     with pytest.raises(ConfigError, match=r"srl_sel does not exist\. Did you mean 'srl_seal'\?"):
         evaluate("srl_sel")
 
@@ -62,7 +64,16 @@ def test_a_copy_says_the_same(elsewhere, name):
     assert written.exit_code == 0 and written.output.splitlines()[0] == f"mine/{name}.jsonnet"
     assert evaluate(f"mine/{name}.jsonnet") == evaluate(name)
     again = CliRunner().invoke(app, ["configs", "copy", name, "mine"])
-    assert again.exit_code == 2 and "there already" in again.output
+    assert again.exit_code == 0
+    (elsewhere / "mine" / f"{name}.jsonnet").write_text("{}")
+    changed = CliRunner().invoke(app, ["configs", "copy", name, "mine"])
+    assert changed.exit_code == 2 and "there already, and different" in changed.output
+    assert (elsewhere / "mine" / f"{name}.jsonnet").read_text() == "{}"
+
+
+def test_copies_of_two_configs_share_a_folder(elsewhere):
+    for name in NAMES:
+        assert CliRunner().invoke(app, ["configs", "copy", name, "mine"]).exit_code == 0
 
 
 def test_an_unknown_name():

@@ -98,7 +98,9 @@ class PluginCommand(TyperCommand):
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
             raise PluginError(f"command {self.name!r}: {who} both have it; uninstall all but one")
-        return _made(str(self.name), guarded(self._host.member("command", self._plugins[0], self._short)))
+        command = _made(str(self.name), self._host.member("command", self._plugins[0], self._short))
+        command.invoke = guarded(command.invoke)  # here, so that an application's subcommands are guarded too
+        return command
 
     def _summary(self, plugin: str) -> str:
         target = self._host.load(plugin)["command"][self._short]

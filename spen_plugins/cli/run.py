@@ -74,7 +74,7 @@ def run(
             raise ConfigError(f"--resume {resume} takes its config and its folder from the run; omit CONFIG and --out")
         folder = _resume(resume, device, quiet, checkpoint_every, jobs)
     elif config is None:
-        raise ConfigError("which config? As in: spen-run configs/srl_seal.jsonnet; see spen-run --help")
+        raise ConfigError("which config? As in: spen-run srl_seal; see spen-run --help")
     elif listing:
         _list_arguments(config, arguments or [])
         return
@@ -146,7 +146,7 @@ def _list_arguments(config: Path, words: list[str]) -> None:
 
     known = parameters(config)
     rows = [[p.name, "required" if p.default is None else p.default, p.doc] for p in known]
-    typer.echo("\n".join(["arguments:" if rows else "arguments: none", *columns(rows, "  "), ""]))
+    typer.echo("\n".join(["arguments:" if rows else "arguments: none in this file", *columns(rows, "  "), ""]))
     evaluated = evaluate(config, parse_arguments(words))
     from spen_plugins.config.experiment import check
     from spen_plugins.config.listing import keys
@@ -164,8 +164,10 @@ def _row(field: Field) -> list[str]:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a docstring."""
-    return re.split(r"(?<=\.)\s", " ".join(text.split()), maxsplit=1)[0]
+    """The first sentence of a docstring; abbreviations of citations don't end one."""
+    return re.split(
+        r"(?<=\.)(?<!\bal\.)(?<!Sec\.)(?<!Eq\.)(?<!Figs\.)(?<!Fig\.)\s", " ".join(text.split()), maxsplit=1
+    )[0]
 
 
 def main() -> None:

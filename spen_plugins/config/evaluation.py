@@ -46,6 +46,9 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
         # If the parameters' names are unknown, a name that is no key of an experiment must be one of them.
         passes = (lambda name: name.partition(".")[0] not in TABLES) if known is None else known.__contains__
         passed = {name: arguments.pop(name) for name in list(arguments) if passes(name)}
+        for parameter in taken or []:
+            if parameter.default is None and (name := parameter.name) not in passed:
+                raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
         config = jsonnet.evaluate(path, passed, parse_value)
         if "data" in (known or []) and "data" not in passed and _has_corpus(config) and _names_files(arguments):
             config = jsonnet.evaluate(path, {**passed, "data": "files"}, parse_value)
@@ -104,6 +107,8 @@ def find(path: str | Path) -> Path:
         what = "is a folder" if found.is_dir() else "does not exist"
         siblings = [str(p) for p in found.parent.glob("*") if p.suffix in SUFFIXES] if found.parent.is_dir() else []
         near = did_you_mean(str(path), [*siblings, *shipped.names()])
+        if Path(path).stem in shipped.names():
+            near = f" {Path(path).stem!r} ships with the package: give that name alone"
         raise ConfigError(f"the config file {path} {what}.{near}")
     if found.suffix not in SUFFIXES:
         raise ConfigError(f"{path}: a config ends in {', '.join(SUFFIXES)}, not {found.suffix!r}")
@@ -169,7 +174,10 @@ def _override(config: dict[str, Any], name: str, value: Any, path: Path, paramet
     if first not in keys or not all((first, *rest)):
         near = _did_you_mean_below(config, name) or did_you_mean(name, parameters) or did_you_mean(first, keys)
         listing = f" Arguments: {', '.join(parameters)}." if parameters else ""
-        raise ConfigError(f"{path}: unknown argument {name!r}.{near}{listing} Keys of the config: {', '.join(keys)}.")
+        raise ConfigError(
+            f"{path}: unknown argument {name!r}.{near}{listing} Keys of the config: {', '.join(keys)}; "
+            "`spen-run --arguments` with this config lists the keys below them."
+        )
     place: Any = config
     *between, last = (first, *rest)
     for depth, key in enumerate(between):

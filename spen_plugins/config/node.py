@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
-from spen_plugins.registry.host import KINDS
+from spen_plugins.registry.kinds import KINDS
 
 if TYPE_CHECKING:
     from spen_plugins.component import Component

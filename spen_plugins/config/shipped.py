@@ -21,7 +21,7 @@ def names() -> list[str]:
 def find(path: Path) -> Path:
     """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists."""
     shipped = FOLDER / f"{path.name.removesuffix('.jsonnet')}.jsonnet"
-    if path.exists() or path.name != str(path) or path.suffix not in ("", ".jsonnet") or not shipped.is_file():
+    if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet") or not shipped.is_file():
         return path
     return shipped
 
@@ -32,22 +32,24 @@ def summary(name: str) -> str:
 
 
 def copy(name: str, folder: Path) -> list[Path]:
-    """Write a shipped config and the libraries it imports to a folder.
+    """Write a shipped config and the libraries it imports to a folder; files that are there already stay.
 
     Returns:
-        The files written, the config first.
+        The files, the config first.
 
     Raises:
-        ConfigError: the config is unknown, or one of the files exists already.
+        ConfigError: the config is unknown, or one of the files exists with other contents.
         RunError: a file can't be written.
     """
     sources = list(dict.fromkeys(_with_imports(_shipped(name))))
     targets = [folder / source.relative_to(FOLDER) for source in sources]
-    there = [str(target) for target in targets if target.exists()]
-    if there:
-        raise ConfigError(f"{', '.join(there)}: there already; nothing was written. Name another folder")
-    for source, target in zip(sources, targets, strict=True):
-        save_text(source.read_text(encoding="utf-8"), target)
+    texts = {target: source.read_bytes() for source, target in zip(sources, targets, strict=True)}
+    other = [str(path) for path, text in texts.items() if path.exists() and path.read_bytes() != text]
+    if other:
+        raise ConfigError(f"{', '.join(other)}: there already, and different; nothing was written. Name another folder")
+    for path, text in texts.items():
+        if not path.exists():
+            save_text(text.decode(), path)
     return targets
 
 

@@ -46,14 +46,23 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
     """Check that all stages can run on a model: owners of parameters, and prefixes of players' groups.
 
     Raises:
-        ConfigError: as `assign`; or a player's groups name a prefix of none of its parameters in any of its stages.
+        ConfigError: as `assign`; a player's groups name a prefix of none of its parameters in any of its stages, or
+            give a shared parameter two rates.
     """
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
-    for phase, _ in owned:
+    aliases = _aliases(model)
+    for phase, moved in owned:
         groups = phase.player.groups
+        for name in moved:
+            rates = {alias: phase.player.multiplier(alias) for alias in aliases[name]}
+            if len(set(rates.values())) > 1:
+                said = ", ".join(f"{alias} x{rate:g}" for alias, rate in rates.items())
+                raise ConfigError(
+                    f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {said}"
+                )
         # A player may train different parameters in each stage.
-        names = [name for other, found in owned if other.player.groups == groups for name in found]
+        names = [a for other, found in owned if other.player.groups == groups for name in found for a in aliases[name]]
         for prefix in groups:
             if not any(is_below(name, prefix) for name in names):
                 parts = [name.split(".")[1:] for name in names]
@@ -63,6 +72,14 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                     f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
                     f"so.{did_you_mean(prefix, known)} They begin with: {first}"
                 )
+
+
+def _aliases(model: Model) -> dict[str, list[str]]:
+    """First name of each parameter -> all its names, several where modules share it."""
+    names: dict[int, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return {aliases[0]: aliases for aliases in names.values()}
 
 
 def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:

@@ -82,7 +82,7 @@ def read(path: Path) -> Space:
     space = {name: _dimension(name, value, path) for name, value in evaluate(path).items()}
     if not space:
         raise ConfigError(
-            f"{path}: an empty space; expected lines such as net_lr: {{low: 1e-4, high: 1e-2, log: true}}"
+            f"{path}: an empty space; expected lines such as trainer.net.lr: {{low: 1e-4, high: 1e-2, log: true}}"
         )
     return space
 

@@ -79,8 +79,11 @@ def test_the_cost_net_may_be_a_player_of_its_own():
     task, _ = toy()
     model = model_for(task, compound(task))
     sgd = sp.Player(type="sgd", lr=0.05, momentum=0.9, steps=3, clip=1.0)
-    for same, steps in ((True, [2, 3, 1]), (False, [1, 1, 1])):
-        [stage] = joint(net=adam(steps=2), cost_net=sgd, same_batch=same).stages(model, task)
+    with pytest.raises(ValidationError, match=r"so cost_net\.steps is 1.* found 3"):
+        joint(net=adam(steps=2), cost_net=sgd, same_batch=False)
+    once = sgd.model_copy(update={"steps": 1})
+    for same, cost_net, steps in ((True, sgd, [2, 3, 1]), (False, once, [1, 1, 1])):
+        [stage] = joint(net=adam(steps=2), cost_net=cost_net, same_batch=same).stages(model, task)
         assert [(p.name, p.trains[0], p.player.type, p.player.clip) for p in stage.phases] == [
             ("inference_net", "inference_net", "adam", 10.0),
             ("cost_net", "energy_loss", "sgd", 1.0),

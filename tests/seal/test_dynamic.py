@@ -157,3 +157,29 @@ def test_in_the_warm_up_the_net_hears_cross_entropy_alone():
     assert warmup.frozen == ("energy_loss",) and seal.frozen == ()
     with pytest.raises(ValidationError, match="warmup_epochs needs"):
         Dynamic.Config(warmup_epochs=1, cross_entropy_weight=0)
+
+
+def test_the_cost_net_may_be_a_player_of_its_own():
+    task, _ = toy("labels")
+    sgd = sp.Player(type="sgd", lr=0.1, steps=2)
+    stage = stage_of(task, model_for(task, CompoundMargin), cost_net=sgd, energy_weight=0.5, first="net")
+    assert [(phase.name, phase.trains) for phase in stage.phases] == [
+        ("inference_net", ("inference_net",)),
+        ("cost_net", ("energy_loss",)),
+        ("energy", ("energy",)),
+    ]
+    assert stage.phases[1].player == sgd and not stage.frozen
+    warmup, _ = Dynamic(Dynamic.Config(cost_net=sgd, warmup_epochs=1)).stages(model_for(task, CompoundMargin), task)
+    assert [phase.name for phase in warmup.phases] == ["energy", "inference_net"] and warmup.frozen == ("energy_loss",)
+    with pytest.raises(sp.ConfigError, match=r"trainer\.cost_net: Nce has no cost-augmented net"):
+        stage_of(task, model_for(task), cost_net=sgd)
+
+
+def test_the_cost_net_learns_lambda_times_what_the_loss_asks():
+    task, batch = toy("labels")
+    model = model_for(task, CompoundMargin)
+    stage = stage_of(task, model, cost_net=sp.Player(), energy_weight=0.5)
+    context = Here(model, batch)
+    [found] = stage.phases[2].loss(context).values()
+    [asked] = model.energy_loss.net_terms(context.energy, batch, context.proposal).values()
+    torch.testing.assert_close(found, 0.5 * asked)

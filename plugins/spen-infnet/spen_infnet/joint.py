@@ -96,6 +96,11 @@ class Joint(sp.Trainer):
                     "pretrain_epochs=0, train the net in a run of its own (trainer.type='cross_entropy') and name that "
                     "run in init.inference_net"
                 )
+            if not self.same_batch and self.cost_net is not None and self.cost_net.steps not in (1, self.net.steps):
+                raise ValueError(
+                    f"same_batch=false updates each net once per batch, so cost_net.steps is 1, as net.steps counts "
+                    f"batches per update of the energy; found {self.cost_net.steps}"
+                )
             return self
 
     config: Config
@@ -130,14 +135,10 @@ class Joint(sp.Trainer):
         loss = partial(_net_loss, config, start)
         own = any(True for _ in model.energy_loss.parameters())
         apart = config.cost_net is not None
-        if apart and not own:
-            raise sp.ConfigError(
-                f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, "
-                "or an energy loss that has one (infnet.compound)"
-            )
         nets = [self._net_phase(("inference_net", "energy_loss") if own and not apart else ("inference_net",), loss)]
         if apart:
-            nets.append(self._net_phase(("energy_loss",), sp.net_terms, "cost_net", self._turn(config.cost_net)))
+            player = self._turn(config.cost_net)
+            nets.append(sp.cost_net_phase(model, player, frozen_dropout=config.energy_dropout))
         energy = sp.energy_phase(
             config.energy,
             trains=tuple(
@@ -149,11 +150,9 @@ class Joint(sp.Trainer):
         phases = (*nets, energy) if config.first == "net" else (energy, *nets)
         return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience)
 
-    def _net_phase(
-        self, trains: tuple[str, ...], loss: Any, name: str = "inference_net", player: sp.Player | None = None
-    ) -> sp.Phase:
+    def _net_phase(self, trains: tuple[str, ...], loss: Any, player: sp.Player | None = None) -> sp.Phase:
         player = player or self._turn(self.config.net)
-        return sp.Phase(name, trains, loss, player, frozen_dropout=self.config.energy_dropout)
+        return sp.Phase("inference_net", trains, loss, player, frozen_dropout=self.config.energy_dropout)
 
     def _turn(self, player: sp.Player) -> sp.Player:
         """A net's player on one batch of the joint training."""

@@ -24,6 +24,9 @@ class Dynamic(sp.Trainer):
         warmup_epochs: int = Field(0, ge=0)
         """Warm-up epochs, in which the net learns from cross entropy alone and the energy from the net: an untrained
         energy misleads an untrained net."""
+        cost_net: sp.Player | None = None
+        """The player of the energy loss's cost net, which takes its steps after those of the net; null: both are
+        updated together, by the net's player."""
         rounds: int = Field(1, ge=1)
         """Rounds of updates (energy and net) on one batch."""
         first: Literal["energy", "net"] = "energy"
@@ -57,11 +60,15 @@ class Dynamic(sp.Trainer):
         loss_learns = any(True for _ in model.energy_loss.parameters())
         loss_used = energy_weight > 0
         energy = sp.energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
-        trains = ("inference_net", "energy_loss") if loss_learns and loss_used else ("inference_net",)
-        net = net_phase(config, energy_weight, trains)
+        apart = config.cost_net is not None and loss_used
+        together = loss_learns and loss_used and not apart
+        nets = [net_phase(config, energy_weight, ("inference_net", "energy_loss") if together else ("inference_net",))]
+        if apart:
+            dropout = config.energy_dropout
+            nets.append(sp.cost_net_phase(model, config.cost_net, energy_weight, frozen_dropout=dropout))
         return sp.Stage(
             name,
-            (energy, net) if config.first == "energy" else (net, energy),
+            (energy, *nets) if config.first == "energy" else (*nets, energy),
             epochs,
             config.rounds,
             frozen=("energy_loss",) if loss_learns and not loss_used else (),

@@ -22,7 +22,7 @@ class SealConfig(sp.TrainerConfig):
     energy: sp.Player = sp.Player()
     """The energy's player."""
     net: sp.Player = sp.Player()
-    """The net's player; it also updates the nets of an energy loss."""
+    """The net's player; it also updates an energy loss's cost net that has no player of its own."""
     energy_dropout: bool = False
     """If true, the energy uses dropout while it teaches the net, as released; off by default so that net and loss
     see the same function of y."""

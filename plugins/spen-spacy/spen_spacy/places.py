@@ -9,10 +9,10 @@ from spen_plugins import ConfigError, PluginError, Registry
 PARTS = ("model", "predicates")
 """Subfolders of a saved component."""
 CONFIGS = {
-    "spen_ner": "configs/ner_infnet.jsonnet",
-    "spen_pos": "configs/pos_infnet.jsonnet",
-    "spen_srl": "configs/srl_seal.jsonnet",
-    "spen_multilabel": "configs/text_seal.jsonnet",
+    "spen_ner": "ner_infnet",
+    "spen_pos": "pos_infnet",
+    "spen_srl": "srl_seal",
+    "spen_multilabel": "text_seal",
 }
 
 

@@ -52,7 +52,7 @@ class SpenSrl(WordComponent):
         elif "predicates" not in places:
             raise ConfigError(
                 f"{self.name}: found no model of predicates beside {places['model']}. Train one (spen-run "
-                "configs/predicates.jsonnet, on the files of the roles) and give its folder as predicates_model; "
+                "predicates, on the files of the roles) and give its folder as predicates_model; "
                 'or set predicates="verbs", for the words that an earlier component tags VERB'
             )
         return places
@@ -62,12 +62,12 @@ class SpenSrl(WordComponent):
             if not isinstance(run.task, SemanticRoles):
                 raise ConfigError(
                     f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
-                    "configs/srl_seal.jsonnet trains"
+                    "srl_seal trains"
                 )
         elif not isinstance(run.task, Tagging) or "B-V" not in run.task.space.tags:
             raise ConfigError(
                 f"{self.name}: found predicates_model, a run that tags no predicates; expected one of task 'tagging' "
-                "with task.format or task.corpus 'predicates', as configs/predicates.jsonnet trains"
+                "with task.format or task.corpus 'predicates', as predicates trains"
             )
 
     def annotate(self, docs: Sequence[Doc]) -> None:

@@ -52,6 +52,26 @@ def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields
     return Phase("energy", trains, _energy_terms, player, measures=_energy_measures, **fields)
 
 
+def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: Any) -> Phase:
+    """The phase in which the energy loss's cost net moves by itself, on λ · the loss's `net_terms`.
+
+    Args:
+        model: the model with the energy loss.
+        player: the cost net's player.
+        weight: λ.
+        fields: the other fields of `Phase`.
+
+    Raises:
+        ConfigError: the energy loss has no cost net.
+    """
+    if not any(True for _ in model.energy_loss.parameters()):
+        raise ConfigError(
+            f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
+            "energy loss that has one (infnet.compound, seal.margin_compound)"
+        )
+    return Phase("cost_net", ("energy_loss",), partial(net_terms, weight=weight), player, **fields)
+
+
 def net_stage(
     model: Model, task: Task, epochs: int, player: Player, patience: int | None, *, per_variable: bool = False
 ) -> Stage:
