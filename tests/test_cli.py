@@ -324,7 +324,7 @@ def test_the_arguments_of_a_config(spen_run, config):
         ("trainer.probe.steps", "9", "(int, >= 1)", "Gradient steps."),
         ("inference_net.bias", "true", "(true or false | null)", ""),
         ("energy.terms.own.features.hidden", "[7]", "(list of int", ""),
-        ("energy_loss", "null", "(table)", "What teaches the energy."),
+        ("energy_loss", "null", "(table)", "trains the energy."),
     ):
         assert f"= {value} " in rows[name] and type_ in rows[name] and rows[name].rstrip().endswith(text), name
     assert "trainer.probe" not in rows and "energy.features.type" not in rows
