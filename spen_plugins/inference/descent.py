@@ -28,8 +28,8 @@ class Descent(Config):
     steps: int = Field(30, ge=1)
     """Gradient steps."""
     method: Literal["projected", "mirror", "logits"] = "projected"
-    """projected: steps in y, then projection to the box or simplex. mirror: entropic mirror descent, y's
-    gradient subtracted from its logits. logits: the ordinary gradient in y's logits."""
+    """Steps in y and projection to the box or simplex (projected), entropic mirror descent with y's gradient subtracted
+    from its logits (mirror), or the ordinary gradient in y's logits (logits)."""
     optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
     """Optimiser of the steps; lbfgs (with a backtracking line search) works in logits only."""
     lr: float = Field(0.1, gt=0)

@@ -18,16 +18,16 @@ class Contrast(sp.Config):
     samples: int = Field(20, ge=1)
     """K, the number of outputs drawn from the net for each example."""
     redraw: Literal["step", "round"] = "step"
-    """When samples are drawn. step: at each update of the energy, as released. round: once per proposal, which is
-    computed anew whenever the net has moved: the samples serve all `energy.steps` of one round."""
+    """Draws samples at each update of the energy, as released (step), or once per proposal (round). A proposal is
+    computed anew whenever the net has moved, so the samples serve all `energy.steps` of one round."""
     sample: Literal["discrete", "continuous"] = "discrete"
     """Draws from the net's distribution, or relaxed outputs with Gaussian noise on the net's logits."""
     std: float = Field(1.0, gt=0)
     """Standard deviation of the noise; continuous samples only."""
     sampling: Form = "auto"
-    """Representation of discrete label sets. dense: a number for each label. sparse: lists of the labels that are
-    on, for large label spaces with few labels on; the same distribution, from other random numbers. auto: sparse if
-    the energy and the net support it and it is faster."""
+    """Representation of label sets: a number for each label (dense), lists of the labels that are on (sparse), or auto.
+    Sparse is for large label spaces with few labels on; it is the same distribution, from other random numbers. auto
+    takes sparse if the energy and the net support it and it is faster."""
 
     @model_validator(mode="after")
     def _sparse_is_discrete(self) -> Contrast:

@@ -11,7 +11,7 @@ from spen_seal.net import SealConfig, net_phase
 
 
 class Dynamic(sp.Trainer):
-    """SEAL-dynamic (Lee et al. 2022, Alg. 1, Eq. 4 and 5).
+    """SEAL-dynamic: updates of energy and net in turn (Lee et al. 2022, Algorithm 1, Eq. 4 and 5).
 
     Each batch: `rounds` x (`energy.steps` updates of Θ on the energy loss, `net.steps` updates of Φ on
     λ1 · net terms + λ2 · cross entropy). A released schedule "score 12 : task 5" is energy.steps 12, rounds 5: 60

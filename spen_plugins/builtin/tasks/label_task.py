@@ -39,8 +39,8 @@ class LabelTask(Task):
 
     class Config(Config):
         threshold: float | Literal["validation"] = 0.5
-        """A label is predicted above this probability; "validation" picks the best of 0.05, 0.10, ... 0.95 on the
-        validation part."""
+        """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
+        validation part, in steps of 0.05."""
         average_precision: bool = False
         """If true, also computes `map`, micro-averaged average precision."""
 

@@ -48,7 +48,7 @@ class SemanticRoles(Task):
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
         """Order of the columns; auto: brackets last, the predicate's column before them, the word's first."""
         min_count: int = Field(1, ge=1)
-        """Words that are less frequent in training are unknown."""
+        """Minimal number of occurrences of a known word in the training part."""
         lowercase: bool = True
         """If true, words are looked up in lower case."""
         digits: bool = True

@@ -68,7 +68,7 @@ class Tagging(Task):
         constrained: bool = True
         """If true, decoded tags obey the encoding."""
         min_count: int = Field(1, ge=1)
-        """Words that are less frequent in training are unknown."""
+        """Minimal number of occurrences of a known word in the training part."""
         lowercase: bool = True
         """If true, words are looked up in lower case."""
         digits: bool = True

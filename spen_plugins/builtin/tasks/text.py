@@ -84,7 +84,7 @@ class TextLabels(LabelTask):
         keep_empty: bool = True
         """If true, texts without labels are kept in the training, validation and test parts."""
         min_count: int = Field(1, ge=1)
-        """Words that are less frequent in training are unknown."""
+        """Minimal number of occurrences of a known word in the training part."""
         lowercase: bool = True
         """If true, words are looked up in lower case."""
         digits: bool = True
