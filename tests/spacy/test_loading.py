@@ -33,7 +33,9 @@ def alone(site, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("factory", FACTORIES)
 def test_no_model(factory: str, alone) -> None:
-    with pytest.raises(ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_]+ --out runs/mine"):
+    with pytest.raises(
+        ConfigError, match=rf"{factory}: no model is named, and none is installed.*spen-run [a-z_]+ --out runs/mine"
+    ):
         add(factory)
 
 
