@@ -77,7 +77,7 @@ class ActivePhase:
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the last update, for parameters without a multiplier."""
+        """The present rate, for parameters without a multiplier."""
         group = self.optimizer.param_groups[0]
         return float(group["lr"] / group["multiplier"])
 

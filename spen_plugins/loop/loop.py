@@ -199,8 +199,8 @@ class Loop:
         return active.touches
 
     def _constant(self, active: ActivePhase) -> frozenset[str]:
-        """The energy, if its own parameters get no gradient in a phase: the ordinary rule reaches only trained ones,
-        and a net that is an optimiser differentiates the energy itself."""
+        """The nets whose own parameters get no gradient in a phase: the energy, unless it moves, the net differentiates
+        it, or the phase's gradient rule may reach it."""
         net = self.model.inference_net
         moves = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
         return frozenset() if moves else frozenset({"energy"})

@@ -121,7 +121,7 @@ def _run_all(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=quiet)
-    waiting = [seed for seed in dict.fromkeys(seeds) if RunFolder(_folder(out, seed)).metrics() is None]
+    waiting = [seed for seed in dict.fromkeys(seeds) if _metrics(_folder(out, seed)) is None]
     done = [str(seed) for seed in seeds if seed not in waiting]
     if done:
         console.print(f"done already: seed {', '.join(done)}", highlight=False)
@@ -199,9 +199,14 @@ def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_s
         runner.run(plan["configs"][str(seed)], plan["source"], folder, device, quiet, checkpoint_seconds)
 
 
+def _metrics(folder: Path) -> dict[str, Any] | None:
+    """The scores of a seed's run; None if it is not done, or not begun."""
+    return RunFolder.open(folder).metrics() if (folder / "config.json").exists() else None
+
+
 def summary(out: Path) -> Table:
     """Mean and standard error of every score over the finished seeds."""
-    found = [RunFolder(_folder(out, seed)).metrics() for seed in _plan(out)]
+    found = [_metrics(_folder(out, seed)) for seed in _plan(out)]
     metrics = [one for one in found if one is not None]
     parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
     count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
