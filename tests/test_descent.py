@@ -213,18 +213,20 @@ def batch_of(task) -> Batch:
 
 @pytest.mark.parametrize("toy", [ToyLabels, ToyTags])
 def test_gbi_finds_the_local_energys_minimum(toy):
-    """The local energy is linear: its minimum over labels is known, sign by sign."""
+    """The local energy is linear: its minimum over labels is known, sign by sign, and over tags, token by token."""
     from spen_plugins.builtin.energies.basic import Local
     from spen_plugins.testing import ToyFeatures
 
+    torch.manual_seed(0)
     task = toy()
     energy = Local(Local.Config(), task, ToyFeatures(task))
     batch = batch_of(task)
     net = Gbi(Gbi.Config(steps=60, starts=["uniform"]), task).eval()
-    bound = energy.at(batch.x)
+    bound, mask = energy.at(batch.x), batch.x.mask
     with torch.no_grad():
-        found = net(batch.x, bound).mode
-    assert torch.equal(found, task.space.independent(bound.features.unsqueeze(1), batch.x.mask).mode)
+        found = net(batch.x, bound).mean
+    wanted = task.space.relax(bound.features.unsqueeze(1), mask)
+    assert torch.equal(task.space.round(found, mask), task.space.round(wanted, mask))
 
 
 def test_gbi_needs_a_net_to_start_from_one():
@@ -319,7 +321,7 @@ def test_dvn_adversary_steps_along_the_gradient_of_the_loss(toy):
     step = Descent(steps=1, optimizer="gradient", lr=0.3, pick="last")
     loss = Dvn(Dvn.Config(tuples=["adversarial"], starts=["uniform"], adversary=step), task)
     bound, origins = energy.at(batch.x), set()
-    for seed in range(4):
+    for seed in range(16):
         torch.manual_seed(seed)
         found = loss.outputs(bound, batch, proposal)
         for origin, start in (("gold", batch.gold), ("start", proposal.mean)):
