@@ -7,15 +7,25 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+import random
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    """The same random numbers for a test whichever were run before it."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
 
 
 class Site:
