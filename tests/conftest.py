@@ -1,4 +1,4 @@
-"""What all tests share: one thread, and small packages installed into a folder of the test's own."""
+"""What all tests share: one thread, the same random numbers, and packages installed into a folder of their own."""
 
 from __future__ import annotations
 
