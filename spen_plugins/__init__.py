@@ -58,14 +58,26 @@ __getattr__, _NAMES = lazy_names(
         "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
         "spaces": (
             "IndependentLabels",
+            "IndependentReals",
             "IndependentTags",
             "LabelSet",
             "OutputSpace",
             "Proposal",
+            "RealGrid",
             "SparseLabels",
             "TagSequence",
         ),
-        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "TextInputs", "VectorInputs", "WordInputs"),
+        "task": (
+            "PARTS",
+            "ImageInputs",
+            "Indexer",
+            "Metric",
+            "Shown",
+            "Task",
+            "TextInputs",
+            "VectorInputs",
+            "WordInputs",
+        ),
         "trainer": ("Context", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
@@ -111,12 +123,14 @@ if TYPE_CHECKING:
     from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
     from spen_plugins.spaces import (
         IndependentLabels,
+        IndependentReals,
         IndependentTags,
         LabelSet,
         OutputSpace,
         Proposal,
+        RealGrid,
         SparseLabels,
         TagSequence,
     )
-    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task, TextInputs, VectorInputs, WordInputs
+    from spen_plugins.task import PARTS, ImageInputs, Indexer, Metric, Shown, Task, TextInputs, VectorInputs, WordInputs
     from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig, Update

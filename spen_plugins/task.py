@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from torch import Tensor
 
 from spen_plugins.batch import Batch
@@ -57,6 +58,17 @@ class TextInputs:
     """Words of the training part; others are unknown."""
 
 
+@dataclass(frozen=True)
+class ImageInputs:
+    """Inputs of images.
+
+    A batch's `X.inputs` holds `"image"`, `(batch, row, column)` float for one channel and `(batch, channel, row,
+    column)` for several, zero on padding. The mask is `(batch, row, column)`, or None if all images of a batch have one size.
+    """
+
+    channels: int = 1
+
+
 class Indexer(ABC):
     """Converts words to a feature network's input tensors (word pieces, characters, n-grams), once per example."""
 
@@ -89,6 +101,9 @@ class Shown(NamedTuple):
 class Metric(ABC):
     """Scores over a whole part, from batches of proposals."""
 
+    unit: str = ""
+    """Unit of the selection score, such as "dB"; empty for a fraction, which tables show in percent."""
+
     @abstractmethod
     def update(self, proposal: Proposal, batch: Batch) -> None:
         """Add one batch; `batch.gold` is present."""
@@ -115,7 +130,7 @@ class Task(ABC):
 
     Attributes set by `load` and `restore`:
         space: the output space.
-        inputs: `VectorInputs`, `WordInputs` or `TextInputs`.
+        inputs: `VectorInputs`, `WordInputs`, `TextInputs` or `ImageInputs`.
         indexers: indexers of feature networks, by name; set when the model is built.
     """
 
@@ -126,7 +141,7 @@ class Task(ABC):
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
     space: OutputSpace
-    inputs: VectorInputs | WordInputs | TextInputs
+    inputs: VectorInputs | WordInputs | TextInputs | ImageInputs
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -143,6 +158,14 @@ class Task(ABC):
     @abstractmethod
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
         """Examples -> a batch on the CPU; gold is None if no example has it."""
+
+    def augment(self, example: Any, rng: np.random.Generator) -> Any:
+        """The form of a training example in one epoch: a random crop, added noise; by default the example itself.
+
+        Called each time that an example is put into a training batch, never in evaluation. `rng` is seeded by the run's
+        seed, the stage, the epoch and the example's row, so that a resumed run sees the same.
+        """
+        return example
 
     @abstractmethod
     def metric(self) -> Metric:

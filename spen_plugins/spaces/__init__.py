@@ -3,6 +3,7 @@
 from spen_plugins.spaces.base import OutputSpace
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.labels import IndependentLabels, LabelSet
+from spen_plugins.spaces.reals import IndependentReals, RealGrid
 from spen_plugins.spaces.schemes import allowed_transitions
 from spen_plugins.spaces.sparse_labels import SparseLabels
 from spen_plugins.spaces.tags import IndependentTags, TagSequence
@@ -10,10 +11,12 @@ from spen_plugins.spaces.viterbi import viterbi
 
 __all__ = [
     "IndependentLabels",
+    "IndependentReals",
     "IndependentTags",
     "LabelSet",
     "OutputSpace",
     "Proposal",
+    "RealGrid",
     "SparseLabels",
     "TagSequence",
     "allowed_transitions",

@@ -20,6 +20,8 @@ class OutputSpace(ABC):
     sequences. Rows of padding are zero in all results. Every function broadcasts over the sample axis.
     """
 
+    discrete: bool = True
+    """False if outputs are real numbers: nothing is relaxed, and `round` and modes return what they are given."""
     simplex: bool = False
     """True if the last axis of `y` is a distribution that sums to one; false if its entries are separate variables."""
 
