@@ -63,7 +63,8 @@ class ImageInputs:
     """Inputs of images.
 
     A batch's `X.inputs` holds `"image"`, `(batch, row, column)` float for one channel and `(batch, channel, row,
-    column)` for several, zero on padding. The mask is `(batch, row, column)`, or None if all images of a batch have one size.
+    column)` for several, zero on padding. The mask is `(batch, row, column)`, or None if all images of a batch have
+    one size.
     """
 
     channels: int = 1

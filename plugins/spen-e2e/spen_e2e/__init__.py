@@ -1,0 +1,21 @@
+"""End-to-end structured prediction energy networks (Belanger, Yang & McCallum 2017)."""
+
+from __future__ import annotations
+
+from spen_plugins import Classes, hookimpl
+
+
+@hookimpl
+def spen_energy() -> Classes:
+    return {
+        "foe": "spen_e2e.images:FieldOfExperts",
+        "deep_prior": "spen_e2e.images:DeepPrior",
+    }
+
+
+@hookimpl
+def spen_inference_net() -> Classes:
+    return {
+        "input": "spen_e2e.images:Input",
+        "convnet": "spen_e2e.images:Convnet",
+    }
