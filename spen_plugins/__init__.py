@@ -69,6 +69,7 @@ __getattr__, _NAMES = lazy_names(
         ),
         "task": (
             "PARTS",
+            "ArcInputs",
             "ImageInputs",
             "Indexer",
             "Metric",
@@ -132,5 +133,16 @@ if TYPE_CHECKING:
         SparseLabels,
         TagSequence,
     )
-    from spen_plugins.task import PARTS, ImageInputs, Indexer, Metric, Shown, Task, TextInputs, VectorInputs, WordInputs
+    from spen_plugins.task import (
+        PARTS,
+        ArcInputs,
+        ImageInputs,
+        Indexer,
+        Metric,
+        Shown,
+        Task,
+        TextInputs,
+        VectorInputs,
+        WordInputs,
+    )
     from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig, Update

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.batch import Batch
+from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace, Proposal
@@ -45,6 +45,18 @@ class WordInputs:
     """Name of each mark of tokens -> its number of values (SRL's `"predicate"`: 1 at the predicate)."""
     columns: Mapping[str, int] = field(default_factory=dict)
     """Name of each extra column of the data (POS, chunks) -> its number of values; 0 padding, 1 unknown."""
+
+
+@dataclass(frozen=True)
+class ArcInputs(WordInputs):
+    """Inputs of sentences whose outputs are arcs: a role for each pair of a predicate and a candidate, a span of words.
+
+    A batch's `X.inputs` holds what that of `WordInputs` does, and besides, all indices from 0: `"predicate_at"`
+    `(batch, predicate)`, each predicate's word; `"candidate_first"` and `"candidate_last"` `(batch, candidate)`, words;
+    -1 on padding of these. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` say which predicate and which
+    candidate a pair is of. The mask is `(batch, pair)`; feature networks want that of words in its place:
+    `X(inputs, inputs["words"] > 0, size)`.
+    """
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Task(ABC):
 
     Attributes set by `load` and `restore`:
         space: the output space.
-        inputs: `VectorInputs`, `WordInputs`, `TextInputs` or `ImageInputs`.
+        inputs: `VectorInputs`, `WordInputs`, `ArcInputs`, `TextInputs` or `ImageInputs`.
         indexers: indexers of feature networks, by name; set when the model is built.
     """
 
@@ -172,11 +184,14 @@ class Task(ABC):
     def metric(self) -> Metric:
         """A new accumulator of scores."""
 
-    def decode(self, proposal: Proposal) -> Tensor:
+    def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
         """The y that is reported and scored, `(batch, 1, *variables)` of zeros and ones.
 
         `proposal.chosen` if the net itself has chosen; otherwise the mode, or the task's decision from the mean (labels
         above a threshold).
+
+        Args:
+            x: the inputs, for a task whose outputs obey constraints that depend on them; without it they do not.
         """
         return proposal.mode if proposal.chosen is None else proposal.chosen
 

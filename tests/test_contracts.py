@@ -408,7 +408,7 @@ def test_the_checks_find_a_broken_proposal(kind, says):
 
 def test_the_checks_find_a_task_that_passes_over_what_a_net_has_chosen():
     class Modes(ToyLabels):
-        def decode(self, proposal):
+        def decode(self, proposal, x=None):
             return proposal.mode
 
     check_task(ToyLabels())

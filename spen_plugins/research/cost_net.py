@@ -77,7 +77,7 @@ def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where:
             augmented = net(batch, proposal)
         ours.update(proposal, batch)
         theirs.update(augmented, batch)
-        counts = counts + differing(task.space, task.decode(proposal), task.decode(augmented), batch)
+        counts = counts + differing(task.space, task.decode(proposal, batch.x), task.decode(augmented, batch.x), batch)
     if not labelled:
         raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
     scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]

@@ -93,7 +93,7 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     """The examples of one batch with gold."""
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
-    decided = task.decode(proposal)
+    decided = task.decode(proposal, batch.x)
     predicted = _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
@@ -118,7 +118,7 @@ def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
     metric.update(proposal, batch)
     ratios = metric.ratios()
     if ratios is None:
-        return task.space.score(task.decode(proposal), batch.gold, batch.x.mask)[:, 0].tolist()
+        return task.space.score(task.decode(proposal, batch.x), batch.gold, batch.x.mask)[:, 0].tolist()
     numerator, denominator = ratios
     return torch.where(denominator > 0, numerator / denominator, 1.0).tolist()
 

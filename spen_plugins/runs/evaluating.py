@@ -83,7 +83,7 @@ def score_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, flo
     for proposal, batch, rows in predictor.proposals(examples):
         with torch.no_grad():
             bound = energy.at(batch.x)
-            predicted = bound(task.decode(proposal))[:, 0].tolist()
+            predicted = bound(task.decode(proposal, batch.x))[:, 0].tolist()
             gold = [None] * len(rows) if batch.gold is None else bound(batch.gold)[:, 0].tolist()
         labelled = batch.labelled.tolist()
         for row, ours, theirs, known in zip(rows, predicted, gold, labelled, strict=True):

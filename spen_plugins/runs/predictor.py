@@ -98,7 +98,7 @@ class Predictor:
             ConfigError: the run has no energy.
         """
         with torch.no_grad():
-            return self.energy.at(batch.x)(self.task.decode(proposal))[:, 0].tolist()
+            return self.energy.at(batch.x)(self.task.decode(proposal, batch.x))[:, 0].tolist()
 
     def predict(self, items: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for inputs given as Python values; see the task's `parse` for their form.

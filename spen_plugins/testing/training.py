@@ -51,11 +51,11 @@ def check_task(task: Task) -> None:
 
     logits = (batch.gold * 2 - 1) * 10
     proposal, metric = task.space.independent(logits, batch.x.mask), task.metric()
-    decoded = task.decode(proposal)
+    decoded = task.decode(proposal, batch.x)
     shaped(decoded, tuple(batch.gold.shape), f"{name}.decode")
     same(task.space.round(decoded, batch.x.mask), decoded, f"{name}.decode gives an output that is not discrete")
     chosen = replace(proposal, chosen=1 - decoded)
-    same(task.decode(chosen), 1 - decoded, f"{name}.decode passes over what the net has chosen")
+    same(task.decode(chosen, batch.x), 1 - decoded, f"{name}.decode passes over what the net has chosen")
     metric.update(proposal, batch)
     scores = metric.compute()
     assert task.selection in scores, f"{name}.selection is {task.selection!r}; the metric has {', '.join(scores)}"

@@ -51,7 +51,7 @@ class Rerank(InferenceNet):
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
             y = self.task.k_best(proposal, self.config.k)
-            y[:, :1] = self.task.decode(proposal)  # it may differ from k_best's first among equally likely outputs
+            y[:, :1] = self.task.decode(proposal, x)  # it may differ from k_best's first among equally likely outputs
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
 

@@ -79,7 +79,7 @@ class LabelTask(Task):
         if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
             self.threshold = metric.fit_threshold()
 
-    def decode(self, proposal: Proposal) -> Tensor:
+    def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
         """The labels whose probability is above the threshold, unless the net itself chose a set."""
         if proposal.chosen is not None:
             return proposal.chosen

@@ -55,7 +55,7 @@ class SemanticRoles(Task):
         """If true, every digit is looked up as 0."""
 
     def load(self) -> None:
-        sentences = self._sentences()
+        sentences, self._checksums = read_parts(self.config)
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
@@ -157,20 +157,6 @@ class SemanticRoles(Task):
     def words_read(self, example: Example) -> int | None:
         return example.entry.words_read(self.indexers)
 
-    def _sentences(self) -> dict[str, list[Sentence]]:
-        self._checksums = {}
-        files = files_of(self.config, ["sample"])
-        if not files:
-            from spen_plugins.samples.srl import sample_corpus
-
-            return sample_corpus()
-        sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
-        for part, name in files.items():
-            path = locate(name)
-            sentences[part] = read_srl(path, self.config.layout)
-            self._checksums[name] = sha256(path)
-        return sentences
-
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
         self._vocabulary = vocabulary
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
@@ -219,6 +205,22 @@ class SemanticRoles(Task):
             proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
         )
         return arguments, owner, confidences
+
+
+def read_parts(config: Any) -> tuple[dict[str, list[Sentence]], dict[str, str]]:
+    """The sentences of each part, and sha256 of each file read, by path."""
+    files = files_of(config, ["sample"])
+    if not files:
+        from spen_plugins.samples.srl import sample_corpus
+
+        return sample_corpus(), {}
+    sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
+    checksums: dict[str, str] = {}
+    for part, name in files.items():
+        path = locate(name)
+        sentences[part] = read_srl(path, config.layout)
+        checksums[name] = sha256(path)
+    return sentences, checksums
 
 
 def order_tags(tags: Iterable[str]) -> list[str]:

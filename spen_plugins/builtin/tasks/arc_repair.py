@@ -1,0 +1,169 @@
+"""Roles of arcs under the constraints of semantic roles (Belanger et al. 2017, Eq. 16).
+
+Q: no two arguments of a predicate overlap, and none of the core roles A0 to A5 is there twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+Repair = Literal["none", "heuristic", "ilp"]
+"""Choice of the constraints' treatment in a config."""
+
+LEAST = 1e-12  # a probability of 0 has no logarithm
+MANY = 5000
+"""Unknowns of one integer program; with more, predicates are solved in several."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of a batch, (predicate, span) each, one after the other.
+
+    Args:
+        predicate: `(pair,)` numbers of predicates, from 0 in the batch.
+        first, last: `(pair,)` the span's words.
+    """
+
+    predicate: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    def take(self, which: np.ndarray) -> Pairs:
+        return Pairs(self.predicate[which], self.first[which], self.last[which])
+
+    def words(self) -> tuple[np.ndarray, np.ndarray]:
+        """The words of all spans: the index of the pair, and a number that only one word of one predicate has."""
+        size = self.last - self.first + 1
+        pair = np.repeat(np.arange(len(size)), size)
+        word = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size - self.first, size)
+        return pair, self.predicate[pair] * (self.last.max(initial=0) + 1) + word
+
+
+def likely(p: np.ndarray) -> np.ndarray:
+    """The most probable role of each pair, 0 for none: `(pair, role)` -> `(pair,)`."""
+    return p.argmax(-1)
+
+
+def violating(pairs: Pairs, roles: np.ndarray, core: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the predicates with overlapping arguments, and of those with a core role twice.
+
+    Args:
+        roles: `(pair,)`, 0 for none.
+        core: `(role,)` boolean.
+    """
+    arcs = np.flatnonzero(roles)
+    chosen = pairs.take(arcs)
+    pair, word = chosen.words()
+    overlapping = chosen.predicate[pair[_repeated(word)]]
+    key = chosen.predicate * len(core) + roles[arcs]
+    return np.unique(overlapping), np.unique(chosen.predicate[core[roles[arcs]] & _repeated(key)])
+
+
+def repaired(p: np.ndarray, pairs: Pairs, core: np.ndarray, repair: Repair) -> np.ndarray:
+    """Roles under the constraints, `(pair,)`, 0 for none; with "none" the most probable ones.
+
+    Args:
+        p: `(pair, role)` probabilities; role 0 is none.
+        core: `(role,)` boolean.
+    """
+    roles = likely(p)
+    if repair == "none":
+        return roles
+    wrong = np.union1d(*violating(pairs, roles, core))
+    some = np.flatnonzero(np.isin(pairs.predicate, wrong))
+    if len(some):
+        solve = heuristic if repair == "heuristic" else best
+        roles[some] = solve(p[some], pairs.take(some), core)
+    return roles
+
+
+def heuristic(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
+    """Each predicate keeps its most probable arc, loses those that conflict with it, and so on with the rest.
+
+    Arguments and result as in `repaired`.
+    """
+    roles = likely(p)
+    alive, kept = np.flatnonzero(roles), np.zeros_like(roles)
+    confidence = p[np.arange(len(p)), roles]
+    # The most probable first, within each predicate.
+    alive = alive[np.lexsort((-confidence[alive], pairs.predicate[alive]))]
+    while len(alive):
+        _, place, which = np.unique(pairs.predicate[alive], return_index=True, return_inverse=True)
+        kept[alive[place]] = roles[alive[place]]
+        winner = alive[place][which]
+        overlap = (pairs.first[alive] <= pairs.last[winner]) & (pairs.first[winner] <= pairs.last[alive])
+        alive = alive[~overlap & ~((roles[alive] == roles[winner]) & core[roles[alive]])]
+    return kept
+
+
+def best(p: np.ndarray, pairs: Pairs, core: np.ndarray) -> np.ndarray:
+    """The maximum of Σ over pairs of ln p under the constraints, exact, by integer linear programs.
+
+    Arguments and result as in `repaired`. An unknown is a pair's role that is more probable than none: nothing is
+    gained from others, as constraints only forbid. Of the roles that no constraint names, the most probable is enough.
+    """
+    log_p = np.log(np.maximum(p, LEAST))
+    gain = log_p - log_p[:, :1]
+    free = np.where(core, -np.inf, gain)
+    top = free.argmax(-1)
+    least = np.maximum(free[np.arange(len(p)), top], 0)
+    useful = core & (gain > least[:, None])
+    useful[np.arange(len(p)), top] |= least > 0
+    pair, role = np.nonzero(useful)
+    order = np.argsort(pairs.predicate[pair], kind="stable")
+    pair, role = pair[order], role[order]
+    roles = np.zeros(len(p), dtype=np.int64)
+    for part in _parts(pairs.predicate[pair]):
+        chosen = _solve(gain[pair[part], role[part]], pairs.take(pair[part]), role[part], core)
+        roles[pair[part][chosen]] = role[part][chosen]
+    return roles
+
+
+def _parts(predicate: np.ndarray) -> Iterator[slice]:
+    """Slices of at most `MANY` unknowns, unless one predicate has more; none divides a predicate's."""
+    starts = np.append(np.flatnonzero(np.diff(predicate, prepend=-1)), len(predicate))
+    begin = 0
+    for here, after in pairwise(starts):
+        if after - begin > MANY and here > begin:
+            yield slice(begin, here)
+            begin = here
+    if begin < len(predicate):
+        yield slice(begin, len(predicate))
+
+
+def _solve(gain: np.ndarray, unknowns: Pairs, role: np.ndarray, core: np.ndarray) -> np.ndarray:
+    """The unknowns that are on in the best solution, `(unknown,)` boolean."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    # A word is in one argument at most, of each predicate. That includes one role a pair at most; and spans overlap
+    # just where they share a word.
+    owner, word = unknowns.words()
+    some = np.flatnonzero(core[role])
+    once = unknowns.predicate[some] * len(core) + role[some] + word.max(initial=0) + 1
+    column, key = np.concatenate([owner, some]), np.concatenate([word, once])
+    tight = _repeated(key)
+    if not tight.any():
+        return gain > 0
+    names, row = np.unique(key[tight], return_inverse=True)
+    table = csr_array((np.ones(len(row)), (row, column[tight])), shape=(len(names), len(gain)))
+    found = milp(
+        -gain,
+        integrality=np.ones(len(gain)),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(table, ub=np.ones(len(names))),
+        options={"mip_rel_gap": 0.0},
+    )
+    assert found.x is not None, found.message  # all off is a solution
+    return found.x > 0.5
+
+
+def _repeated(key: np.ndarray) -> np.ndarray:
+    """True where a number is there more than once."""
+    _, which, count = np.unique(key, return_inverse=True, return_counts=True)
+    return count[which] > 1
