@@ -58,6 +58,9 @@ class ArcInputs(WordInputs):
     `X(inputs, inputs["words"] > 0, size)`.
     """
 
+    core: Sequence[str] = ()
+    """Roles that a predicate should have once."""
+
 
 @dataclass(frozen=True)
 class TextInputs:

@@ -8,6 +8,7 @@ from spen_plugins import Classes, hookimpl
 @hookimpl
 def spen_energy() -> Classes:
     return {
+        "arcs": "spen_e2e.arcs:Arcs",
         "foe": "spen_e2e.images:FieldOfExperts",
         "deep_prior": "spen_e2e.images:DeepPrior",
     }
@@ -16,6 +17,7 @@ def spen_energy() -> Classes:
 @hookimpl
 def spen_inference_net() -> Classes:
     return {
+        "arc_scorer": "spen_e2e.arcs:ArcScorer",
         "input": "spen_e2e.images:Input",
         "convnet": "spen_e2e.images:Convnet",
         "unrolled": "spen_e2e.unrolled:Unrolled",

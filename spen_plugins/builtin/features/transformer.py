@@ -15,6 +15,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
@@ -80,6 +81,7 @@ class Transformer(FeatureNetwork):
         return self._indexer.name, self._indexer
 
     def forward(self, x: X) -> Tensor:
+        token_mask(x)
         ids, owner, first = (x.inputs[f"{self._indexer.name}.{part}"] for part in ("ids", "owner", "first"))
         inputs: dict[str, Tensor] = {"attention_mask": (owner > -2).long()}
         of_words = owner.clamp(min=0)

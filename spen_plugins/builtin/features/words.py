@@ -195,8 +195,7 @@ class WordNetwork(FeatureNetwork):
 
     def _embed(self, x: X) -> tuple[Tensor, Tensor]:
         """`(batch, token, word_width)`, arbitrary on padding, and the mask `(batch, token)`."""
-        inputs, words = x.inputs, x.inputs["words"]
-        mask = x.mask if x.mask is not None else torch.ones_like(words, dtype=torch.bool)
+        inputs, words, mask = x.inputs, x.inputs["words"], token_mask(x)
         parts = []
         if self.words is not None:
             parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
@@ -227,6 +226,23 @@ class WordNetwork(FeatureNetwork):
             return numbers
         hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
         return torch.where(hidden if numbers.dim() == 2 else hidden.unsqueeze(-1), unknown, numbers)
+
+
+def token_mask(x: X) -> Tensor:
+    """The mask of words, `(batch, token)`.
+
+    Raises:
+        ConfigError: `x.mask` is of something else than words, as that of arcs is.
+    """
+    words = x.inputs["words"]
+    if x.mask is None:
+        return torch.ones_like(words, dtype=torch.bool)
+    if x.mask.shape != words.shape:
+        raise ConfigError(
+            f"outputs are not tags of words: found {x.mask.shape[1]} variables for {words.shape[1]} words in an example; "
+            "choose a net and an energy for such outputs (for task 'arcs', e2e.arc_scorer and e2e.arcs)"
+        )
+    return x.mask
 
 
 def _check(config: Any) -> None:

@@ -196,9 +196,10 @@ class RoleArcs(Task):
 
     def _set(self, vocabulary: Vocabulary, roles: list[str]) -> None:
         self._vocabulary = vocabulary
-        self.inputs = ArcInputs([PADDING, UNKNOWN, *vocabulary.words], {})
-        self.space = TagSequence(roles)
         self._roles = Roles(roles)
+        core = [role for role, is_core in zip(roles, self._roles.core, strict=True) if is_core]
+        self.inputs = ArcInputs([PADDING, UNKNOWN, *vocabulary.words], {}, core=core)
+        self.space = TagSequence(roles)
         self._number = {role: i for i, role in enumerate(roles) if i}
 
     def _where(self, part: str) -> str:
