@@ -51,23 +51,25 @@ local methods = {
 
 local start = {
   every: {
-    local config = self,
-    scorer:: { hidden: 128, dropout: 0.2 },
     net_epochs:: 15,
     clamped_epochs:: 2,
-    inference_net: { type: 'e2e.arc_scorer' } + config.scorer,
     trainer+: { batch_size: 32, epochs: 15, patience: 4, net+: { lr: 2e-3, clip: 5, plateau: { factor: 0.5, patience: 1 } } },
   },
   // Gradients through the steps are few and large.
   with_energy: { trainer+: { epochs: 8, energy+: { lr: 1e-3, clip: 1 } } },
 };
-local bilstm = { features:: { type: 'bilstm', word_dim: 100, hidden: 128, layers: 2, dropout: 0.4 } };
+local bilstm = {
+  scorer:: { hidden: 128, dropout: 0.2 },
+  features:: { type: 'bilstm', word_dim: 100, hidden: 128, layers: 2, dropout: 0.4 },
+};
 local small = {
+  scorer:: { hidden: 64, dropout: 0.1 },
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
-  every: { scorer:: { hidden: 64, dropout: 0.1 }, net_epochs:: 6, clamped_epochs:: 1, trainer+: { epochs: 6, net+: { lr: 5e-3 } } },
+  every: { net_epochs:: 6, clamped_epochs:: 1, trainer+: { batch_size: 8, epochs: 6, net+: { lr: 5e-3 } } },
   with_energy: { trainer+: { epochs: 3 } },
 };
 local pretrained = {
+  scorer:: bilstm.scorer,
   every: { net_epochs:: 5, trainer+: { batch_size: 16, epochs: 5, net+: { lr: 2e-5, clip: 1 } } },
   with_energy: { trainer+: { epochs: 3, energy+: { lr: 2e-5 } } },
 };
@@ -78,8 +80,10 @@ local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained el
     local files = if trees == null || std.isArray(trees) then trees else [trees];
     { task: { type: 'arcs' } + choose.files(data_sets, data, validation, test, { trees: files }) },
 
-  // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
+  // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network; and the arc-factored model.
   features(data, encoder):: {
+    scorer:: tuned(data, encoder).scorer,
+    inference_net: { type: 'e2e.arc_scorer' } + self.scorer,
     features:
       if std.isObject(encoder) then encoder
       else if encoder == 'bilstm' then tuned(data, encoder).features

@@ -239,8 +239,8 @@ def token_mask(x: X) -> Tensor:
         return torch.ones_like(words, dtype=torch.bool)
     if x.mask.shape != words.shape:
         raise ConfigError(
-            f"outputs are not tags of words: found {x.mask.shape[1]} variables for {words.shape[1]} words in an example; "
-            "choose a net and an energy for such outputs (for task 'arcs', e2e.arc_scorer and e2e.arcs)"
+            f"outputs are not tags of words: found {x.mask.shape[1]} variables an example for {words.shape[1]} words; "
+            "choose a net and an energy for them (for task 'arcs', e2e.arc_scorer and e2e.arcs)"
         )
     return x.mask
 
