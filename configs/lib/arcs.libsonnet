@@ -23,13 +23,13 @@ local data_sets = {
 local energy(config) = { type: 'e2e.arcs' } + config.scorer;
 local methods = {
   'local': { has_energy:: false, trainer+: { type: 'cross_entropy' } },
-  // 10 steps with rates of their own and no momentum, as in the paper. With the entropy that is added, the steps stay at the local
+  // 10 steps, with rates of their own and without momentum, as in the paper. With the entropy that is added, the steps stay at the local
   // model's output unless the other terms want another.
   spen: {
     local config = self,
     local net = super.inference_net,
     energy: energy(config),
-    inference_net: { type: 'e2e.unrolled', steps: 10, lr: 0.5, rates: 'learned', entropy: 1, net: net },
+    inference_net: { type: 'e2e.unrolled', steps: config.steps, lr: 0.5, rates: 'learned', entropy: 1, net: net },
     trainer+: {
       type: 'e2e.unroll',
       init_epochs: config.net_epochs,
@@ -41,7 +41,7 @@ local methods = {
   spen_ssvm: {
     local config = self,
     local net = super.inference_net,
-    local descent = { steps: 10, lr: 0.1, optimizer: 'adam' },
+    local descent = { steps: config.steps, lr: 0.1, optimizer: 'adam' },
     energy: energy(config),
     energy_loss: { type: 'ssvm', cost: 'l1', starts: ['net'], descent: descent },
     inference_net: { type: 'gbi', starts: ['net'], net: net } + descent,
@@ -52,6 +52,7 @@ local methods = {
 local start = {
   every: {
     net_epochs:: 15,
+    steps:: 10,
     clamped_epochs:: 2,
     trainer+: { batch_size: 32, epochs: 15, patience: 4, net+: { lr: 2e-3, clip: 5, plateau: { factor: 0.5, patience: 1 } } },
   },
@@ -65,7 +66,7 @@ local bilstm = {
 local small = {
   scorer:: { hidden: 64, dropout: 0.1 },
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
-  every: { net_epochs:: 6, clamped_epochs:: 1, trainer+: { batch_size: 8, epochs: 6, net+: { lr: 5e-3 } } },
+  every: { net_epochs:: 6, clamped_epochs:: 1, steps:: 5, trainer+: { batch_size: 16, epochs: 6, net+: { lr: 5e-3 } } },
   with_energy: { trainer+: { epochs: 3 } },
 };
 local pretrained = {

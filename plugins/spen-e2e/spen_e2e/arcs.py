@@ -94,17 +94,16 @@ class _Parts(NamedTuple):
     """`(batch, pair, role)` −ln P, zero on padding."""
     arcs: Tensor
     """`(batch, pair, width)` features of arcs, zero on padding."""
+    inside: Tensor
+    """`(batch, pair)`, the mask as numbers."""
+    owners: tuple[Tensor, Tensor]
+    """The predicate and the candidate of each pair, `(batch, pair)`."""
     contexts: tuple[Tensor, Tensor, Tensor]
     """What the first layers add for each predicate, candidate and sentence, `(batch, 1, some, global)`."""
     there: tuple[Tensor, Tensor, Tensor]
-    """True for predicates `(batch, predicate)`, candidates `(batch, candidate)`, and pairs of them `(batch, predicate,
-    candidate)`."""
-    place: Tensor
-    """`(batch, pair)`, in the table of predicates and candidates."""
-    inside: Tensor
-    """`(batch, pair)`, the mask as numbers."""
-    overlaps: tuple[Tensor, Tensor, Tensor]
-    """Row, and the numbers of two of its candidates that overlap, `(overlap,)` each."""
+    """1 for predicates, candidates and sentences, `(batch, 1, some)`, 0 on padding."""
+    conflicts: tuple[Tensor, Tensor]
+    """Places in a flat `(batch, pair)` of each two pairs of a predicate whose candidates overlap, `(conflict,)`."""
 
 
 class Arcs(sp.Energy):
@@ -153,65 +152,66 @@ class Arcs(sp.Energy):
         words = word_vectors(self, x)
         vectors, scores = self.local(words, x)
         inside = x.mask.to(scores.dtype)
-        predicate, first, last = (x.inputs[f] for f in ("predicate_at", "candidate_first", "candidate_last"))
-        place = x.inputs["pair_predicate"] * first.shape[1] + x.inputs["pair_candidate"]
-        table = inside.new_zeros(x.size, predicate.shape[1] * first.shape[1])
-        pairs = table.scatter_add(1, place, inside).view(x.size, predicate.shape[1], -1) > 0
-        # Each two once; candidates that are padding end before they begin.
-        over = (first.unsqueeze(2) <= last.unsqueeze(1)) & (first.unsqueeze(1) <= last.unsqueeze(2))
-        over = over & (first >= 0).unsqueeze(2) & (first >= 0).unsqueeze(1)
-        row, one, other = over.triu(1).nonzero(as_tuple=True)
-        seen = words.sum(1) / (x.inputs["words"] > 0).sum(1, keepdim=True).clamp(min=1)
-        ends = torch.cat([rows(words, first), rows(words, last)], -1)
-        given = (rows(words, predicate), ends, seen.unsqueeze(1))
+        predicate, first, last = (x.inputs[name] for name in ("predicate_at", "candidate_first", "candidate_last"))
+        mean = words.sum(1, keepdim=True) / (x.inputs["words"] > 0).sum(1).clamp(min=1)[:, None, None]
+        given = rows(words, predicate), torch.cat([rows(words, first), rows(words, last)], -1), mean
+        there = predicate >= 0, first >= 0, torch.ones_like(x.mask[:, :1])
         return _Parts(
             -torch.log_softmax(at_least_float32(scores), -1) * inside.unsqueeze(-1),
             self.arc(vectors) * inside.unsqueeze(-1),
-            tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, given, strict=True)),
-            (predicate >= 0, first >= 0, pairs),
-            place,
             inside,
-            (row, one, other),
+            (x.inputs["pair_predicate"], x.inputs["pair_candidate"]),
+            tuple(layer(vector).unsqueeze(1) for layer, vector in zip(self.context, given, strict=True)),
+            tuple(some.to(scores.dtype).unsqueeze(1) for some in there),
+            conflicts(x),
         )
 
     def forward(self, features: _Parts, y: Tensor) -> Tensor:
-        f = features
-        return inner_product(f.local, y) + self._global(f, y) + self._constraints(f, y)
-
-    def _global(self, f: _Parts, y: Tensor) -> Tensor:
-        """The MLPs on sums of arcs, `(batch, sample)`."""
-        roles = y[..., 1:] @ self.role.to(y.dtype) * f.inside[:, None, :, None]
-        arcs = self._table(f, torch.cat([roles * f.arcs.unsqueeze(1), roles], -1))
-        sums = arcs.sum(3), arcs.sum(2), arcs.sum((2, 3)).unsqueeze(2)
-        there = (*f.there[:2], None)
-        total = y.new_zeros(y.shape[:2])
-        for vectors, given, inside, first, tail in zip(sums, f.contexts, there, self.first, self.tail, strict=True):
-            values = at_least_float32(tail(first(vectors) + given))
-            total = total + (values if inside is None else values * inside.unsqueeze(1)).sum(-1)
-        return total
-
-    def _constraints(self, f: _Parts, y: Tensor) -> Tensor:
-        """The soft constraints, `(batch, sample)`."""
-        beta = self.config.sharpness
+        """Eq. 17's energy, the MLPs and the soft constraints."""
+        f, beta = features, self.config.sharpness
         y = y * f.inside[:, None, :, None]
-        chosen = self._table(f, torch.cat([y[..., 1:].sum(-1, keepdim=True), y[..., self.core]], -1))
-        masses = chosen[..., 1:].sum(3)
-        repeats = F.softplus(masses - 1, beta=beta) * f.there[0][:, None, :, None] @ self.log_repeat.exp().to(y.dtype)
+        roles = y[..., 1:] @ self.role.to(y.dtype)
+        chosen = torch.cat([roles * f.arcs.unsqueeze(1), roles, y[..., self.core]], -1)
+        of_predicates = summed(chosen, f.owners[0], f.there[0].shape[-1])
+        size, masses = 2 * self.config.width, of_predicates[..., 2 * self.config.width :]
+        of_candidates = summed(chosen[..., :size], f.owners[1], f.there[1].shape[-1])
+        sums = of_predicates[..., :size], of_candidates, of_predicates[..., :size].sum(2, keepdim=True)
 
-        row, one, other = f.overlaps
-        active, both = chosen[..., 0].permute(0, 3, 1, 2), f.there[2].transpose(1, 2)
-        values = F.softplus(active[row, one] + active[row, other] - 1, beta=beta)
-        values = values * (both[row, one] & both[row, other]).unsqueeze(1)
-        overlaps = y.new_zeros(y.shape[:2]).index_add(0, row, values.sum(-1))
-        return repeats.sum(-1) + self.log_overlap.exp() * overlaps
+        total = inner_product(f.local, y)
+        for some, given, there, first, tail in zip(sums, f.contexts, f.there, self.first, self.tail, strict=True):
+            total = total + (at_least_float32(tail(first(some) + given)) * there).sum(-1)
 
-    def _table(self, f: _Parts, values: Tensor) -> Tensor:
-        """`(batch, sample, pair, size)` -> `(batch, sample, predicate, candidate, size)`; zero without a pair."""
-        batch, samples, _, size = values.shape
-        shape = f.there[2].shape[1:]
-        place = f.place[:, None, :, None].expand_as(values)
-        empty = values.new_zeros(batch, samples, shape[0] * shape[1], size)
-        return empty.scatter_add(2, place, values).view(batch, samples, *shape, size)
+        repeats = F.softplus(masses - 1, beta=beta) @ self.log_repeat.exp().to(y.dtype) * f.there[0]
+        active = y[..., 1:].sum(-1).transpose(0, 1).flatten(1)
+        one, other = (active.index_select(1, place) for place in f.conflicts)
+        overlaps = F.softplus(one + other - 1, beta=beta)
+        by_row = active.new_zeros(y.shape[1], y.shape[0]).index_add(1, f.conflicts[0] // y.shape[2], overlaps)
+        return total + repeats.sum(-1) + self.log_overlap.exp() * by_row.t()
+
+
+def conflicts(x: sp.X) -> tuple[Tensor, Tensor]:
+    """Each two pairs of a predicate whose candidates overlap, once, as places in a flat `(batch, pair)`."""
+    assert x.mask is not None
+    first, last, predicates = x.inputs["candidate_first"], x.inputs["candidate_last"], x.inputs["predicate_at"].shape[1]
+    row, pair = x.mask.nonzero(as_tuple=True)
+    at = row * x.mask.shape[1] + pair
+    table = at.new_full((x.size, first.shape[1], predicates), -1)
+    table[row, x.inputs["pair_candidate"][row, pair], x.inputs["pair_predicate"][row, pair]] = at
+    there = first >= 0
+    over = (first.unsqueeze(2) <= last.unsqueeze(1)) & (first.unsqueeze(1) <= last.unsqueeze(2))
+    over = over & there.unsqueeze(2) & there.unsqueeze(1)
+    row, i, j = over.triu(1).nonzero(as_tuple=True)
+    one, other = table[row, i], table[row, j]
+    both = (one >= 0) & (other >= 0)
+    return one[both], other[both]
+
+
+def summed(values: Tensor, owner: Tensor, owners: int) -> Tensor:
+    """`(batch, sample, pair, size)` -> sums by owner, `(batch, sample, owners, size)`."""
+    batch, samples, _, size = values.shape
+    return values.new_zeros(batch, samples, owners, size).scatter_add(
+        2, owner[:, None, :, None].expand_as(values), values
+    )
 
 
 def rows(values: Tensor, index: Tensor) -> Tensor:
