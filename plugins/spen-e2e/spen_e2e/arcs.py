@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.convex import SmoothTail
+from spen_e2e.convex import non_negative
 from spen_plugins.nn import at_least_float32, inner_product
 
 DISTANCES = 10
@@ -141,7 +141,7 @@ class Arcs(sp.Energy):
         before = features.output_dim
         self.context = nn.ModuleList(nn.Linear(size, hidden) for size in (before, 2 * before, before))
         self.first = nn.ModuleList(nn.Linear(2 * config.width, hidden, bias=False) for _ in range(3))
-        self.tail = nn.ModuleList(SmoothTail(hidden, config.icnn) for _ in range(3))
+        self.tail = nn.ModuleList(_later_layers(hidden, config.icnn) for _ in range(3))
         core = torch.tensor([i for i, role in enumerate(roles) if role in task.inputs.core], dtype=torch.long)
         self.register_buffer("core", core, persistent=False)
         self.log_overlap = nn.Parameter(torch.tensor(math.log(config.constraint)))
@@ -179,7 +179,7 @@ class Arcs(sp.Energy):
 
         total = inner_product(f.local, y)
         for some, given, there, first, tail in zip(sums, f.contexts, f.there, self.first, self.tail, strict=True):
-            total = total + (at_least_float32(tail(first(some) + given)) * there).sum(-1)
+            total = total + (at_least_float32(tail(first(some) + given).squeeze(-1)) * there).sum(-1)
 
         repeats = F.softplus(masses - 1, beta=beta) @ self.log_repeat.exp().to(y.dtype) * f.there[0]
         active = y[..., 1:].sum(-1).transpose(0, 1).flatten(1)
@@ -187,6 +187,13 @@ class Arcs(sp.Energy):
         overlaps = F.softplus(one + other - 1, beta=beta)
         by_row = active.new_zeros(y.shape[1], y.shape[0]).index_add(1, f.conflicts[0] // y.shape[2], overlaps)
         return total + repeats.sum(-1) + self.log_overlap.exp() * by_row.t()
+
+
+def _later_layers(width: int, convex: bool) -> nn.Module:
+    """Of an MLP with two hidden layers, all after the first linear one."""
+    layers = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
+    hidden, last = (non_negative(layer) for layer in layers) if convex else layers
+    return nn.Sequential(nn.Softplus(), hidden, nn.Softplus(), last)
 
 
 def conflicts(x: sp.X) -> tuple[Tensor, Tensor]:
