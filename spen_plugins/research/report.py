@@ -177,7 +177,7 @@ def _verdicts(outputs: Outputs) -> str:
     )
 
 
-def _example(output: Output, space: OutputSpace) -> dict[str, Any]:
+def _example(output: Output, space: OutputSpace | None) -> dict[str, Any]:
     energies = (output.energy, output.gold_energy)
     return {
         "row": output.row,

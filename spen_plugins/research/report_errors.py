@@ -60,7 +60,7 @@ class Confusion:
         return self.counts[row][column] / max(1, sum(self.counts[row]))
 
 
-def pieces(output: Output, gold: bool, space: OutputSpace) -> list[Piece]:
+def pieces(output: Output, gold: bool, space: OutputSpace | None) -> list[Piece]:
     """Gold or the prediction, piece by piece, marked where the two differ."""
     ours, theirs = (output.gold, output.predicted) if gold else (output.predicted, output.gold)
     wrong = "missed" if gold else "extra"

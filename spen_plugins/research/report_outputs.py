@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
-from spen_plugins.task import Shown, Task
+from spen_plugins.task import ArcInputs, Shown, Task
 
 
 @dataclass
@@ -41,7 +41,8 @@ class Output:
 class Outputs:
     """The examples of a part with gold, in the file's order."""
 
-    space: OutputSpace
+    space: OutputSpace | None
+    """None if gold and predictions are neither labels nor tags of words."""
     score: str
     """The name of the score, the task's selection score."""
     examples: list[Output] = field(default_factory=list)
@@ -61,7 +62,8 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     predictor = Predictor(run, device, registry)
     # Read anew for each run: examples cache the output of a run's own indexers.
     examples = load_task(run, registry).part(part)
-    found = Outputs(predictor.task.space, predictor.task.selection)
+    arcs = isinstance(predictor.task.inputs, ArcInputs)
+    found = Outputs(None if arcs else predictor.task.space, predictor.task.selection)
     for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
         if batch.gold is not None:
             found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
@@ -94,10 +96,11 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     task, space, mask = predictor.task, predictor.task.space, batch.x.mask
     assert batch.gold is not None
     decided = task.decode(proposal, batch.x)
-    predicted = _words(space, decided, mask)
+    arcs = isinstance(task.inputs, ArcInputs)
+    predicted = None if arcs else _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [[json.dumps(answer, ensure_ascii=False)] for answer in answers]
+        predicted = [_arcs(answer) if arcs else [json.dumps(answer, ensure_ascii=False)] for answer in answers]
     gold = _words(space, batch.gold, mask) or [[]] * len(rows)
     scores = _scores(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
@@ -130,6 +133,15 @@ def _energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
         return [None] * len(y)
     with torch.no_grad():
         return energy.at(x)(y)[:, 0].tolist()
+
+
+def _arcs(answer: Mapping[str, Any]) -> list[str]:
+    """A prediction of task `arcs` as its examples' gold is shown."""
+    return [
+        f"{predicate['word']} {argument['role']}: {argument['text']}"
+        for predicate in answer["predicates"]
+        for argument in predicate["arguments"]
+    ]
 
 
 def _words(space: OutputSpace, y: Tensor, mask: Tensor | None) -> list[list[str]] | None:

@@ -85,11 +85,12 @@ def reach_of(examples: Sequence[Example]) -> float:
 
 
 def told(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[str]:
-    """Arguments of each predicate, in words."""
+    """Pieces of arguments of each predicate, in words."""
     words = example.entry.words
     for predicate, some in zip(example.predicates.tolist(), arguments, strict=True):
-        for role, pieces in some:
-            yield f"{words[predicate]} {role}: " + " … ".join(" ".join(words[i : j + 1]) for i, j in pieces)
+        for role, (first, *others) in some:
+            for name, (i, j) in [(role, first), *((f"C-{role}", place) for place in others)]:
+                yield f"{words[predicate]} {name}: {' '.join(words[i : j + 1])}"
 
 
 def sentence_of(item: Any) -> tuple[Sentence, Tree | None]:
