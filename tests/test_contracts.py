@@ -44,6 +44,7 @@ SMALL = {
     "seal.self_attention": {"dim": 4, "heads": 2},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
+    "arcs": {"corpus": "sample", "longest": 2},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},
     "text": {"corpus": "sample"},
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},

@@ -58,6 +58,8 @@ local start = {
   },
   // Gradients through the steps are few and large.
   with_energy: { trainer+: { epochs: 8, energy+: { lr: 1e-3, clip: 1 } } },
+  // Its local terms begin as anything.
+  spen_ssvm: { trainer+: { epochs: 20 } },
 };
 local bilstm = {
   scorer:: { hidden: 128, dropout: 0.2 },
@@ -68,11 +70,13 @@ local small = {
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
   every: { net_epochs:: 6, clamped_epochs:: 1, steps:: 5, trainer+: { batch_size: 8, epochs: 6, net+: { lr: 5e-3 } } },
   with_energy: { trainer+: { epochs: 3 } },
+  spen_ssvm: { trainer+: { epochs: 12 } },
 };
 local pretrained = {
   scorer:: bilstm.scorer,
   every: { net_epochs:: 5, trainer+: { batch_size: 16, epochs: 5, net+: { lr: 2e-5, clip: 1 } } },
   with_energy: { trainer+: { epochs: 3, energy+: { lr: 2e-5 } } },
+  spen_ssvm: { trainer+: { epochs: 10 } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
 
