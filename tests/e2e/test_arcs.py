@@ -228,7 +228,7 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
     if method in ("spen", "icnn"):
         net = table["inference_net"]
         assert (net["type"], net["rates"], net["momentum"], net["method"]) == ("e2e.unrolled", "learned", 0, "mirror")
-        assert net["steps"] == (5 if data == "sample" else 10)
+        assert net["steps"] == (3 if data == "sample" else 10)
 
 
 def test_files_of_ones_own():
