@@ -68,6 +68,8 @@ class ImageInputs:
     """
 
     channels: int = 1
+    smallest: int | None = None
+    """Fewest rows or columns of an image that is trained on, if known."""
 
 
 class Indexer(ABC):
@@ -202,6 +204,11 @@ class Task(ABC):
     @abstractmethod
     def read(self, path: str) -> Sequence[Any]:
         """Examples of a file in the task's format, with or without gold, for prediction and evaluation."""
+
+    def read_inputs(self, path: str) -> Sequence[Any]:
+        """Examples of a file for prediction alone, by default `read(path)`; for a task whose `read` makes the inputs
+        from gold outputs, as denoising adds noise."""
+        return self.read(path)
 
     @abstractmethod
     def parse(self, item: Any) -> Any:

@@ -121,7 +121,7 @@ class Predictor:
 
     def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
         """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""
-        yield from self.predict_examples(self.task.read(str(path)), energy)
+        yield from self.predict_examples(self.task.read_inputs(str(path)), energy)
 
     def predict_examples(self, examples: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for the task's own examples, in their order.

@@ -1,4 +1,4 @@
-"""Energies of images: noise and a prior (Belanger et al. 2017, Sec. 6.1); and nets to start from and to compare with."""
+"""Energies of images: noise and a prior (Belanger et al. 2017, Sec. 6.1); nets to start from and to compare with."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ class ImagePrior(sp.Energy):
         size: int = Field(7, ge=1)
         """Rows and columns of a filter; odd."""
         weight: float = Field(0.01, gt=0)
-        """Initial w, the variance of the noise; it is trained. Pixels are between 0 and 1, so σ = 25 of 255 is 0.0096."""
+        """Initial w, the variance of the noise; it is trained. Pixels are between 0 and 1; σ = 25 of 255 is 0.0096."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_images(self, task)
-        if config.size % 2 == 0:
-            raise sp.ConfigError(f"size={config.size}: a filter has an odd number of rows, so that it has a middle")
+        require_filters(config.size, task)
         self.log_weight = nn.Parameter(torch.tensor(math.log(config.weight)))
 
     def encode(self, x: sp.X) -> tuple[Tensor, Tensor | None]:
@@ -60,7 +59,7 @@ class ImagePrior(sp.Energy):
 
 
 class FieldOfExperts(ImagePrior):
-    """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2, an ℓ1 field of experts that has two
+    """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2: a field of experts with two
     derivatives (Eq. 13, 14)."""
 
     class Config(ImagePrior.Config):
@@ -106,17 +105,18 @@ class Input(sp.InferenceNet):
 
 
 class Convnet(sp.InferenceNet):
-    """A feed-forward net of the deep prior's layers, without the sum over pixels (Sec. 6.1.3); it predicts the noise."""
+    """A feed-forward net of the deep prior's layers, without the sum over pixels (Sec. 6.1.3); predicts the noise."""
 
     class Config(sp.Config):
         filters: int = Field(32, ge=1)
         """Number of filters of each convolution."""
         size: int = Field(7, ge=1)
-        """Rows and columns of a filter."""
+        """Rows and columns of a filter; odd."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_images(self, task)
+        require_filters(config.size, task)
         n, size = config.filters, config.size
         self.first = nn.Conv2d(1, n, size, padding="same")
         self.second = nn.Conv2d(n, n, size, padding="same")
@@ -142,3 +142,12 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
             f"{type(component).__name__} works on grayscale images, but the task has {type(task.inputs).__name__} and "
             f"{type(task.space).__name__}; choose task 'denoising'"
         )
+
+
+def require_filters(size: int, task: sp.Task) -> None:
+    """Raise `ConfigError` unless filters have a middle, and fit into the images that are trained on."""
+    if size % 2 == 0:
+        raise sp.ConfigError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+    smallest = task.inputs.smallest
+    if smallest is not None and smallest < size:
+        raise sp.ConfigError(f"size={size}: the filter is larger than the smallest training image or crop ({smallest})")
