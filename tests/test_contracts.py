@@ -42,6 +42,7 @@ SMALL = {
     "encoder": {"word_dim": 3, "mark_dim": 2, "char_dim": 2, "char_filters": 2, "hidden": 2},
     "seal.labels": {"hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
+    "denoising": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},

@@ -28,7 +28,8 @@ _KINDS = {
     "I": "an image of 32 bits",
     "F": "an image of real numbers",
 }
-_WANTED = "a grayscale image of 8 bits; Pillow makes one: Image.open(FILE).convert('L').save(NEW)"
+_WANTED = "a grayscale image of 8 bits"
+_CONVERT = "Pillow makes one: Image.open(FILE).convert('L').save(NEW)"
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
 """What Pillow raises for damaged files, apart from struct.error and zlib.error, which it turns into these."""
 
@@ -129,7 +130,9 @@ def _decoded(file: Any, where: object) -> np.ndarray:
         try:
             with Image.open(file, formats=("PNG", "JPEG")) as image:
                 if image.mode != "L":
-                    raise DataError(where, None, _kind(image.mode), _WANTED)
+                    deep = image.mode[0] in "IF"  # convert('L') would clip such levels
+                    how = "divide its levels, so that white is 255" if deep else _CONVERT
+                    raise DataError(where, None, _kind(image.mode), f"{_WANTED}; {how}")
                 return np.array(image)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise DataError(where, None, str(error).rstrip("."), "a smaller image") from None
