@@ -16,6 +16,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches, evaluate
@@ -208,7 +209,9 @@ class Loop:
     def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         parts = shares(rows, self.accelerator, self.config.accumulate)
-        found = [self.task.collate([self.train[i] for i in part], part) for part in parts]
+        place = (self.seed, self.position.stage, self.position.epoch)
+        examples = [augmented(self.task, [self.train[i] for i in part], part, *place) for part in parts]
+        found = [self.task.collate(some, part) for some, part in zip(examples, parts, strict=True)]
         if not stage.gold:
             found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]
         return [batch.to(self.accelerator.device) for batch in found]
