@@ -524,6 +524,14 @@ def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evalu
     assert sorted(again) == sorted(numbers[:32]), "parts of batches are those of whole batches"
 
 
+def test_evaluation_has_a_batch_size_of_its_own(tmp_path: Path) -> None:
+    assert sp.TrainerConfig(batch_size=8).evaluated_at_once == 32
+    loop, task = noisy(tmp_path / "run", evaluation_batch_size=3)
+    loop.run()
+    sizes = [len(numbers) for numbers in task.collated]
+    assert sizes == ([8] * 4 + [3, 3, 2] * 2) * 4, "the task's score and the stage's own, after each epoch"
+
+
 def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_path: Path) -> None:
     task = NoisyTask(sp.Config())
     task.load()

@@ -32,6 +32,18 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train("mlc_seal.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
 
 
+def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(labels, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    assert config["trainer"]["evaluation_batch_size"] is None
+    assert sp.load(folder).batch_size == 4 * config["trainer"]["batch_size"]
+    config["trainer"]["evaluation_batch_size"] = 7
+    (folder / "config.json").write_text(json.dumps(config))
+    whole = sp.load(folder)
+    whole.save(tmp_path / "net", energy=False)
+    assert whole.batch_size == sp.load(tmp_path / "net").batch_size == 7
+
+
 def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:
     model = tmp_path / "bert"
     model.mkdir()

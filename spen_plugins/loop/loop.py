@@ -250,13 +250,13 @@ class Loop:
         return ledger.not_finite(what, value, stage, active, self.position, self.folder.checkpoint)
 
     def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
-        metric = evaluate(self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device)
+        device = self.accelerator.device
+        metric = evaluate(self.model, self.task, self.validation, self.config.evaluated_at_once, device)
         self.task.fit_threshold(metric)
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:
-            device, size = self.accelerator.device, self.config.batch_size
-            found = batches(self.task, self.validation, size, device)
+            found = batches(self.task, self.validation, self.config.inferred_at_once, device)
             with torch.no_grad():
                 score = float(stage.select(self.model, found))
         self.nets.modes.clear()

@@ -246,7 +246,7 @@ def _score(
     Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
     """
     model, task = built.model, built.task
-    batch_size = 4 * built.trainer.config.batch_size
+    batch_size = built.trainer.config.evaluated_at_once
     scores: dict[str, Any] = {}
     ratios: dict[str, Tensor] = {}
     decisions: dict[str, list[Decisions]] = {}
