@@ -105,7 +105,8 @@ class Metric(ABC):
     """Scores over a whole part, from batches of proposals."""
 
     unit: str = ""
-    """Unit of the selection score, such as "dB"; empty for a fraction, which tables show in percent."""
+    """Unit of the selection score, such as "dB", if scores are not fractions: tables show them as they are. Empty for
+    fractions, shown in per cent."""
 
     @abstractmethod
     def update(self, proposal: Proposal, batch: Batch) -> None:

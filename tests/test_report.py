@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.research.report_errors import Pair, Piece, label_errors, pieces, tag_errors
@@ -113,6 +114,26 @@ def test_scores_are_those_of_the_run_folders(page, roles, runs):
     found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     for role, values in test["roles"].items():
         assert found[role]["gold"] == str(values["gold"]) and found[role]["f1"] == f"{100 * values['f1']:.2f}"
+
+
+def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
+    """A run stores its metric's unit; the page needs the metric itself only for its examples."""
+    monkeypatch.setattr(LabelMetric, "unit", "dB")
+    small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
+    run = train("mlc_seal.jsonnet", tmp_path / "run", **small)
+    assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
+    page = report(run, "--examples", 2)
+    head, row = page.tables["Test"]
+    assert dict(zip(head, row, strict=True))["example_f1"] == f"{scores(run)['test']['example_f1']:.2f}"
+    assert "As they are (dB): the mean over seeds" in page.text
+    worst = [float(score) for score in re.findall(r"row \d+example_f1 ([\d.]+)", page.text)]
+    assert len(worst) == 2 and max(worst) <= 1
+    monkeypatch.undo()
+    page = report(run, runs / "ce")
+    [_, decibels, fractions] = page.tables["Test"]
+    assert decibels[2:] == row[2:] and float(fractions[2].split()[0]) > 1
+    assert "In per cent, or as they are (dB): the mean over seeds" in page.text
+    assert "their scores are in dB (run) and fractions (ce)" in page.text
 
 
 def test_paired_differences_are_those_of_the_seeds(page, runs):

@@ -45,6 +45,8 @@ class Outputs:
     score: str
     """The name of the score, the task's selection score."""
     examples: list[Output] = field(default_factory=list)
+    unit: str = ""
+    """The score's unit; empty for a fraction."""
 
     def worst(self, count: int) -> list[Output]:
         """The examples with the lowest scores, ties by the most wrong decisions."""
@@ -61,8 +63,9 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     predictor = Predictor(run, device, registry)
     # Read anew for each run: examples cache the output of a run's own indexers.
     examples = load_task(run, registry).part(part)
-    found = Outputs(predictor.task.space, predictor.task.selection)
-    for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
+    task = predictor.task
+    found = Outputs(task.space, task.selection, unit=task.metric().unit)
+    for proposal, batch, rows in proposals(predictor.model, task, examples, predictor.batch_size, device):
         if batch.gold is not None:
             found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
     found.examples.sort(key=lambda output: output.row)

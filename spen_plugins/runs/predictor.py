@@ -59,7 +59,7 @@ class Predictor:
             self.model.inference_net = self._refined(registry, refine)
         self.model.to(device).eval()
         self.device = device
-        self.batch_size = 4 * self.experiment.trainer.config.batch_size
+        self.batch_size = self.experiment.trainer.config.evaluated_at_once
 
     def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
         """The inference net of `refine`, on top of the run's."""
