@@ -6,7 +6,7 @@ rest of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +20,7 @@ from spen_plugins.inference.steppers import STEPPERS, Objective
 from spen_plugins.spaces import OutputSpace
 
 Start = Literal["zeros", "uniform", "random", "net"]
+Method = Literal["projected", "mirror", "logits"]
 
 
 class Descent(Config):
@@ -27,7 +28,7 @@ class Descent(Config):
 
     steps: int = Field(30, ge=1)
     """Gradient steps."""
-    method: Literal["projected", "mirror", "logits"] = "projected"
+    method: Method = "projected"
     """Steps in y and projection to the box or simplex (projected), entropic mirror descent with y's gradient subtracted
     from its logits (mirror), or the ordinary gradient in y's logits (logits)."""
     optimizer: Literal["adam", "gradient", "lbfgs"] = "adam"
@@ -111,7 +112,12 @@ def minimise(
     best_y = best = None
     path, energies = [], []
     for number in range(config.steps + 1):
-        y, energy, gradient = _look(objective, to_y, place, mask, config.method, number < config.steps)
+        if number < config.steps:
+            y, energy, gradient = gradient_at(objective, space, place, mask, config.method)
+        else:
+            with torch.no_grad():
+                y = to_y(place, mask)
+                energy, gradient = objective(y), None
         if best is None or config.pick == "last":
             best_y, best = y, energy
         else:
@@ -179,26 +185,37 @@ def _noise(like: Tensor, n: int, seed: int | None) -> Tensor:
     return drawn.to(like).unsqueeze(0).expand(batch, n, *variables)
 
 
-def _look(
+def gradient_at(
     objective: Objective,
-    to_y: Callable[[Tensor, Tensor | None], Tensor],
+    space: OutputSpace,
     place: Tensor,
     mask: Tensor | None,
-    method: str,
-    slope: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """y, its energy and the gradient for the step, in y or in its logits."""
-    if not slope:
-        with torch.no_grad():
-            y = to_y(place, mask)
-            return y, objective(y), None
+    method: Method,
+    create_graph: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """y at a place of a descent, the objective there, `(batch, sample)`, and the gradient for a step.
+
+    Args:
+        objective: function of y to minimise.
+        space: the output space of y.
+        place: y itself, inside the relaxed set, for "projected"; else its logits.
+        mask: as `X.mask`.
+        method: the gradient is in the logits for "logits", else in y.
+        create_graph: if true, all three are differentiable, also in the place; if false, none is.
+    """
+    to_y = space.project if method == "projected" else space.relax
     with torch.enable_grad():
         if method == "logits":
-            variable = place.detach().requires_grad_()
+            variable = _free(place, create_graph)
             y = to_y(variable, mask)
         else:
             # A projected step's point is in the set already: `minimise` projects it.
-            variable = y = (place if method == "projected" else to_y(place, mask)).detach().requires_grad_()
+            variable = y = _free(place if method == "projected" else to_y(place, mask), create_graph)
         energy = objective(y)
-        [gradient] = torch.autograd.grad(energy.sum(), variable)
-    return y.detach(), energy.detach(), gradient
+        [gradient] = torch.autograd.grad(energy.sum(), variable, create_graph=create_graph)
+    return (y, energy, gradient) if create_graph else (y.detach(), energy.detach(), gradient)
+
+
+def _free(values: Tensor, create_graph: bool) -> Tensor:
+    """The values as a variable that a gradient can be taken in; with the graph behind them, if there is one to keep."""
+    return values if create_graph and values.requires_grad else values.detach().requires_grad_()

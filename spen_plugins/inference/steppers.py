@@ -12,12 +12,18 @@ Objective = Callable[[Tensor], Tensor]
 
 
 class Gradient:
-    """Gradient steps, optionally with momentum."""
+    """Gradient steps, optionally with momentum.
 
-    def __init__(self, lr: float, momentum: float, simplex: bool) -> None:
+    Differentiable in places, gradients and the rate `lr`, which may be a tensor and may change between steps.
+    """
+
+    def __init__(self, lr: float | Tensor, momentum: float = 0.0, simplex: bool = False) -> None:
         self.lr, self.momentum, self.velocity = lr, momentum, None
 
-    def __call__(self, place: Tensor, gradient: Tensor, energy: Tensor, value: Objective) -> Tensor:
+    def __call__(
+        self, place: Tensor, gradient: Tensor, energy: Tensor | None = None, value: Objective | None = None
+    ) -> Tensor:
+        """The next place; `energy` and `value` are what other optimisers use."""
         if self.momentum:
             gradient = gradient if self.velocity is None else gradient + self.momentum * self.velocity
             self.velocity = gradient

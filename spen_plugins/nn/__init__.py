@@ -12,7 +12,10 @@ from spen_plugins.lazy import lazy_names
 __getattr__, __all__ = lazy_names(
     globals(),
     {
+        "inference.descent": ("gradient_at",),
+        "inference.steppers": ("Gradient",),
         "nn.cost": ("MarginCost", "margin_cost"),
+        "nn.entropies": ("entropy",),
         "nn.local": (
             "LazyScores",
             "MANY_LABELS",
@@ -33,7 +36,10 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from spen_plugins.inference.descent import gradient_at
+    from spen_plugins.inference.steppers import Gradient
     from spen_plugins.nn.cost import MarginCost, margin_cost
+    from spen_plugins.nn.entropies import entropy
     from spen_plugins.nn.local import (
         MANY_LABELS,
         LazyScores,

@@ -18,4 +18,10 @@ def spen_inference_net() -> Classes:
     return {
         "input": "spen_e2e.images:Input",
         "convnet": "spen_e2e.images:Convnet",
+        "unrolled": "spen_e2e.unrolled:Unrolled",
     }
+
+
+@hookimpl
+def spen_trainer() -> Classes:
+    return {"unroll": "spen_e2e.unroll:Unroll"}

@@ -1,4 +1,4 @@
-"""Energies of images: noise and a prior (Belanger et al. 2017, Sec. 6.1); nets to start from and to compare with."""
+"""Energies of images (Belanger et al. 2017, Sec. 6.1), and nets to start from and to compare with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ImagePrior(sp.Energy):
         size: int = Field(7, ge=1)
         """Rows and columns of a filter; odd."""
         weight: float = Field(0.01, gt=0)
-        """Initial w, the variance of the noise; it is trained. Pixels are between 0 and 1; σ = 25 of 255 is 0.0096."""
+        """Initial w, the variance of the noise; trained. With pixels between 0 and 1, σ = 25 of 255 is 0.0096."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -59,7 +59,7 @@ class ImagePrior(sp.Energy):
 
 
 class FieldOfExperts(ImagePrior):
-    """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2: a field of experts with two
+    """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2: an ℓ1 field of experts with two
     derivatives (Eq. 13, 14)."""
 
     class Config(ImagePrior.Config):
@@ -105,7 +105,7 @@ class Input(sp.InferenceNet):
 
 
 class Convnet(sp.InferenceNet):
-    """A feed-forward net of the deep prior's layers, without the sum over pixels (Sec. 6.1.3); predicts the noise."""
+    """A feed-forward net of the deep prior's layers without the sum over pixels (Sec. 6.1.3); predicts the noise."""
 
     class Config(sp.Config):
         filters: int = Field(32, ge=1)

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 import spen_plugins as sp
 from spen_infnet.tag_lm import TagLm
+from spen_plugins.nn import entropy
 
 
 class FineTune(sp.Config):
@@ -213,25 +214,16 @@ def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, contex
     if config.cross_entropy_weight:
         terms |= _cross_entropy(config, context)
     if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * entropy(context.proposal)
+        terms["entropy"] = config.entropy_weight * _entropy(context)
     if start is not None:
         moved = sum((p - p0.to(p)).square().sum() for p, p0 in zip(net.parameters(), start, strict=True))
         terms["distance"] = (config.distance_weight * moved).expand(len(context.batch))
     return terms
 
 
-def entropy(proposal: sp.Proposal) -> torch.Tensor:
-    """Entropy of a net's relaxed output, summed over its variables, `(batch,)`."""
-    y = proposal.mean
-    parts = _entropy_part(y)
-    if not proposal.space.simplex:
-        parts = parts + _entropy_part(1 - y)
-    return parts.flatten(1).sum(-1)
-
-
-def _entropy_part(p: torch.Tensor) -> torch.Tensor:
-    """−p ln p. At 0, as on padding, its slope is infinite, even under a mask; here it is 0."""
-    return torch.special.entr(torch.where(p > 0, p, 1.0))
+def _entropy(context: sp.Context) -> torch.Tensor:
+    """Entropy of the net's relaxed output, summed over its variables, `(batch,)`."""
+    return entropy(context.proposal.space, context.proposal.mean)[:, 0]
 
 
 def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
@@ -240,7 +232,7 @@ def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
         weight = config.finetune.cross_entropy_weight
         terms["cross_entropy"] = weight * sp.cross_entropy(context, config.per_variable)
     if config.entropy_weight:
-        terms["entropy"] = config.entropy_weight * entropy(context.proposal)
+        terms["entropy"] = config.entropy_weight * _entropy(context)
     return terms
 
 

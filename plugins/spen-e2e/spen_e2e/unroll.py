@@ -1,0 +1,201 @@
+"""Trainer `unroll`: an energy learns through the gradient steps that minimise it (Belanger et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_e2e.unrolled import Unrolled, iterates
+
+
+class Unroll(sp.Trainer):
+    """End-to-end training of an energy and an `e2e.unrolled` net, in up to three stages (Sec. 5).
+
+    `init`: the net at the start of the steps alone, by cross entropy. `clamped`: the energy without its local terms,
+    through the steps. `all`: everything, through the steps.
+    """
+
+    needs = ("energy",)
+
+    class Config(sp.TrainerConfig):
+        init_epochs: int = Field(0, ge=0)
+        """Maximal number of epochs of stage `init`; 0 also with a net from `init.inference_net`."""
+        clamped_epochs: int = Field(0, ge=0)
+        """Maximal number of epochs of stage `clamped`; the epochs of stage `all` are `epochs`."""
+        clamp: list[str] | None = None
+        """Prefixes of the parameters that are held in stage `clamped`; null: the net at the start, and the energy's
+        parameters with `features` or `local` in their names."""
+        copies: dict[str, str] = Field(default={})
+        """Prefix of parameters -> prefix of parameters of which they are a copy, once, after stage `init`: the energy's
+        local terms begin as the pretrained net, {"energy.features": "inference_net.net.features", "energy.local":
+        "inference_net.net.output"}."""
+        iterates: Literal["all", "last"] = "all"
+        """The loss is of each iterate y_t, with weight 1 / (T − t + 1), divided by T (Eq. 9), or of the last alone."""
+        per_variable: bool = False
+        """If true, an iterate's loss is the mean over an example's variables instead of their sum."""
+        net: sp.Player = sp.Player()
+        """The player of stage `init`, with one update per batch."""
+        energy: sp.Player = sp.Player()
+        """The player of the other stages, which moves the energy, the net at the start and the rates."""
+
+    config: Config
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        config, net = self.config, model.inference_net
+        if not isinstance(net, Unrolled):
+            raise sp.ConfigError(
+                f"trainer 'e2e.unroll' trains an energy through the steps of an inference net, and found "
+                f"{type(net).__name__}, which makes none that keep their gradients; take inference_net 'e2e.unrolled'"
+            )
+        names = [name for name, _ in model.named_parameters()]
+        begins = partial(_copy, config.copies)
+        _copies(config.copies, model)
+        found = []
+        if config.init_epochs and any(True for _ in net.net.parameters()):
+            alone = sp.net_stage(
+                model, task, config.init_epochs, config.net, config.patience, per_variable=config.per_variable
+            )
+            found.append(replace(alone, name="init", set=partial(_set_steps, 0)))
+        if config.clamped_epochs:
+            held = _below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _local(names)
+            found.append(self._stage(model, "clamped", config.clamped_epochs, held, begins))
+            begins = None
+        found.append(self._stage(model, "all", config.epochs, (), begins))
+        found[0] = replace(found[0], start=partial(_begin, found[0].start, task))
+        return found
+
+    def _stage(self, model: sp.Model, name: str, epochs: int, held: tuple[str, ...], start: Any) -> sp.Stage:
+        """A stage that trains what is not held, through the steps."""
+        others = sp.frozen_except(model, "energy", "inference_net")
+        trained = tuple(
+            key
+            for key, _ in model.named_parameters()
+            if key.split(".")[0] in ("energy", "inference_net") and key not in held
+        )
+        if not trained:
+            raise sp.ConfigError(
+                f"stage {name!r} has nothing to train: trainer.clamp holds all parameters; take clamped_epochs=0 or "
+                "fewer prefixes"
+            )
+        phase = sp.Phase("energy", trained, self._loss, self.config.energy, measures=self._measures)
+        return sp.Stage(
+            name,
+            (phase,),
+            epochs,
+            frozen=(*others, *held),
+            start=start,
+            set=partial(_set_steps, None),
+            patience=self.config.patience,
+        )
+
+    def _losses(self, context: sp.Context) -> list[Tensor]:
+        """−ln q(gold) of each iterate, the start first, `(batch,)` each; 0 in rows without gold."""
+        batch, proposal = context.batch, context.proposal
+        if batch.gold is None:
+            return [proposal.logits.new_zeros(len(batch))] * 2
+        each = batch.labelled.to(proposal.logits.dtype)
+        if self.config.per_variable:
+            each = each / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
+        return [
+            -proposal.space.independent(logits, batch.x.mask).log_prob(batch.gold)[:, 0] * each
+            for logits in iterates(proposal)
+        ]
+
+    def _loss(self, context: sp.Context) -> sp.Terms:
+        """Eq. 9, or the last iterate's loss."""
+        losses = self._losses(context)[1:]
+        if self.config.iterates == "last":
+            return {"last": losses[-1]}
+        steps = len(losses)
+        return {"iterates": sum(loss / (steps - t) for t, loss in enumerate(losses)) / steps}
+
+    def _measures(self, context: sp.Context) -> sp.Terms:
+        """The loss at the start and at the end of the steps, and learned step sizes."""
+        with torch.no_grad():
+            losses, net = self._losses(context), context.model.inference_net
+            found = {"start": losses[0], "end": losses[-1]}
+            if net.config.rates == "learned":
+                found |= {f"rate_{t}": rate.expand(len(context.batch)) for t, rate in enumerate(net.rates, 1)}
+        return found
+
+
+def _set_steps(steps: int | None, model: sp.Model) -> None:
+    """Sets the number of steps, None for the config's; with 0 the proposal is that of the net at the start."""
+    net = model.inference_net
+    net.steps = net.config.steps if steps is None else steps
+
+
+def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
+    """Tries a training step's gradient on one example before training starts; see `Unrolled.forward`."""
+    if start is not None:
+        start(model)
+    _set_steps(None, model)
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    with torch.random.fork_rng():
+        model.propose(task.collate([task.part("train")[0]]).to(device).x)
+
+
+def _below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
+    """The names that are one of the prefixes or below one.
+
+    Raises:
+        ConfigError: a prefix has none.
+    """
+    names, found = list(names), []
+    for prefix in prefixes:
+        mine = [name for name in names if name == prefix or name.startswith(prefix + ".")]
+        if not mine:
+            parts = [name.split(".") for name in names]
+            known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
+            raise sp.ConfigError(
+                f"{where}: no parameter's name begins with {prefix!r}.{sp.did_you_mean(prefix, known)} They "
+                f"begin with: {', '.join(sorted(name for name in known if name.count('.') == 1))}"
+            )
+        found += [name for name in mine if name not in found]
+    return tuple(found)
+
+
+def _local(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of the parameters that are held by default: the net at the start, and the energy's local terms."""
+    return tuple(
+        name
+        for name in names
+        if name.startswith("inference_net.net.")
+        or (name.startswith("energy.") and {"features", "local"} & set(name.split(".")))
+    )
+
+
+def _copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tensor]]:
+    """Pairs of a parameter and the one that it is a copy of.
+
+    Raises:
+        ConfigError: a prefix has no parameters, or they have other names or shapes than those to be copied.
+    """
+    named = dict(model.named_parameters(remove_duplicate=False))
+    found = []
+    for to, of in copies.items():
+        _below(named, [of], "trainer.copies")
+        for name in _below(named, [to], "trainer.copies"):
+            source = of + name.removeprefix(to)
+            if source not in named:
+                raise sp.ConfigError(f"trainer.copies: {name} would be a copy of {source}, which does not exist")
+            shapes = tuple(named[name].shape), tuple(named[source].shape)
+            if shapes[0] != shapes[1]:
+                raise sp.ConfigError(
+                    f"trainer.copies: {name} is {shapes[0]}, but {source}, which it is to be a copy of, is {shapes[1]}"
+                )
+            found.append((named[name], named[source]))
+    return found
+
+
+def _copy(copies: dict[str, str], model: sp.Model) -> None:
+    with torch.no_grad():
+        for to, of in _copies(copies, model):
+            to.copy_(of)
