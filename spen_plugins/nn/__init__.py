@@ -20,6 +20,7 @@ __getattr__, __all__ = lazy_names(
             "local_layer",
             "local_scores",
             "local_sum",
+            "output_size",
             "require_tags",
         ),
         "nn.recurrent": ("Lstm", "reversed_places"),
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         local_layer,
         local_scores,
         local_sum,
+        output_size,
         require_tags,
     )
     from spen_plugins.nn.recurrent import Lstm, reversed_places

@@ -19,7 +19,7 @@ def margin_cost(space: OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None
         space: the output space.
         y, gold: `(batch, sample, *variables)`; they broadcast over the samples.
         mask: as `X.mask`.
-        cost: "l1", the distance summed over variables; "mean_l1", the same divided by the number of variables without
+        cost: "l1", the distance summed over variables, which is the space's `cost`; "mean_l1", the same divided by the number of variables without
             padding (labels, tokens); or "score", 1 − the space's soft score.
     """
     if cost == "score":
