@@ -17,7 +17,7 @@ from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.research.report_errors import Pair, Piece, label_errors, pieces, tag_errors
-from spen_plugins.research.report_outputs import Output, Outputs
+from spen_plugins.research.report_outputs import LONG, Output, Outputs, _shortened
 from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
@@ -314,6 +314,12 @@ def test_a_part_of_speech_may_be_called_o():
     space = TagSequence(["N", "O", "V"])
     assert pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
     assert pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
+
+
+def test_predictions_without_names_are_shortened():
+    """An image is told as text, a long one."""
+    assert _shortened("a" * LONG) == "a" * LONG
+    assert _shortened("a" * LONG + "b") == "a" * LONG + " …"
 
 
 def test_the_worst_come_first():

@@ -21,6 +21,9 @@ from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
 from spen_plugins.task import Shown, Task
 
+LONG = 500
+"""Characters of a prediction before it is shortened."""
+
 
 @dataclass
 class Output:
@@ -100,7 +103,7 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     predicted = _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [[json.dumps(answer, ensure_ascii=False)] for answer in answers]
+        predicted = [[_shortened(json.dumps(answer, ensure_ascii=False))] for answer in answers]
     gold = _words(space, batch.gold, mask) or [[]] * len(rows)
     scores = _scores(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
@@ -112,6 +115,11 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
         truth = gold[i] if shown.gold is None else shown.gold
         found.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
     return found
+
+
+def _shortened(text: str) -> str:
+    """A prediction without names, such as an image, at a length that can be read."""
+    return text if len(text) <= LONG else f"{text[:LONG]} …"
 
 
 def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:
