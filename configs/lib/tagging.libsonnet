@@ -5,6 +5,7 @@
 local choose = import 'choose.libsonnet';
 local energies = import 'energies.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
+local e2e = import 'methods/e2e.libsonnet';
 local infnet = import 'methods/infnet.libsonnet';
 local patches = import 'patches.libsonnet';
 
@@ -88,7 +89,7 @@ local word(data, has, given) =
       token:: { type: 'encoder', encoder: 'pass_through', dropout: set.bilstm.dropout } + seen { affix_dim: 0, char_dim: 0 },
     },
 
-  method(data_sets, data, encoder, name, energy=null, methods=baselines + infnet)::
+  method(data_sets, data, encoder, name, energy=null, methods=baselines + infnet + e2e)::
     local tables = [choose.data(data_sets, data)] + (if choose.is_pretrained(encoder) then [pretrained] else []);
     patches.method(methods, name, tables, energies, energy),
 }
