@@ -138,7 +138,7 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
         start(model)
     _set_steps(None, model)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    with torch.random.fork_rng():
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model.propose(task.collate([task.part("train")[0]]).to(device).x)
 
 

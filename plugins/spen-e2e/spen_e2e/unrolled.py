@@ -128,7 +128,8 @@ class Unrolled(sp.InferenceNet):
 
         look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
         if recorded and config.checkpoint and self.steps:
-            with torch.no_grad():  # what the energy keeps of x is made outside of the part that is computed again
+            # What the energy keeps of x is made outside of the part that is computed again.
+            with torch.no_grad(), torch.random.fork_rng([place.device] if place.is_cuda else []):
                 energy(place if projected else self.space.relax(place, mask))
             look = partial(checkpoint, look, use_reentrant=False)
         step, places, moving = Gradient(config.lr, config.momentum), [place], None
@@ -164,14 +165,20 @@ class Unrolled(sp.InferenceNet):
 
     def _require_second_derivative(self, energy: sp.BoundEnergy, y: Tensor, gradient: Tensor) -> None:
         """Raise `ConfigError` if the gradient of the energy can't be differentiated; once for a net."""
+        name = type(energy.energy).__name__
+        if not gradient.requires_grad:
+            if any(p.requires_grad for p in energy.energy.parameters()):
+                raise sp.ConfigError(
+                    f"an energy learns through gradient steps by its gradient in y, and that of {name} depends on none "
+                    "of its parameters, or hides it (detach, an operation with one derivative)"
+                )
+            return
         try:
-            if gradient.requires_grad:
-                torch.autograd.grad(gradient.sum(), y, retain_graph=True, allow_unused=True)
+            torch.autograd.grad(gradient.sum(), y, retain_graph=True, allow_unused=True)
         except RuntimeError as error:
             said = str(error).partition("\n")[0]
             if "not implemented" not in said and "differentiate twice" not in said:
                 raise
-            name = type(energy.energy).__name__
             raise sp.ConfigError(
                 f"an energy learns through gradient steps by its second derivative in y, and {name} has none: {said}. "
                 "Take another energy, or another implementation of that operation"

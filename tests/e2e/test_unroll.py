@@ -1,0 +1,298 @@
+"""The trainer of unrolled nets: its loss by hand, its stages, what it holds and copies, exact resume."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_e2e.unroll import Unroll
+from spen_e2e.unrolled import Unrolled, iterates
+from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.losses.ssvm import Ssvm
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.trainers.energy_alone import EnergyAlone
+from spen_plugins.errors import Interrupted
+from spen_plugins.loop.evaluation import evaluate
+from spen_plugins.testing import check_trainer
+from spen_plugins.testing.training import _Context
+from spen_seal.dynamic import Dynamic
+from spen_seal.margin import Margin
+from tests.e2e.toys import KINDS, energy_for, make, net_for, toy
+from tests.infnet.toys import loop_for
+
+PLAYER = sp.Player(type="adam", lr=0.02, weight_decay=0.0)
+CHAIN = {"energy.features": "inference_net.net.features", "energy.local": "inference_net.net.output"}
+
+
+def trainer(**fields: object) -> Unroll:
+    common = {"epochs": 2, "batch_size": 4, "net": PLAYER, "energy": PLAYER, "gradient_norms_every": 1}
+    return Unroll(Unroll.Config(**{**common, **fields}))
+
+
+def model_for(task: sp.Task, loss: sp.EnergyLoss | None = None, **fields: object) -> sp.Model:
+    return sp.Model(net_for(task, **fields), energy_for(task), loss)
+
+
+def chain_model(task: sp.Task, bias: bool = False) -> sp.Model:
+    """A chain of tags, whose local terms have the shapes of the net at the start."""
+    net = make(Independent, task, bias=bias)
+    unrolled = Unrolled(Unrolled.Config(steps=2, entropy=1.0, rates="learned"), task, net=net)
+    return sp.Model(unrolled, make(LinearChain, task), None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("per_variable", [False, True])
+def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
+    """1/T Σ_t 1/(T − t + 1) ℓ(y_t), t = 1 … T, with ℓ = −ln q of gold, written out for each kind of output."""
+    task, batch = toy(kind)
+    labelled = torch.arange(len(batch)) != 1
+    batch = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
+    model, found = model_for(task), {}
+    model.double()
+    context = _Context(model, batch)
+    for which in ("all", "last"):
+        [stage] = trainer(iterates=which, per_variable=per_variable).stages(model, task)
+        [found[which]] = stage.phases[0].loss(context).values()
+    losses, gold, mask = [], batch.gold, batch.x.mask
+    for logits in iterates(context.proposal)[1:]:
+        if kind == "images":
+            values = 0.5 * ((gold - logits) / 0.5).square() * mask.unsqueeze(1)
+        elif kind == "tags":
+            values = -gold * torch.log_softmax(logits, -1)
+        else:
+            p = torch.sigmoid(logits)
+            values = -(gold * p.log() + (1 - gold) * (1 - p).log())
+        sizes = mask.flatten(1).sum(-1) if mask is not None else gold.shape[-1]
+        losses.append(values.flatten(1).sum(-1) / (sizes if per_variable else 1) * labelled)
+    torch.testing.assert_close(found["last"], losses[2])
+    torch.testing.assert_close(found["all"], (losses[0] / 3 + losses[1] / 2 + losses[2]) / 3)
+    assert found["all"][1] == 0 and found["all"][0] > 0
+
+
+@pytest.mark.parametrize("kind", ["labels", "tags"])
+@pytest.mark.parametrize("fields", [{}, {"rates": "learned", "momentum": 0.3}, {"checkpoint": True, "entropy": 0.5}])
+@pytest.mark.parametrize("which", ["all", "last"])
+def test_contract(kind: str, fields: dict, which: str) -> None:
+    task, _ = toy(kind)
+    model = model_for(task, **fields)
+    # In stage `init` no step is made: the loop sets their number, the check does not.
+    check_trainer(trainer(init_epochs=1, clamped_epochs=1, iterates=which), model, task)
+
+
+def test_the_stages() -> None:
+    task, _ = toy("tags")
+    stages = trainer(init_epochs=3, clamped_epochs=4, epochs=5, patience=7).stages(model_for(task), task)
+    assert [(s.name, s.epochs, s.patience) for s in stages] == [("init", 3, 7), ("clamped", 4, 7), ("all", 5, 7)]
+    assert [s.name for s in trainer().stages(model_for(task), task)] == ["all"]
+    images, _ = toy("images")
+    model = model_for(images)
+    assert [s.name for s in trainer(init_epochs=3).stages(model, images)] == ["all"]  # nothing to train at the start
+
+
+def test_the_stage_of_the_net_alone_makes_no_step(tmp_path) -> None:
+    """Its loss is the net's own, and so are the scores by which its best epoch is chosen."""
+    task, _ = toy("tags")
+    model = model_for(task).float()
+    loop = loop_for(model, task, trainer(init_epochs=2), tmp_path / "run")
+    stage, before = loop.stages[0], {k: v.clone() for k, v in model.state_dict().items()}
+    loop.begin(stage)
+    assert model.inference_net.steps == 0
+    loop.run_epoch(stage)
+    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+    assert moved and all(name.startswith("inference_net.net.") for name in moved)
+    [record] = loop.folder.history()
+    alone = sp.Model(model.inference_net.net, None, None)
+    assert record["score"] == evaluate(alone, task, task.part("validation"), 4, "cpu").compute()["exact_match"]
+    loop.begin(loop.stages[1])
+    assert model.inference_net.steps == 3
+
+
+def test_clamped_parameters_stay(tmp_path) -> None:
+    task, _ = toy("tags")
+    model = chain_model(task)
+    loop = loop_for(model, task, trainer(clamped_epochs=2), tmp_path / "run")
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    loop.begin(loop.stages[0])
+    loop.run_epoch(loop.stages[0])
+    moved = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
+    assert moved == {"energy.pairs", "energy.start", "energy.end", "inference_net.log_rates"}
+    loop.position = loop.position.next_stage()
+    loop.begin(loop.stages[1])
+    loop.run_epoch(loop.stages[1])
+    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
+    assert not still
+
+
+def test_what_is_clamped_can_be_named() -> None:
+    task, _ = toy("tags")
+    [stage, _] = trainer(clamped_epochs=1, clamp=["energy.pairs", "inference_net"]).stages(chain_model(task), task)
+    assert set(stage.frozen) == {
+        "energy.pairs",
+        "inference_net.log_rates",
+        "inference_net.net.output.weight",
+        *(f"inference_net.net.features.{name}" for name, _ in chain_model(task).energy.features.named_parameters()),
+    }
+    assert "energy.local.weight" in stage.phases[0].trains
+
+
+def test_the_local_terms_begin_as_the_pretrained_net(tmp_path) -> None:
+    """With the entropy of weight 1 the net's own output then is where the energy's local terms have their minimum."""
+    task, batch = toy("tags")
+    model = chain_model(task)
+    loop = loop_for(model, task, trainer(init_epochs=2, clamped_epochs=1, copies=CHAIN), tmp_path / "run")
+    loop.begin(loop.stages[0])
+    loop.run_epoch(loop.stages[0])
+    assert not torch.equal(model.energy.local.weight, model.inference_net.net.output.weight)
+    loop.position = loop.position.next_stage()
+    loop.begin(loop.stages[1])
+    assert torch.equal(model.energy.local.weight, model.inference_net.net.output.weight)
+    for name, value in model.energy.features.named_parameters():
+        assert torch.equal(value, model.inference_net.net.features.get_parameter(name))
+    for value in (model.energy.pairs, model.energy.start, model.energy.end):
+        torch.nn.init.zeros_(value)
+    model.double()
+    with torch.no_grad():
+        steps = model.propose(batch.x).mean
+    torch.testing.assert_close(steps, model.inference_net.net(batch.x).mean)
+
+
+def test_copies_are_made_once_before_the_energy_learns() -> None:
+    task, _ = toy("tags")
+    model = chain_model(task)
+    stages = trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN).stages(model, task)
+    for stage, copied in zip(stages, (False, True, False), strict=True):
+        torch.nn.init.normal_(model.energy.local.weight)
+        if stage.start is not None:
+            stage.start(model)
+        assert torch.equal(model.energy.local.weight, model.inference_net.net.output.weight) == copied
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"copies": {"energy.locl": "inference_net.net.output"}}, "'energy.locl'. Did you mean 'energy.local'"),
+        ({"copies": {"energy.local": "inference_net.net.out"}}, "begins with 'inference_net.net.out'"),
+        ({"copies": {"energy.pairs": "energy.start"}}, r"energy.pairs is \(4, 4\), but energy.start"),
+        ({"copies": {"inference_net.net.output": "energy.local"}}, "copy of energy.local.bias, which does not exist"),
+        ({"clamped_epochs": 1, "clamp": ["energy.features.tabel"]}, "trainer.clamp: no parameter.*Did you mean"),
+        ({"clamped_epochs": 1, "clamp": ["energy", "inference_net"]}, "nothing to train: trainer.clamp holds all"),
+    ],
+)
+def test_prefixes_that_do_not_fit(fields: dict, says: str) -> None:
+    task, _ = toy("tags")
+    with pytest.raises(sp.ConfigError, match=says):
+        trainer(**fields).stages(chain_model(task, bias=True), task)
+
+
+def test_a_net_that_makes_no_steps_is_refused() -> None:
+    task, _ = toy("tags")
+    model = sp.Model(make(Independent, task), energy_for(task), None)
+    with pytest.raises(sp.ConfigError, match=r"found Independent.*take inference_net 'e2e\.unrolled'"):
+        trainer().stages(model, task)
+
+
+def test_an_energy_without_a_second_derivative_is_found_before_anything_is_trained(tmp_path) -> None:
+    class Bad(sp.Energy):
+        def forward(self, features, y):
+            return torch.nn.functional.scaled_dot_product_attention(y, y, y).flatten(2).sum(-1)
+
+    task, _ = toy("tags")
+    model = sp.Model(net_for(task).float(), Bad(sp.Config(), task), None)
+    loop = loop_for(model, task, trainer(init_epochs=1), tmp_path / "run")
+    with pytest.raises(sp.ConfigError, match="second derivative in y, and Bad has none"):
+        loop.run()
+    assert loop.folder.history() == []
+
+
+def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None:
+    task, _ = toy("tags")
+
+    def loop_in(folder, **more):
+        torch.manual_seed(0)
+        return loop_for(chain_model(task), task, trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **more)
+
+    whole = loop_in(tmp_path / "whole")
+    whole.run()
+    assert [r["stage"] for r in whole.folder.history()] == ["init", "clamped", "all", "all"]
+    for stop_after in (2, 3, 5, 8, 10):
+        count = itertools.count(1)
+        folder = tmp_path / f"stopped-{stop_after}"
+        with pytest.raises(Interrupted):
+            loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n).run()
+        resumed = loop_in(folder)
+        resumed.run(resume=True)
+        assert resumed.folder.history() == whole.folder.history()
+        for name, value in whole.model.state_dict().items():
+            assert torch.equal(value, resumed.model.state_dict()[name]), name
+
+
+def test_what_is_measured(tmp_path) -> None:
+    task, _ = toy("tags")
+    model = chain_model(task)
+    loop = loop_for(model, task, trainer(epochs=1, gradient_norms_every=100), tmp_path / "run")
+    loop.run()
+    [record] = loop.folder.history()
+    assert record["measures"].keys() == {"energy.start", "energy.end", "energy.rate_1", "energy.rate_2"}
+    assert record["measures"]["energy.rate_1"] == pytest.approx(1.0)  # at the first update
+
+
+def test_it_learns_the_gold_of_a_chain(tmp_path) -> None:
+    task, _ = toy("tags")
+    loop = loop_for(chain_model(task), task, trainer(epochs=10, gradient_norms_every=0), tmp_path / "run")
+    loop.run()
+    losses = [record["losses"]["energy.iterates"] for record in loop.folder.history()]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_half_precision(tmp_path, monkeypatch) -> None:
+    task, _ = toy("tags")
+    loop = loop_for(chain_model(task), task, trainer(epochs=1, init_epochs=1), tmp_path / "run")
+    monkeypatch.setattr(loop.accelerator, "autocast", lambda: torch.autocast("cpu", torch.bfloat16))
+    loop.run()
+    assert all(torch.isfinite(value).all() and value.dtype == torch.float32 for value in loop.model.parameters())
+
+
+# Other trainers
+
+
+def test_seals_margin_learns_through_the_steps() -> None:
+    """The energy loss's gradient has a part through the violating output, which finite differences have too."""
+    task, batch = toy("labels")
+    model = model_for(task, Margin(Margin.Config(), task))
+    model.double()
+
+    def value() -> torch.Tensor:
+        bound = model.energy.at(batch.x)
+        return sum(t.sum() for t in model.energy_loss.terms(bound, batch, model.propose(batch.x)).values())
+
+    parameters = list(model.energy.parameters())
+    gradients = torch.autograd.grad(value(), parameters)
+    for p, gradient in zip(parameters, gradients, strict=True):
+        way, ends = torch.randn_like(p), []
+        for sign in (1, -1):
+            old = p.data
+            p.data = old + sign * 1e-6 * way
+            ends.append(float(value().detach()))
+            p.data = old
+        assert float((gradient * way).sum()) == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dynamic", "energy"])
+def test_other_trainers_train_energies_with_this_net(name: str, tmp_path) -> None:
+    task, _ = toy("tags")
+    if name == "dynamic":
+        loss = Margin(Margin.Config(), task)
+        other = Dynamic(Dynamic.Config(epochs=2, batch_size=4))
+    else:
+        loss = Ssvm(Ssvm.Config(starts=["net"]), task)
+        other = EnergyAlone(EnergyAlone.Config(epochs=2, net_epochs=1, batch_size=4))
+    model = model_for(task, loss).float()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    loop = loop_for(model, task, other, tmp_path / "run")
+    loop.run()
+    still = {name for name, value in model.state_dict().items() if torch.equal(value, before[name])}
+    assert not still

@@ -1,0 +1,93 @@
+"""What these tests share: small batches of every kind of output, and nets and energies in float64 over them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+
+import spen_plugins as sp
+from spen_e2e.images import DeepPrior, Input
+from spen_e2e.unrolled import Unrolled
+from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
+from spen_plugins.testing.comparing import by_length, collate
+from spen_seal.labels import Labels
+
+KINDS = ("labels", "tags", "images")
+
+
+class Curved(sp.Energy):
+    """A small net on y of the tags of each token, whose curvature is not constant."""
+
+    def __init__(self, task: sp.Task) -> None:
+        super().__init__(sp.Config(), task)
+        self.inner = nn.Linear(task.space.shape[-1], 3)
+        self.outer = nn.Linear(3, 1, bias=False)
+
+    def forward(self, features: Tensor | None, y: Tensor) -> Tensor:
+        values = self.outer(nn.functional.softplus(3 * self.inner(y)))[..., 0]
+        return (values if features is None else values * features.unsqueeze(1)).sum(-1)
+
+
+class Both(sp.Energy):
+    """The sum of two energies."""
+
+    def __init__(self, task: sp.Task, *terms: sp.Energy) -> None:
+        super().__init__(sp.Config(), task)
+        self.terms = nn.ModuleList(terms)
+
+    def encode(self, x: sp.X) -> list:
+        return [term.encode(x) for term in self.terms]
+
+    def forward(self, features: list, y: Tensor) -> Tensor:
+        return sum(term(kept, y) for term, kept in zip(self.terms, features, strict=True))
+
+
+def images(sizes: tuple[tuple[int, int], ...] = ((6, 7), (5, 4)), batch_size: int = 2) -> tuple[sp.Task, sp.Batch]:
+    """What a net needs of a task of images, and a batch of images of two sizes, in float64."""
+    task = SimpleNamespace(space=sp.RealGrid(std=0.5), inputs=sp.ImageInputs())
+    rows, columns = (max(size) for size in zip(*sizes, strict=True))
+    mask = torch.zeros(batch_size, rows, columns, dtype=torch.bool)
+    for i in range(batch_size):
+        height, width = sizes[i % len(sizes)]
+        mask[i, :height, :width] = True
+    gold = torch.rand(batch_size, 1, rows, columns, dtype=torch.float64) * mask.unsqueeze(1)
+    image = (gold[:, 0] + 0.1 * torch.randn(batch_size, rows, columns, dtype=torch.float64)) * mask
+    x = sp.X({"image": image}, mask, batch_size)
+    return task, sp.Batch(x, torch.arange(batch_size), gold, torch.ones(batch_size, dtype=torch.bool))
+
+
+def toy(kind: str, n: int = 3) -> tuple[sp.Task, sp.Batch]:
+    """A toy task with a batch of it."""
+    if kind == "images":
+        return images(batch_size=n)
+    task = {"labels": ToyLabels, "tags": ToyTags}[kind]()
+    return task, collate(task, by_length(task, n))
+
+
+def make(cls: type, task: sp.Task, **fields: object) -> nn.Module:
+    """A component on toy features, if it wants any."""
+    return cls(cls.Config(**fields), task, ToyFeatures(task) if cls.uses_features else None)
+
+
+def energy_for(task: sp.Task) -> sp.Energy:
+    """A global energy of the task's outputs with parameters large enough to matter."""
+    if isinstance(task.space, sp.LabelSet):
+        energy = make(Labels, task, hidden=5)
+    elif isinstance(task.space, sp.TagSequence):
+        energy = Both(task, make(LinearChain, task), Curved(task))
+    else:
+        return make(DeepPrior, task, filters=2, size=3, weight=0.5).double().eval()
+    for value in energy.parameters():
+        value.data.mul_(2)
+    return energy.double().eval()
+
+
+def net_for(task: sp.Task, **fields: object) -> Unrolled:
+    """The unrolled net over the net at the start that fits the task."""
+    start = make(Independent if task.space.discrete else Input, task)
+    fields = {"steps": 3, "lr": 0.5, **fields}
+    return Unrolled(Unrolled.Config(**fields), task, net=start).double().eval()
