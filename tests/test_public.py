@@ -25,7 +25,18 @@ MODULES = {"spen_plugins": sp, "spen_plugins.nn": nn, "spen_plugins.testing": te
 WRITTEN = (  # a plugin subclasses them, or is given them
     *("Component", "FeatureNetwork", "InferenceNet", "Energy", "EnergyLoss", "CostNet", "Trainer", "Task", "Metric"),
     *("OutputSpace", "Proposal", "Indexer", "Confidences", "Decisions", "Shown", "X", "Batch", "BoundEnergy"),
-    *("SparseLabels", "VectorInputs", "WordInputs", "TextInputs", "Phase", "Stage", "Context", "Update", "Model"),
+    *(
+        "SparseLabels",
+        "VectorInputs",
+        "WordInputs",
+        "TextInputs",
+        "ImageInputs",
+        "Phase",
+        "Stage",
+        "Context",
+        "Update",
+        "Model",
+    ),
     *("TrainerConfig", "Player", "PlateauConfig", "Schedule"),
 )
 

@@ -9,6 +9,7 @@ from spen_plugins.hookspecs import Classes, Functions
 @hookimpl
 def spen_task() -> Classes:
     return {
+        "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
