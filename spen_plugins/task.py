@@ -83,6 +83,8 @@ class ImageInputs:
     """
 
     channels: int = 1
+    smallest: int | None = None
+    """Fewest rows or columns of an image that is trained on, if known."""
 
 
 class Indexer(ABC):
@@ -118,7 +120,8 @@ class Metric(ABC):
     """Scores over a whole part, from batches of proposals."""
 
     unit: str = ""
-    """Unit of the selection score, such as "dB"; empty for a fraction, which tables show in percent."""
+    """Unit of the selection score, such as "dB", if scores are not fractions: tables show them as they are. Empty for
+    fractions, shown in per cent."""
 
     @abstractmethod
     def update(self, proposal: Proposal, batch: Batch) -> None:
@@ -220,6 +223,11 @@ class Task(ABC):
     @abstractmethod
     def read(self, path: str) -> Sequence[Any]:
         """Examples of a file in the task's format, with or without gold, for prediction and evaluation."""
+
+    def read_inputs(self, path: str) -> Sequence[Any]:
+        """Examples of a file for prediction alone, by default `read(path)`; for a task whose `read` makes the inputs
+        from gold outputs, as denoising adds noise."""
+        return self.read(path)
 
     @abstractmethod
     def parse(self, item: Any) -> Any:

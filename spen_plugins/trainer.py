@@ -28,6 +28,9 @@ class TrainerConfig(Config):
     """Maximal number of epochs."""
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
+    evaluation_batch_size: int | None = Field(None, ge=1)
+    """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
+    `batch_size`."""
     patience: int | None = Field(20, ge=1)
     """Epochs without a better validation score before early stopping; null: no early stopping."""
     accumulate: int = Field(1, ge=1)
@@ -36,6 +39,16 @@ class TrainerConfig(Config):
     """Interval, in updates of a phase, for logging the gradient norm of each loss term; 0: never."""
     probe: ProbeConfig | None = None
     """Also logs scores of gradient-based inference while the energy trains; see `spen plot gbi`."""
+
+    @property
+    def evaluated_at_once(self) -> int:
+        """Examples in a batch of evaluation and prediction."""
+        return self.evaluation_batch_size or 4 * self.batch_size
+
+    @property
+    def inferred_at_once(self) -> int:
+        """Examples in a batch of validation by iterative inference, for a stage's own score and the probe."""
+        return self.evaluation_batch_size or self.batch_size
 
 
 class Context:

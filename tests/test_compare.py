@@ -44,6 +44,7 @@ def make(
     threshold: str = "0.5, fixed",
     done: bool = True,
     task: str = "multilabel",
+    unit: str = "",
 ) -> Path:
     """A run folder with two epochs, of 1 and 3 seconds, the energy's share of the gradient 0.25 and 0.75."""
     folder = RunFolder.create(path, {"seed": seed, "task": {"type": task}})
@@ -58,7 +59,7 @@ def make(
         folder.save_ratios({"numerator": numerator, "denominator": denominator}, "test")
     if done:
         scores = {"micro_f1": f1 / 2, "example_f1": f1, "span_f1": f1, "roles": {}}
-        protocol = {"threshold": threshold, "split": "mine"}
+        protocol = {"threshold": threshold, "split": "mine", **({"unit": unit} if unit else {})}
         folder.write("metrics.json", {"validation": scores, "test": scores, "protocol": protocol})
     return path
 
@@ -318,6 +319,28 @@ def test_csv_has_every_number_in_full(pair):
     assert float(ours["example_f1 standard error"]) == 0.25 / 3**0.5
     assert float(ours["example_f1 - theirs high"]) == 0.5 and ours["example_f1 - theirs seeds"] == "2"
     assert theirs["label"] == "theirs" and theirs["example_f1 - theirs p"] == ""
+
+
+def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
+    """Two seeds at 28 and 29 dB against 27.5 and 27.5: one image of each seed is better by 1 and by 3 dB."""
+    for label, scores, images in (("ours", (28.0, 29.0), ([27.0, 29.0], [28.0, 30.0])), ("theirs", (27.5, 27.5), None)):
+        for seed, score in enumerate(scores):
+            found = images[seed] if images else [26.0, 29.0]
+            make(tmp_path / label / str(seed), seed, score, (found, [1.0, 1.0]), unit="dB")
+    groups = read_groups([f"{tmp_path}/ours", f"{tmp_path}/theirs"])
+    table = compare(groups, scores=["example_f1"], against=["theirs"])
+    assert table.unit == "dB"
+    head, _, ours, theirs, _, said = markdown(table).splitlines()
+    assert head.startswith("|  | example_f1 | example_f1 − theirs |")
+    # By image the means over seeds are better by 1.5 and 0.5 dB: those are the lowest and highest resamples.
+    assert ours.startswith("| ours | 28.50 ± 0.50 | 1.00 ± 0.50 [0.50, 1.50] p < 0.001 |")
+    assert theirs.startswith("| theirs | 27.50 ± 0.00 |")
+    assert said.startswith("Scores on test as they are, example_f1 in dB; ±")
+    [row, _] = csv.DictReader(io.StringIO(comma_separated(table)))
+    assert row["example_f1"] == "28.5" and row["example_f1 - theirs low"] == "0.5"
+    make(tmp_path / "fraction", 0, 0.5)
+    with pytest.raises(ConfigError, match=r"their scores are in dB \(ours\) and fractions \(fraction\)"):
+        compare(read_groups([f"{tmp_path}/ours", f"{tmp_path}/fraction"]))
 
 
 def test_the_command(pair, tmp_path):

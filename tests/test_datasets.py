@@ -184,6 +184,28 @@ def test_folders_of_several_levels(cache, server, monkeypatch):
     assert locate(f"data:{path}").read_text() == path
 
 
+def test_a_folder_of_images_is_found_when_it_is_whole(cache, server, monkeypatch):
+    """`data:images/bsd/Set12` names a folder; what a cut download left of it is not taken for the data set."""
+    root, url = server
+    entry = CATALOGUE["bsd"]
+    assert "research only" in entry.licence and entry.folder == "images/bsd"
+    counts = [len(entry.below(f"images/bsd/{name}")) for name in ("Train400", "BSD68", "Set12")]
+    assert counts == [400, 68, 12] and len(entry.files) == 480
+    with pytest.raises(DataError, match=r"no images/bsd/Train400 below .*`spen data get bsd` gets it"):
+        locate("data:images/bsd/Train400")
+    few = tuple(file for file in entry.files if "Set12" in file.path)
+    for file in few:
+        (root / file.origin).parent.mkdir(parents=True, exist_ok=True)
+        (root / file.origin).write_text(file.path)
+    checked = (dataclasses.replace(f, sha256=hashlib.sha256(f.path.encode()).hexdigest()) for f in few)
+    monkeypatch.setitem(CATALOGUE, "bsd", dataclasses.replace(entry, files=tuple(checked)))
+    get("bsd", yes=True, base_url=url)
+    assert locate("data:images/bsd/Set12/") == cache / "images" / "bsd" / "Set12"
+    (cache / few[3].path).unlink()
+    with pytest.raises(DataError, match=r"only a part of images/bsd/Set12 below .*spen data get bsd"):
+        locate("data:images/bsd/Set12")
+
+
 def test_the_catalogue_is_whole():
     assert [entry.name for entry in catalogue()] == list(CATALOGUE)
     assert fetch.ORIGIN.startswith("https://")

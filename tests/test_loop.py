@@ -21,6 +21,7 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunErro
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
+from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
@@ -461,6 +462,87 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
         for name in ("weights.safetensors", "history.jsonl"):
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop_after, name)
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
+
+
+class NoisyTask(ToyTask):
+    """Adds noise to training examples, and notes which examples it collates: the first number of each."""
+
+    def load(self) -> None:
+        super().load()
+        self.collated: list[list[float]] = []
+
+    def augment(self, example: Any, rng: np.random.Generator) -> Any:
+        return example[0] + torch.from_numpy(rng.normal(size=4)).float(), example[1]
+
+    def collate(self, examples: Any, rows: Any = None) -> sp.Batch:
+        batch = super().collate(examples, rows)
+        self.collated.append(batch.x.inputs["vector"][:, 0].tolist())
+        return batch
+
+
+def noisy(folder: Path, *, resume: bool = False, stop: int = -1, **config: Any) -> tuple[Loop, NoisyTask]:
+    """Two stages of two epochs of 32 examples in batches of 8; the stage's own score reads the validation part."""
+    task = NoisyTask(sp.Config())
+    task.load()
+    torch.manual_seed(0)
+    model = sp.Model(ToyNet(sp.Config(), task), ToyEnergy(sp.Config(), task), None)
+    select = lambda model, batches: float(sum(model.propose(b.x).logits.sum() for b in batches))  # noqa: E731
+    stages = [sp.Stage(name, (net_phase(),), 2, frozen=("energy",), select=select) for name in ("first", "second")]
+    polls = iter(range(10**6))
+    asks = lambda: next(polls) == stop  # noqa: E731
+    if not resume:
+        return make_loop(model, task, stages, folder, stop=asks, config=config), task
+    reporter = Reporter(Console(quiet=True), "accuracy", quiet=True)
+    config = sp.TrainerConfig(batch_size=8, **config)
+    return Loop(model, task, stages, config, RunFolder(folder), 0, Accelerator(cpu=True), reporter, stop=asks), task
+
+
+def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
+    """Within an epoch, at its end, and in the second stage."""
+    noisy(tmp_path / "whole")[0].run()
+    for stop in (1, 3, 5, 7, 10, 14):
+        folder = tmp_path / str(stop)
+        with pytest.raises(Interrupted):
+            noisy(folder, stop=stop)[0].run()
+        noisy(folder, resume=True)[0].run(resume=True)
+        for name in ("weights.safetensors", "history.jsonl"):
+            assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop, name)
+
+
+def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evaluation(tmp_path: Path) -> None:
+    loop, task = noisy(tmp_path / "run", accumulate=2)
+    loop.run()
+    training, validation = ([b for b in task.collated if len(b) == size] for size in (4, 8))
+    assert len(training) == 2 * 2 * 4 * 2 and len(validation) == 2 * 2 * 2
+    kept = sorted(example[0][0].item() for example in task.part("validation"))
+    assert all(sorted(numbers) == kept for numbers in validation)
+    numbers = [number for numbers in training for number in numbers]
+    assert len(set(numbers)) == 2 * 2 * 32, "each is drawn once a stage and epoch"
+    whole, other = noisy(tmp_path / "whole")
+    whole.run()
+    again = [number for numbers in other.collated[:4] for number in numbers]
+    assert sorted(again) == sorted(numbers[:32]), "parts of batches are those of whole batches"
+
+
+def test_evaluation_has_a_batch_size_of_its_own(tmp_path: Path) -> None:
+    assert sp.TrainerConfig(batch_size=8).evaluated_at_once == 32
+    loop, task = noisy(tmp_path / "run", evaluation_batch_size=3)
+    loop.run()
+    sizes = [len(numbers) for numbers in task.collated]
+    assert sizes == ([8] * 4 + [3, 3, 2] * 2) * 4, "the task's score and the stage's own, after each epoch"
+
+
+def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_path: Path) -> None:
+    task = NoisyTask(sp.Config())
+    task.load()
+    train = task.part("train")
+    found = augmented(task, [train[9], train[4]], [9, 4], 5, 1, 2)
+    for row, (x, gold) in zip((9, 4), found, strict=True):
+        noise = np.random.default_rng((5, 1, 2, row)).normal(size=4)
+        torch.testing.assert_close(x, train[row][0] + torch.from_numpy(noise).float())
+        assert gold is train[row][1]
+    plain = ToyTask(sp.Config())
+    assert augmented(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
 
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:

@@ -14,6 +14,8 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs import runner
+from spen_plugins.runs.evaluating import protocol
+from spen_plugins.testing import ToyLabels
 from tests.test_encoders import save_model
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -30,6 +32,26 @@ def train(config: str, folder: Path, **arguments: str) -> Path:
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "labels"
     return train("mlc_seal.jsonnet", folder, **SMALL, **{"trainer.epochs": "2"})
+
+
+def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(labels, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text())
+    assert config["trainer"]["evaluation_batch_size"] is None
+    assert sp.load(folder).batch_size == 4 * config["trainer"]["batch_size"]
+    config["trainer"]["evaluation_batch_size"] = 7
+    (folder / "config.json").write_text(json.dumps(config))
+    whole = sp.load(folder)
+    whole.save(tmp_path / "net", energy=False)
+    assert whole.batch_size == sp.load(tmp_path / "net").batch_size == 7
+
+
+def test_the_protocol_has_the_unit_of_scores_that_are_no_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = ToyLabels()
+    before = protocol(task)
+    assert before == task.protocol()
+    monkeypatch.setattr(type(task.metric()), "unit", "dB")
+    assert protocol(task) == {**before, "unit": "dB"}
 
 
 def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:

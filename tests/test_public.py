@@ -31,6 +31,7 @@ WRITTEN = (  # a plugin subclasses them, or is given them
         "WordInputs",
         "ArcInputs",
         "TextInputs",
+        "ImageInputs",
         "Phase",
         "Stage",
         "Context",

@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.research.report_errors import Pair, Piece, label_errors, pieces, tag_errors
-from spen_plugins.research.report_outputs import Output, Outputs
+from spen_plugins.research.report_outputs import LONG, Output, Outputs, _shortened
 from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
@@ -113,6 +114,26 @@ def test_scores_are_those_of_the_run_folders(page, roles, runs):
     found = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
     for role, values in test["roles"].items():
         assert found[role]["gold"] == str(values["gold"]) and found[role]["f1"] == f"{100 * values['f1']:.2f}"
+
+
+def test_scores_with_a_unit_are_shown_as_they_are(runs, tmp_path, monkeypatch):
+    """A run stores its metric's unit; the page needs the metric itself only for its examples."""
+    monkeypatch.setattr(LabelMetric, "unit", "dB")
+    small = {"trainer.epochs": "1", "features.hidden": "[8]", "method": "cross_entropy"}
+    run = train("mlc_seal.jsonnet", tmp_path / "run", **small)
+    assert scores(run)["protocol"]["unit"] == "dB" and "unit" not in scores(runs / "ce" / "0")["protocol"]
+    page = report(run, "--examples", 2)
+    head, row = page.tables["Test"]
+    assert dict(zip(head, row, strict=True))["example_f1"] == f"{scores(run)['test']['example_f1']:.2f}"
+    assert "As they are (dB): the mean over seeds" in page.text
+    worst = [float(score) for score in re.findall(r"row \d+example_f1 ([\d.]+)", page.text)]
+    assert len(worst) == 2 and max(worst) <= 1
+    monkeypatch.undo()
+    page = report(run, runs / "ce")
+    [_, decibels, fractions] = page.tables["Test"]
+    assert decibels[2:] == row[2:] and float(fractions[2].split()[0]) > 1
+    assert "In per cent, or as they are (dB): the mean over seeds" in page.text
+    assert "their scores are in dB (run) and fractions (ce)" in page.text
 
 
 def test_paired_differences_are_those_of_the_seeds(page, runs):
@@ -293,6 +314,12 @@ def test_a_part_of_speech_may_be_called_o():
     space = TagSequence(["N", "O", "V"])
     assert pieces(one, gold=True, space=space) == [Piece("they", "O", "missed")]
     assert pieces(one, gold=False, space=space) == [Piece("they", "V", "extra")]
+
+
+def test_predictions_without_names_are_shortened():
+    """An image is told as text, a long one."""
+    assert _shortened("a" * LONG) == "a" * LONG
+    assert _shortened("a" * LONG + "b") == "a" * LONG + " …"
 
 
 def test_the_worst_come_first():

@@ -19,6 +19,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import build, check
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
+from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.groups import read_groups
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.task import Task
@@ -63,7 +64,8 @@ def load(word: str, batch_size: int) -> Contestant:
     with torch.no_grad():
         for batch in batches:
             metric.update(model.propose(batch.x), batch)
-    return Contestant(group.label, run, model, task, batches, float(metric.compute()[task.selection]), [])
+    score = scale(metric.unit) * float(metric.compute()[task.selection])
+    return Contestant(group.label, run, model, task, batches, score, [])
 
 
 def parameters(model: Model, prediction: bool) -> int:
@@ -94,7 +96,7 @@ def main() -> None:
         each = statistics.median(c.seconds) / c.examples
         epoch = statistics.median(record["seconds"] for record in c.run.times())
         counts = f"{parameters(c.model, False):,} | {parameters(c.model, True):,}"
-        print(f"| {c.label} | {counts} | {epoch:.2f} | {1 / each:,.0f} | {each / first:.2f} | {100 * c.score:.2f} |")
+        print(f"| {c.label} | {counts} | {epoch:.2f} | {1 / each:,.0f} | {each / first:.2f} | {c.score:.2f} |")
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1
 Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots that need one.")]
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
 Score = Annotated[str | None, typer.Option(help="Score to plot (default: the selection score).")]
+Images = Annotated[int, typer.Option(min=1, help="Number of images, the first ones of the test part.")]
 Trajectories = Annotated[
     list[str],
     typer.Argument(
@@ -94,6 +95,16 @@ def game(runs: Runs, out: Out = None) -> None:
 
     groups = _groups(runs)
     _save(game_figure(groups), groups[0], "game", out)
+
+
+@app.command()
+@guarded
+def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
+    """Test images: clean, noisy and denoised by each run, with their PSNR."""
+    from spen_plugins.research.image_plots import denoised, denoising_figure
+
+    groups = _groups(runs)
+    _save(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
 
 
 @app.command()

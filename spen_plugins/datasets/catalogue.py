@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass
+from importlib.resources import files
 
 _MULAN = "tsoumakas/mulan/43f6389095ad71984264db4387a8074b22bc7d4a/data/multi-label"
 _HMC = "EGiunchiglia/C-HMCNN/e887855ab4b3b8f22e4fafc80a0a33c1d1ac0041/HMC_data/datasets_FUN"
@@ -12,6 +14,7 @@ _REUTERS = "sola91/reuters-21578/7008b13439afe8d91a777ed534acf12268d52340/data"
 _TWEETS = "brendano/ark-tweet-nlp/72755ccd1b29ba8e1dbbb49efe57ba9723c0013b/data/twpos-data-v0.3"
 _BTC = "GateNLP/broad_twitter_corpus/0c45ef7b1924a6b8115bceab388781590b1b553a/train_dev_test_conll"
 _WNUT = "leondz/emerging_entities_17/e52a2d2a71ac1a051ca2d532eef28653c5c02603"
+_DNCNN = "cszn/DnCNN/e93b27812d3ff523a3a79d19e5e50d233d7a8d0a"
 _MULAN_LICENCE = "research only: no licence stated (Mulan); cite the original paper"
 _HMC_LICENCE = "research only: public Clus data (Clare 2003; Vens et al. 2008), no licence stated; repository GPL-3.0"
 
@@ -55,7 +58,12 @@ class DataSet:
     @property
     def folder(self) -> str:
         """The folder of its files, below a data folder."""
-        return self.paths[0 if self.name != "ewt" else -1].rpartition("/")[0]
+        paths = self.paths[-1:] if self.name == "ewt" else [file.path for file in self.files] or self.elsewhere
+        return posixpath.commonpath([posixpath.dirname(path) for path in paths])
+
+    def below(self, path: str) -> tuple[str, ...]:
+        """The file of this path, or all files in this folder; empty if it is none of this data set's."""
+        return tuple(file for file in self.paths if file == path or file.startswith(f"{path}/"))
 
 
 def _mulan(name: str, about: str, arff: str, xml: str, split: str) -> DataSet:
@@ -69,6 +77,22 @@ def _mulan(name: str, about: str, arff: str, xml: str, split: str) -> DataSet:
 def _hmc(folder: str, sums: dict[str, str]) -> tuple[File, ...]:
     names = {part: f"{folder}/{folder}.{part}.arff" for part in sums}
     return tuple(File(f"multilabel/{name}", f"{_HMC}/{name}", sums[part]) for part, name in names.items())
+
+
+def _bsd() -> tuple[File, ...]:
+    """Files of `bsd.sha256`, which `sha256sum` has written in the data set's folder."""
+    places = {
+        "Train400": "TrainingCodes/DnCNN_TrainingCodes_v1.0/data/Train400",
+        "BSD68": "testsets/BSD68",
+        "Set12": "testsets/Set12",
+    }
+    lines = files("spen_plugins.datasets").joinpath("bsd.sha256").read_text(encoding="ascii").splitlines()
+    found = []
+    for line in lines:
+        checksum, path = line.split()
+        folder, _, name = path.partition("/")
+        found.append(File(f"images/bsd/{path}", f"{_DNCNN}/{places[folder]}/{name}", checksum))
+    return tuple(found)
 
 
 _REUTERS_SUMS = (
@@ -235,6 +259,13 @@ _ALL = (
                 ("emerging.test.annotated", "2aa79b764e56ec9264a1b30fdd9b70195bd00ff400b62edd8f399d5f13c178f0"),
             )
         ),
+    ),
+    DataSet(
+        "bsd",
+        "grayscale images for denoising: 400 of 180x180 to train on, BSD68 and Set12 to test on",
+        "research only: Berkeley Segmentation Data Set (non-commercial research and education; Martin et al. 2001); "
+        "Set12 is of unclear copyright; the repository they are fetched from states no licence",
+        _bsd(),
     ),
     DataSet(
         "glove_twitter",

@@ -36,15 +36,20 @@ def locate(path: str) -> Path:
     relative = path.removeprefix(PREFIX)
     given = os.environ.get("SPEN_DATA")
     roots = ([_home(given)] if given else []) + [cache_folder()]
-    for root in roots:
-        if (root / relative).exists():
-            return root / relative
     from spen_plugins.datasets.catalogue import CATALOGUE
 
-    entry = next((d for d in CATALOGUE.values() if relative in (*d.paths, d.folder)), None)
+    relative = relative.rstrip("/")
+    entry = next((d for d in CATALOGUE.values() if d.below(relative)), None)
+    known = entry.below(relative) if entry else ()
+    found = f"no {relative}"
+    for root in roots:
+        if (root / relative).exists():
+            if all((root / path).exists() for path in known):
+                return root / relative
+            found = f"only a part of {relative}"  # a download was cut off
     looked = " nor ".join(str(root) for root in roots)
     get = f"`spen data get {entry.name}` gets it" if entry else f"data sets are {', '.join(CATALOGUE)}"
     note = "" if given else ", or $SPEN_DATA set to a folder that has it"
     if entry and entry.why_not:
         get, note = f"{entry.name} can't be downloaded: {entry.why_not}", ""
-    raise DataError(path, None, f"no {relative} below {looked}", f"the file in one of them: {get}{note}")
+    raise DataError(path, None, f"{found} below {looked}", f"the file in one of them: {get}{note}")

@@ -152,7 +152,7 @@ def starts(
     """Starting points, `(batch, start, *variables)`.
 
     Args:
-        kinds: zeros (for a simplex the nearest point), uniform, random, net.
+        kinds: zeros (for a simplex the nearest point), uniform, random (of real numbers: from 0 to 1), net.
         space: where y lives.
         like: `(batch, 1, *variables)` with the shape, type and device.
         mask: as `X.mask`.
@@ -167,22 +167,35 @@ def starts(
         elif kind == "uniform":
             found.append(space.relax(torch.zeros_like(like), mask))
         elif kind == "random":
-            found.append(space.relax(torch.logit(_noise(like, random, seed), eps=1e-6), mask))
+            noise = _noise(space, like, random, seed)
+            found.append(space.relax(torch.logit(noise, eps=1e-6) if space.discrete else noise, mask))
         else:
             assert net is not None
             found.append(net.detach())
     return torch.cat(found, 1)
 
 
-def _noise(like: Tensor, n: int, seed: int | None) -> Tensor:
+def _noise(space: OutputSpace, like: Tensor, n: int, seed: int | None) -> Tensor:
     """Uniform numbers `(batch, n, *variables)`."""
     batch, _, *variables = like.shape
     if seed is None:
         return torch.rand(batch, n, *variables, device=like.device, dtype=like.dtype)
     # The first variable axis is first, so that a shorter sequence gets a prefix of the same numbers.
     generator = torch.Generator().manual_seed(seed)
-    drawn = torch.rand(*variables, n, generator=generator).movedim(-1, 0)
-    return drawn.to(like).unsqueeze(0).expand(batch, n, *variables)
+    if space.shape[:2] == (None, None):
+        rows, columns, *others = variables
+        drawn = torch.rand(max(rows, columns) ** 2, *others, n, generator=generator)[_shells(rows, columns)]
+    else:
+        drawn = torch.rand(*variables, n, generator=generator)
+    return drawn.movedim(-1, 0).to(like).unsqueeze(0).expand(batch, n, *variables)
+
+
+def _shells(rows: int, columns: int) -> Tensor:
+    """A number for each place of a grid, `(row, column)`, that doesn't depend on the grid's size: those of the square
+    with corner (k, k) come before all others (Rosenberg & Strong 1972)."""
+    row, column = torch.arange(rows).unsqueeze(1), torch.arange(columns)
+    shell = torch.maximum(row, column)
+    return shell**2 + torch.where(column == shell, row, shell + 1 + column)
 
 
 def gradient_at(

@@ -16,6 +16,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches, evaluate
@@ -208,7 +209,9 @@ class Loop:
     def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         parts = shares(rows, self.accelerator, self.config.accumulate)
-        found = [self.task.collate([self.train[i] for i in part], part) for part in parts]
+        place = (self.seed, self.position.stage, self.position.epoch)
+        examples = [augmented(self.task, [self.train[i] for i in part], part, *place) for part in parts]
+        found = [self.task.collate(some, part) for some, part in zip(examples, parts, strict=True)]
         if not stage.gold:
             found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]
         return [batch.to(self.accelerator.device) for batch in found]
@@ -247,13 +250,13 @@ class Loop:
         return ledger.not_finite(what, value, stage, active, self.position, self.folder.checkpoint)
 
     def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
-        metric = evaluate(self.model, self.task, self.validation, 4 * self.config.batch_size, self.accelerator.device)
+        device = self.accelerator.device
+        metric = evaluate(self.model, self.task, self.validation, self.config.evaluated_at_once, device)
         self.task.fit_threshold(metric)
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:
-            device, size = self.accelerator.device, self.config.batch_size
-            found = batches(self.task, self.validation, size, device)
+            found = batches(self.task, self.validation, self.config.inferred_at_once, device)
             with torch.no_grad():
                 score = float(stage.select(self.model, found))
         self.nets.modes.clear()

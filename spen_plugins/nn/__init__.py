@@ -23,6 +23,7 @@ __getattr__, __all__ = lazy_names(
             "local_layer",
             "local_scores",
             "local_sum",
+            "output_size",
             "require_tags",
         ),
         "nn.recurrent": ("Lstm", "reversed_places"),
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         local_layer,
         local_scores,
         local_sum,
+        output_size,
         require_tags,
     )
     from spen_plugins.nn.recurrent import Lstm, reversed_places

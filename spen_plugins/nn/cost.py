@@ -19,8 +19,8 @@ def margin_cost(space: OutputSpace, y: Tensor, gold: Tensor, mask: Tensor | None
         space: the output space.
         y, gold: `(batch, sample, *variables)`; they broadcast over the samples.
         mask: as `X.mask`.
-        cost: "l1", the distance summed over variables; "mean_l1", the same divided by the number of variables without
-            padding (labels, tokens); or "score", 1 − the space's soft score.
+        cost: "l1", the distance summed over variables (the space's `cost`); "mean_l1", the same divided by the number
+            of variables without padding (labels, tokens, pixels); or "score", 1 − the space's soft score.
     """
     if cost == "score":
         return 1 - space.score(y, gold, mask)

@@ -20,7 +20,19 @@ MANY_LABELS = 2000
 def local_layer(component: Component) -> nn.Linear:
     """The b_i of a local energy: a bias-free linear layer from the component's features to scores of labels or tags."""
     assert component.features is not None
-    return nn.Linear(component.features.output_dim, component.space.shape[-1], bias=False)
+    return nn.Linear(component.features.output_dim, output_size(component), bias=False)
+
+
+def output_size(component: Component) -> int:
+    """Number of labels, or of tags: the size of the outputs' last axis. `ConfigError` if that differs between batches,
+    as of images."""
+    size = component.space.shape[-1]
+    if size is None:
+        raise ConfigError(
+            f"{type(component).__name__} works on labels or tags, whose number is known, but the outputs are "
+            f"{type(component.space).__name__}; choose another task, or a component for such outputs"
+        )
+    return size
 
 
 def local_scores(component: Component, x: X) -> Tensor:
@@ -71,5 +83,5 @@ def require_tags(component: Component) -> None:
     if not isinstance(component.space, TagSequence):
         raise ConfigError(
             f"{type(component).__name__} scores tag sequences, but the outputs are {type(component.space).__name__}; "
-            "choose a task with tag sequences, or another energy (core.local takes every task)"
+            "choose a task with tag sequences, or another energy (core.local takes label sets, too)"
         )

@@ -33,9 +33,9 @@ class Estimate:
     error: float | None
     count: int
 
-    def percent(self) -> str:
-        """`41.13 ± 0.25` for fractions 0.4113 and 0.0025; no error for one seed."""
-        return self.text(100, 2)
+    def shown(self, unit: str = "") -> str:
+        """`41.13 ± 0.25` for fractions 0.4113 and 0.0025, or with a unit for 41.13 and 0.25; no error for one seed."""
+        return self.text(scale(unit), 2)
 
     def text(self, scale: float = 1, digits: int = 4) -> str:
         """Mean ± standard error, times `scale`."""
@@ -55,6 +55,11 @@ class Interval:
     low: float
     high: float
     p: float
+
+
+def scale(unit: str) -> int:
+    """The factor of scores in tables: 100, per cent of a fraction, or 1 if they have a unit (`Metric.unit`)."""
+    return 1 if unit else 100
 
 
 def estimate(values: Sequence[float]) -> Estimate:

@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of groups, scores as fractions.
+    """A table of groups.
 
     Attributes:
         part: the part of the data that is scored.
@@ -57,6 +57,7 @@ class Comparison:
         against: labels of the baselines.
         notes: caveats on comparability.
         sizes: if true, parameters and speed are shown.
+        unit: unit of the selection score; empty for fractions.
     """
 
     part: str
@@ -66,6 +67,7 @@ class Comparison:
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
     sizes: bool = False
+    unit: str = ""
 
 
 def compare(
@@ -104,7 +106,7 @@ def compare(
         }
         rows.append(one.row(names, differences))
     notes = [note for group in groups for note in group.notes] + unlike + (resampled.notes if resampled else [])
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)), sizes)
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)), sizes, _unit(read))
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -220,9 +222,21 @@ def _data(run: RunFolder) -> tuple[str, ...]:
 def _selection(groups: Sequence[_Read], registry: Registry) -> str:
     """The score that picks the best epoch, according to the task."""
     found = {_selects(run.config()["task"], registry): group.label for group in groups for run in group.runs.values()}
+    return _only(found, "they are selected by")
+
+
+def _unit(groups: Sequence[_Read]) -> str:
+    """The unit of the scores; empty for fractions."""
+    found = {run.unit() or "fractions": group.label for group in groups for run in group.runs.values()}
+    unit = _only(found, "their scores are in")
+    return "" if unit == "fractions" else unit
+
+
+def _only(found: Mapping[str, str], said: str) -> str:
+    """The one key of a table of values and groups that have them."""
     if len(found) > 1:
         both = " and ".join(f"{name} ({label})" for name, label in found.items())
-        raise ConfigError(f"these runs can't be compared in one table: they are selected by {both}")
+        raise ConfigError(f"these runs can't be compared in one table: {said} {both}")
     return next(iter(found))
 
 

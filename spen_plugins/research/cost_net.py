@@ -20,10 +20,12 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.inference_net import CostNet
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
+from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+from spen_plugins.task import Task
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Beside:
 
     Attributes:
         what: name of the score and of the examples.
-        test_time, cost_augmented: the scores of A and F, fractions.
+        test_time, cost_augmented: the scores of A and F.
         differences: (output of A, which is right; output of F) -> count; None if outputs were not compared.
     """
 
@@ -40,6 +42,8 @@ class Beside:
     test_time: float
     cost_augmented: float
     differences: Counter[tuple[str, str]] | None
+    unit: str = ""
+    """Unit of the scores; empty for fractions."""
 
 
 def beside(run: RunFolder, file: str | None = None) -> Beside:
@@ -53,7 +57,7 @@ def beside(run: RunFolder, file: str | None = None) -> Beside:
     nets = [] if predictor.model.energy_loss is None else predictor.model.energy_loss.modules()
     net = next((module for module in nets if isinstance(module, CostNet)), None)
     if net is None:
-        return before_fine_tuning(run, predictor.task.selection, file)
+        return before_fine_tuning(run, predictor.task, file)
     if file is None:
         examples = load_task(run, Registry()).part("validation")
         return compared(predictor, net, examples, "the validation part")
@@ -81,7 +85,7 @@ def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where:
     if not labelled:
         raise DataError(where, None, "no gold outputs", "gold outputs: F sees them, and scores are against them")
     scores = [float(metric.compute()[task.selection]) for metric in (ours, theirs)]
-    return Beside(f"{task.selection} on {where}", *scores, named(task.space, counts))
+    return Beside(f"{task.selection} on {where}", *scores, named(task.space, counts), ours.unit)
 
 
 def differing(space: OutputSpace, a: Tensor, f: Tensor, batch: Batch) -> Tensor:
@@ -122,7 +126,7 @@ def named(space: OutputSpace, counts: Tensor) -> Counter[tuple[str, str]]:
     return found
 
 
-def before_fine_tuning(run: RunFolder, score: str, file: str | None) -> Beside:
+def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
     """The best validation scores of a single net: A after fine-tuning, F before.
 
     Raises:
@@ -141,12 +145,13 @@ def before_fine_tuning(run: RunFolder, score: str, file: str | None) -> Beside:
             f"{run.path}: its weights before fine-tuning are not kept, so only the scores on the validation part are "
             f"known; leave {file} out"
         )
-    return Beside(f"{score} on the validation part, F before fine-tuning", best["finetune"], best["joint"], None)
+    what = f"{task.selection} on the validation part, F before fine-tuning"
+    return Beside(what, best["finetune"], best["joint"], None, task.metric().unit)
 
 
 def markdown(found: Beside, top: int = 10) -> str:
-    """Both parts of the table, scores in per cent."""
-    a, f = 100 * found.test_time, 100 * found.cost_augmented
+    """Both parts of the table, scores in per cent or in their unit."""
+    a, f = (scale(found.unit) * score for score in (found.test_time, found.cost_augmented))
     lines = ["| score | A | F | A − F |", "|---|---:|---:|---:|", f"| {found.what} | {a:.2f} | {f:.2f} | {a - f:.2f} |"]
     if found.differences is not None:
         most = sorted(found.differences.items(), key=lambda item: (-item[1], item[0]))[:top]

@@ -12,12 +12,13 @@ from spen_plugins import __version__
 from spen_plugins.errors import ConfigError, SpenError
 from spen_plugins.files import save_text
 from spen_plugins.research import report_data as data
+from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.groups import Group
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
-from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
+from spen_plugins.spaces import LabelSet, TagSequence
 
 OPEN = 15  # labels shown before the others are folded
 LONG = 500  # characters of an input before it is shortened
@@ -104,6 +105,7 @@ def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[st
         "singles": any(len(group.runs) == 1 for group in groups),
         "several_runs": len(runs) > 1,
         "several_groups": len(groups) > 1,
+        "measured": data.measured(groups),
         "scores": {p: data.score_table(groups, p) for p in parts},
         "nested": nested,
         "differences": differences,
@@ -141,7 +143,7 @@ def _errors(group: Group, part: str, count: int, device: str) -> Errors:
         _put_labels(found, outputs)
     elif isinstance(outputs.space, TagSequence):
         found.confusion = tag_errors(outputs)
-    found.examples = [_example(output, outputs.space) for output in outputs.worst(count)]
+    found.examples = [_example(output, outputs) for output in outputs.worst(count)]
     return found
 
 
@@ -177,11 +179,11 @@ def _verdicts(outputs: Outputs) -> str:
     )
 
 
-def _example(output: Output, space: OutputSpace | None) -> dict[str, Any]:
-    energies = (output.energy, output.gold_energy)
+def _example(output: Output, outputs: Outputs) -> dict[str, Any]:
+    energies, space = (output.energy, output.gold_energy), outputs.space
     return {
         "row": output.row,
-        "score": f"{100 * output.score:.1f}",
+        "score": f"{scale(outputs.unit) * output.score:.1f}",
         "inputs": "" if isinstance(space, TagSequence) else _shortened(", ".join(output.shown.inputs)),
         "gold": pieces(output, True, space),
         "predicted": pieces(output, False, space),

@@ -38,10 +38,19 @@ class Said(NamedTuple):
     value: str
 
 
-def percent(values: Iterable[float | None]) -> str:
-    """Fractions, one per seed -> their mean and its standard error in per cent."""
+def shown(values: Iterable[float | None], unit: str) -> str:
+    """Scores, one per seed -> their mean and its standard error, fractions in per cent."""
     found = [value for value in values if value is not None]
-    return estimate(found).percent() if found else NONE
+    return estimate(found).shown(unit) if found else NONE
+
+
+def measured(groups: Sequence[Group]) -> str:
+    """How the scores of the tables are to be read."""
+    units = {unit: None for group in groups for run in group.runs if (unit := run.unit())}
+    if not units:
+        return "In per cent"
+    all_of_them = all(run.unit() for group in groups for run in group.runs)
+    return f"{'As they are' if all_of_them else 'In per cent, or as they are'} ({', '.join(units)})"
 
 
 def parts_of(groups: Sequence[Group]) -> list[str]:
@@ -55,8 +64,9 @@ def score_table(groups: Sequence[Group], part: str) -> Table:
     scores = {group.label: [_part(run, part) for run in group.runs] for group in groups}
     names = _keys(table for seeds in scores.values() for table in seeds)
     names = [n for n in names if not any(isinstance(t.get(n), dict) for seeds in scores.values() for t in seeds)]
+    units = {group.label: group.runs[0].unit() for group in groups}
     rows = [
-        [label, str(len(seeds)), *(percent(table.get(name) for table in seeds) for name in names)]
+        [label, str(len(seeds)), *(shown((table.get(name) for table in seeds), units[label]) for name in names)]
         for label, seeds in scores.items()
     ]
     return Table(["", "seeds", *names], rows)
@@ -69,23 +79,23 @@ def nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:
         seeds = [_part(run, part) for run in group.runs]
         for name in _keys(seeds):
             if all(isinstance(table.get(name), dict) for table in seeds):
-                tables[f"{group.label}: {name}"] = _nested([table[name] for table in seeds])
+                tables[f"{group.label}: {name}"] = _nested([table[name] for table in seeds], group.runs[0].unit())
     return tables
 
 
-def _nested(seeds: Sequence[Mapping[str, Mapping[str, Any]]]) -> Table:
+def _nested(seeds: Sequence[Mapping[str, Mapping[str, Any]]], unit: str) -> Table:
     columns = _keys(row for table in seeds for row in table.values())
     rows = []
     for name in sorted(_keys(seeds)):
         cells = [[table[name][column] for table in seeds if column in table.get(name, {})] for column in columns]
-        rows.append([name, *map(_fractions_or_counts, cells)])
+        rows.append([name, *(_scores_or_counts(values, unit) for values in cells)])
     return Table(["", *columns], rows)
 
 
-def _fractions_or_counts(values: Sequence[float]) -> str:
+def _scores_or_counts(values: Sequence[float], unit: str) -> str:
     if values and all(isinstance(value, int) for value in values):
         return f"{statistics.fmean(values):.10g}"
-    return percent(values)
+    return shown(values, unit)
 
 
 def differences(groups: Sequence[Group], part: str, against: Sequence[str] = ()) -> tuple[Table | None, list[str]]:

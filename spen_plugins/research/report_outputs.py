@@ -21,6 +21,9 @@ from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
 from spen_plugins.task import ArcInputs, Shown, Task
 
+LONG = 500
+"""Characters of a prediction before it is shortened."""
+
 
 @dataclass
 class Output:
@@ -46,6 +49,8 @@ class Outputs:
     score: str
     """The name of the score, the task's selection score."""
     examples: list[Output] = field(default_factory=list)
+    unit: str = ""
+    """The score's unit; empty for a fraction."""
 
     def worst(self, count: int) -> list[Output]:
         """The examples with the lowest scores, ties by the most wrong decisions."""
@@ -62,9 +67,10 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
     predictor = Predictor(run, device, registry)
     # Read anew for each run: examples cache the output of a run's own indexers.
     examples = load_task(run, registry).part(part)
-    arcs = isinstance(predictor.task.inputs, ArcInputs)
-    found = Outputs(None if arcs else predictor.task.space, predictor.task.selection)
-    for proposal, batch, rows in proposals(predictor.model, predictor.task, examples, predictor.batch_size, device):
+    task = predictor.task
+    space = None if isinstance(task.inputs, ArcInputs) else task.space
+    found = Outputs(space, task.selection, unit=task.metric().unit)
+    for proposal, batch, rows in proposals(predictor.model, task, examples, predictor.batch_size, device):
         if batch.gold is not None:
             found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
     found.examples.sort(key=lambda output: output.row)
@@ -100,7 +106,9 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     predicted = None if arcs else _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [_arcs(answer) if arcs else [json.dumps(answer, ensure_ascii=False)] for answer in answers]
+        predicted = [
+            _arcs(answer) if arcs else [_shortened(json.dumps(answer, ensure_ascii=False))] for answer in answers
+        ]
     gold = _words(space, batch.gold, mask) or [[]] * len(rows)
     scores = _scores(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()
@@ -112,6 +120,11 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
         truth = gold[i] if shown.gold is None else shown.gold
         found.append(Output(row, shown, truth, predicted[i], scores[i], costs[i], gold_energies[i], energies[i]))
     return found
+
+
+def _shortened(text: str) -> str:
+    """A prediction without names, such as an image, at a length that can be read."""
+    return text if len(text) <= LONG else f"{text[:LONG]} …"
 
 
 def _scores(task: Task, proposal: Proposal, batch: Batch) -> list[float]:

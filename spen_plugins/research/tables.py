@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
+from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.compare import Comparison, Difference
 from spen_plugins.research.costs import SIZES
 
@@ -27,12 +28,12 @@ def heads(comparison: Comparison) -> list[str]:
 
 
 def cells(comparison: Comparison) -> list[list[str]]:
-    """Rows of text under `heads`, scores in per cent."""
+    """Rows of text under `heads`, scores in per cent or in their unit."""
     return [
         [
             row.label,
-            *(found.percent() if (found := row.scores[name]) else "" for name in comparison.scores),
-            *(_gain(row.differences[label]) for label in comparison.against),
+            *(found.shown(comparison.unit) if (found := row.scores[name]) else "" for name in comparison.scores),
+            *(_gain(row.differences[label], comparison.unit) for label in comparison.against),
             str(row.seeds),
             f"{row.costs.epochs:.0f}",
             "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
@@ -45,7 +46,8 @@ def cells(comparison: Comparison) -> list[list[str]]:
 
 def caption(comparison: Comparison) -> str:
     """Explanation of the table's figures."""
-    text = f"Scores on {comparison.part} in per cent; ± is the standard error over seeds."
+    measured = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
+    text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
     differences = [found for row in comparison.rows for found in row.differences.values() if found]
     if differences:
         text += " Differences are paired by seed"
@@ -84,7 +86,7 @@ def latex(comparison: Comparison) -> str:
 
 
 def comma_separated(comparison: Comparison) -> str:
-    """Every number in full, scores as fractions; empty cells for missing ones."""
+    """Every number in full, scores as they are in the run folders; empty cells for missing ones."""
     titles = ["label", "part", "seeds"]
     for name in comparison.scores:
         titles += [name, f"{name} standard error"]
@@ -122,13 +124,13 @@ def terminal(comparison: Comparison, width: int) -> Table:
     return table
 
 
-def _gain(difference: Difference | None) -> str:
+def _gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
-    text = difference.seeds.percent()
+    text, times = difference.seeds.shown(unit), scale(unit)
     if found := difference.examples:
         p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
-        text += f" [{100 * found.low:.2f}, {100 * found.high:.2f}] {p}"
+        text += f" [{times * found.low:.2f}, {times * found.high:.2f}] {p}"
     return text
 
 

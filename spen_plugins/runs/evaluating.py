@@ -13,7 +13,7 @@ from spen_plugins.config.experiment import make_task
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
 from spen_plugins.scores import calibration
-from spen_plugins.task import Metric
+from spen_plugins.task import Metric, Task
 
 if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
@@ -32,7 +32,13 @@ def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
     split = f"all {len(examples)} examples of {path}"
     if len(labelled) < len(examples):
         split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
-    return {"scores": scores, "protocol": {**task.protocol(), "split": split, **predictor.refined}}
+    return {"scores": scores, "protocol": {**protocol(task), "split": split, **predictor.refined}}
+
+
+def protocol(task: Task) -> dict[str, Any]:
+    """The task's protocol, with the scores' `unit` if they are no fractions."""
+    unit = task.metric().unit
+    return {**task.protocol(), "unit": unit} if unit else task.protocol()
 
 
 def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, Any]]:

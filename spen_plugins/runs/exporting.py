@@ -42,7 +42,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         raise ConfigError("energy=False: this run predicts with its energy; keep it")
     else:
         config = {key: config[key] for key in PREDICTING if key in config}
-        config["trainer"] = {"type": "cross_entropy", "batch_size": experiment.trainer.config.batch_size}
+        sizes = experiment.trainer.config.model_dump(include={"batch_size", "evaluation_batch_size"}, exclude_none=True)
+        config["trainer"] = {"type": "cross_entropy", **sizes}
     folder = RunFolder.create(Path(path), config, "an empty folder, or a name that is free")
     for name, value in {**predictor.records, "vocabulary.json": predictor.task.facts()}.items():
         folder.write(name, value)

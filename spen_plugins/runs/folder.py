@@ -99,6 +99,10 @@ class RunFolder:
         """The scores, or None before the run is finished."""
         return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
 
+    def unit(self) -> str:
+        """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""
+        return (self.metrics() or {}).get("protocol", {}).get("unit", "")
+
     def calibration(self) -> dict[str, Any] | None:
         """The temperature and its fit, or None without calibration.
 

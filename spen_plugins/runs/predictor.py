@@ -59,7 +59,7 @@ class Predictor:
             self.model.inference_net = self._refined(registry, refine)
         self.model.to(device).eval()
         self.device = device
-        self.batch_size = 4 * self.experiment.trainer.config.batch_size
+        self.batch_size = self.experiment.trainer.config.evaluated_at_once
 
     def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
         """The inference net of `refine`, on top of the run's."""
@@ -121,7 +121,7 @@ class Predictor:
 
     def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
         """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""
-        yield from self.predict_examples(self.task.read(str(path)), energy)
+        yield from self.predict_examples(self.task.read_inputs(str(path)), energy)
 
     def predict_examples(self, examples: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for the task's own examples, in their order.

@@ -26,7 +26,7 @@ def probe(built: Built, device: torch.device) -> Callable[[int, dict[str, Any]],
     def after_validation(epoch: int, scores: dict[str, Any]) -> dict[str, Any]:
         if config is None or model.energy is None or epoch % config.every:
             return {}
-        parts = batches(task, task.part("validation"), built.trainer.config.batch_size, device)
+        parts = batches(task, task.part("validation"), built.trainer.config.inferred_at_once, device)
         fields = config.model_dump(exclude={"every"})
         found = {
             name: gbi_score(model, task, parts, Gbi.Config(**fields, starts=[start])) for name, start in STARTS.items()

@@ -23,6 +23,7 @@ from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
+from spen_plugins.runs.evaluating import protocol
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
@@ -233,7 +234,7 @@ def _train(
             folder.save_ratios(ratios, next(reversed(scores)))
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        folder.write("metrics.json", {**scores, "protocol": {**task.protocol(), **built.trainer.protocol()}})
+        folder.write("metrics.json", {**scores, "protocol": {**protocol(task), **built.trainer.protocol()}})
         print_scores(console, folder)
     return folder.path
 
@@ -246,7 +247,7 @@ def _score(
     Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
     """
     model, task = built.model, built.task
-    batch_size = 4 * built.trainer.config.batch_size
+    batch_size = built.trainer.config.evaluated_at_once
     scores: dict[str, Any] = {}
     ratios: dict[str, Tensor] = {}
     decisions: dict[str, list[Decisions]] = {}

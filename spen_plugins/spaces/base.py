@@ -55,7 +55,7 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        """The margin's Δ: L1 distance summed over variables, `(batch, sample)`."""
+        """The margin's Δ: a distance summed over variables, L1 between discrete outputs, `(batch, sample)`."""
 
     @abstractmethod
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:

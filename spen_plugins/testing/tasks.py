@@ -1,4 +1,4 @@
-"""Toy tasks with random data in memory, one for each kind of output, and a feature network for both."""
+"""Toy tasks with random data in memory, one for each kind of output, and a feature network for labels and tags."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.spaces import LabelSet, Proposal, TagSequence
-from spen_plugins.task import PARTS, Metric, Task, VectorInputs, WordInputs
+from spen_plugins.spaces import LabelSet, Proposal, RealGrid, TagSequence
+from spen_plugins.task import PARTS, ImageInputs, Metric, Task, VectorInputs, WordInputs
 
 
 class ExactMatch(Metric):
@@ -31,6 +33,24 @@ class ExactMatch(Metric):
 
     def compute(self) -> dict[str, Any]:
         return {"exact_match": self.right / max(self.seen, 1)}
+
+
+class MeanScore(Metric):
+    """The space's soft score of decoded outputs, mean over examples."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.total, self.seen = 0.0, 0
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        if batch.gold is None:
+            return
+        scores = self._task.space.score(self._task.decode(proposal), batch.gold, batch.x.mask)[:, 0]
+        self.total += float((scores * batch.labelled).sum())
+        self.seen += int(batch.labelled.sum())
+
+    def compute(self) -> dict[str, Any]:
+        return {"score": self.total / max(self.seen, 1)}
 
 
 class _Toy(Task):
@@ -159,14 +179,62 @@ class ToyTags(_Toy):
         )
 
 
+class ToyImages(_Toy):
+    """Noisy images with clean ones. An example is `(noisy, clean)`, two tensors `(row, column)`; clean may be None.
+
+    Args:
+        padded: if true, sizes differ and batches have a mask; otherwise all images have one size, and masks are None.
+    """
+
+    selection: ClassVar[str] = "score"
+
+    def __init__(self, padded: bool = True, **options: Any) -> None:
+        self._padded = padded
+        super().__init__(**options)
+
+    def _set_up(self) -> None:
+        self.space = RealGrid()
+        self.inputs = ImageInputs()
+
+    def _example(self, generator: torch.Generator) -> Any:
+        size, wide = torch.randint(3, 7, (), generator=generator), torch.randint(2, (), generator=generator)
+        rows, columns = (int(size + 1 - wide), int(size + wide)) if self._padded else (5, 6)
+        clean = torch.rand(rows, columns, generator=generator)
+        return clean + 0.5 * torch.randn(rows, columns, generator=generator), clean
+
+    def length(self, example: Any) -> int:
+        return sum(example[0].shape)
+
+    def metric(self) -> Metric:
+        return MeanScore(self)
+
+    def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
+        height, width = (max(noisy.shape[axis] for noisy, _ in examples) for axis in (0, 1))
+
+        def padded(images: Sequence[Tensor]) -> Tensor:
+            return torch.stack([F.pad(i, (0, width - i.shape[1], 0, height - i.shape[0])) for i in images])
+
+        labelled = torch.tensor([clean is not None for _, clean in examples])
+        mask = padded([torch.ones_like(noisy) for noisy, _ in examples]).bool() if self._padded else None
+        gold = padded([torch.zeros_like(noisy) if clean is None else clean for noisy, clean in examples])
+        return Batch(
+            X({"image": padded([noisy for noisy, _ in examples])}, mask, len(examples)),
+            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
+            gold.unsqueeze(1) if labelled.any() else None,
+            labelled,
+        )
+
+
 class ToyFeatures(FeatureNetwork):
-    """A small smooth feature network for either toy task; it encodes each token of a sentence separately."""
+    """A small smooth feature network for vectors and sentences; it encodes each token of a sentence separately."""
 
     output_dim = 3
     contextual = False
 
     def __init__(self, task: Task) -> None:
         super().__init__(Config(), task)
+        if not isinstance(task.inputs, (VectorInputs, WordInputs)):
+            raise ConfigError(f"ToyFeatures reads vectors and words, but the inputs are {type(task.inputs).__name__}")
         words = isinstance(task.inputs, WordInputs)
         self.table = nn.Embedding(len(task.inputs.words), self.output_dim) if words else None
         self.linear = nn.Linear(self.output_dim if words else task.inputs.size, self.output_dim)

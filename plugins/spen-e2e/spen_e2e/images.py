@@ -32,8 +32,7 @@ class ImagePrior(sp.Energy):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_images(self, task)
-        if config.size % 2 == 0:
-            raise sp.ConfigError(f"size={config.size}: a filter has an odd number of rows, so that it has a middle")
+        require_filters(config.size, task)
         self.log_weight = nn.Parameter(torch.tensor(math.log(config.weight)))
 
     def encode(self, x: sp.X) -> tuple[Tensor, Tensor | None]:
@@ -123,11 +122,12 @@ class Convnet(sp.InferenceNet):
         filters: int = Field(32, ge=1)
         """Number of filters of each convolution."""
         size: int = Field(7, ge=1)
-        """Rows and columns of a filter."""
+        """Rows and columns of a filter; odd."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         require_images(self, task)
+        require_filters(config.size, task)
         n, size = config.filters, config.size
         self.first = nn.Conv2d(1, n, size, padding="same")
         self.second = nn.Conv2d(n, n, size, padding="same")
@@ -153,3 +153,12 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
             f"{type(component).__name__} works on grayscale images, but the task has {type(task.inputs).__name__} and "
             f"{type(task.space).__name__}; choose task 'denoising'"
         )
+
+
+def require_filters(size: int, task: sp.Task) -> None:
+    """Raise `ConfigError` unless filters have a middle, and fit into the images that are trained on."""
+    if size % 2 == 0:
+        raise sp.ConfigError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+    smallest = task.inputs.smallest
+    if smallest is not None and smallest < size:
+        raise sp.ConfigError(f"size={size}: the filter is larger than the smallest training image or crop ({smallest})")

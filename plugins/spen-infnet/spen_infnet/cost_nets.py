@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
-from spen_plugins.nn import Lstm, reversed_places
+from spen_plugins.nn import Lstm, output_size, reversed_places
 
 
 class Separated(sp.CostNet):
@@ -20,7 +20,7 @@ class Separated(sp.CostNet):
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         assert features is not None
-        self.output = nn.Linear(features.output_dim, self.space.shape[-1])
+        self.output = nn.Linear(features.output_dim, output_size(self))
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         features = self.features(batch.x)
@@ -46,7 +46,7 @@ class Shared(sp.CostNet):
                 "take 'infnet.stacked', or an inference net on a feature network (core.independent)"
             )
         if self.output is None:
-            self.output = nn.Linear(net.features.output_dim, self.space.shape[-1])
+            self.output = nn.Linear(net.features.output_dim, output_size(self))
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
         assert self.output is not None, "a shared cost net works inside a Model, which binds it to its net"
@@ -62,7 +62,7 @@ class Stacked(sp.CostNet):
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        size = self.space.shape[-1]
+        size = output_size(self)
         self.output = nn.Linear(2 * size, size)
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:
@@ -78,9 +78,9 @@ class StackedBiLstm(sp.CostNet):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        if len(self.space.shape) != 2:
+        if len(self.space.shape) != 2 or not self.space.simplex:
             raise sp.ConfigError("cost_net 'infnet.stacked_bilstm' is for tag sequences; take 'infnet.stacked'")
-        size = self.space.shape[-1]
+        size = output_size(self)
         self.forwards, self.backwards = Lstm(2 * size, config.hidden), Lstm(2 * size, config.hidden)
         self.output = nn.Linear(2 * config.hidden, size)
 

@@ -108,6 +108,11 @@ class Joint(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config, stages = self.config, []
+        if config.entropy_weight and not task.space.discrete:
+            raise sp.ConfigError(
+                f"trainer.entropy_weight={config.entropy_weight:g}: a net's output that is real numbers has no "
+                f"entropy, and these are {type(task.space).__name__}; take 0"
+            )
         frozen = tag_lm_parameters(model) if config.tag_lm is not None else ()
         if config.tag_lm is not None:
             stages.append(self._tag_lm(model, task, frozen))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.nn import MarginCost, margin_cost
+from spen_plugins.nn import MarginCost, margin_cost, output_size
 from spen_seal.samples import nothing
 
 
@@ -42,7 +42,7 @@ class StackedCostNet(sp.CostNet):
 
     def __init__(self, config: sp.Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        size = self.space.shape[-1]
+        size = output_size(self)
         self.layers = nn.Sequential(nn.Linear(2 * size, size), nn.Softplus(), nn.Linear(size, size))
 
     def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> sp.Proposal:

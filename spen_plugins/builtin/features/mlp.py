@@ -43,7 +43,7 @@ class Mlp(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, VectorInputs):
             raise ConfigError(
-                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are sentences or texts; "
+                "features 'mlp' takes vectors (task 'multilabel'), and this task's inputs are others; "
                 "take 'bilstm' or 'transformer' for sentences, 'ngrams' for texts"
             )
         check_layers(config)

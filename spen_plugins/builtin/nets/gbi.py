@@ -18,7 +18,7 @@ from spen_plugins.inference.descent import Descent, Start
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.model import Model
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import Task
+from spen_plugins.task import ImageInputs, Task
 
 
 class Gbi(InferenceNet):
@@ -43,7 +43,7 @@ class Gbi(InferenceNet):
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
     ) -> None:
         super().__init__(config, task, features)
-        self.net = net
+        self.net, self.inputs = net, task.inputs
         self.starts = config.starts or (["zeros"] if net is None else ["net"])
         if "net" in self.starts and net is None:
             raise ConfigError("inference_net.starts has 'net', but there is no inference_net.net to start from")
@@ -70,6 +70,8 @@ class Gbi(InferenceNet):
         of = next(energy.energy.parameters(), None)
         device = next(iter(x.inputs.values())).device if of is None else of.device
         sizes = self.space.sizes(x.mask)
+        if None in sizes and isinstance(self.inputs, ImageInputs):
+            sizes = x.inputs["image"].shape[-2:]
         if None in sizes:
             raise PluginError(
                 f"the outputs of {type(self.space).__name__} differ in size from batch to batch, and this batch has no "

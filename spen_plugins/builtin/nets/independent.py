@@ -11,6 +11,7 @@ from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
+from spen_plugins.nn import output_size
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Task
 
@@ -28,7 +29,7 @@ class Independent(InferenceNet):
         super().__init__(config, task, features)
         assert features is not None
         bias = config.bias if config.bias is not None else not isinstance(task.space, LabelSet)
-        self.output = nn.Linear(features.output_dim, task.space.shape[-1], bias=bias)
+        self.output = nn.Linear(features.output_dim, output_size(self), bias=bias)
 
     def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         features = self.features(x)

@@ -42,6 +42,11 @@ class Rerank(InferenceNet):
                 "inference_net 'rerank' chooses among the outputs of another inference net; give it one as "
                 'inference_net.net, such as {"type": "independent"}'
             )
+        if not task.space.discrete:
+            raise ConfigError(
+                "inference_net 'rerank' chooses among the k most probable outputs, and outputs that are real numbers "
+                "have no such list; take 'gbi'"
+            )
         self.net = net
         self.task = task
 

@@ -1,0 +1,29 @@
+"""Training examples in the form that they have in one epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.task import Task
+
+
+def augmented(
+    task: Task, examples: Sequence[Any], rows: Sequence[int], seed: int, stage: int, epoch: int
+) -> Sequence[Any]:
+    """`Task.augment` of each example, `examples` themselves if the task doesn't override it.
+
+    The random numbers of an example depend only on (seed, stage, epoch, row): neither on its batch nor on the number of
+    parts or processes, so that a resumed run sees the same.
+
+    Args:
+        examples: some training examples.
+        rows: their rows in the training part.
+        seed, stage, epoch: the run's seed and its position.
+    """
+    if type(task).augment is Task.augment:
+        return examples
+    rngs = (np.random.default_rng((seed, stage, epoch, row)) for row in rows)
+    return [task.augment(example, rng) for example, rng in zip(examples, rngs, strict=True)]

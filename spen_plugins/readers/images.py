@@ -1,0 +1,148 @@
+"""Grayscale images of 8 bits: PNG and JPEG files, folders of them, and PNG in base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.text import opened, shorten
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+PNG = "iVBORw0KGgo"
+"""How every PNG begins in base64."""
+_KINDS = {
+    "1": "a bilevel image",
+    "LA": "a grayscale image with transparency",
+    "La": "a grayscale image with transparency",
+    "P": "an image with a palette of colours",
+    "PA": "an image with a palette of colours",
+    "I": "an image of 32 bits",
+    "F": "an image of real numbers",
+}
+_WANTED = "a grayscale image of 8 bits"
+_CONVERT = "Pillow makes one: Image.open(FILE).convert('L').save(NEW)"
+_BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
+"""What Pillow raises for damaged files, apart from struct.error and zlib.error, which it turns into these."""
+
+
+def image_files(path: str | Path) -> list[Path]:
+    """The PNG and JPEG files of a folder by name, or the file itself. Other files of a folder are left out.
+
+    Raises:
+        DataError: no such file or folder, or a folder without images.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        opened(path).close()
+        return [path]
+    files = [p for p in path.iterdir() if not p.name.startswith(".")]
+    found = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
+    if not found:
+        has = f"a folder of {len(files)} other files" if files else "an empty folder"
+        raise DataError(path, None, has, f"a folder with images ({', '.join(SUFFIXES)})")
+    return found
+
+
+def read_image(path: str | Path) -> np.ndarray:
+    """Grey levels of a PNG or JPEG file, `(row, column)` uint8.
+
+    Raises:
+        DataError: no such file, no image, a damaged one, colours, or other than 8 bits.
+    """
+    with opened(path) as file:
+        return _decoded(file, path)
+
+
+def from_base64(text: str, where: object = "input") -> np.ndarray:
+    """Grey levels of a PNG in base64, `(row, column)` uint8; `DataError` as `read_image`."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError(where, None, f"{shorten(text)}, which is not base64", "a PNG in base64") from None
+    return _decoded(io.BytesIO(data), where)
+
+
+def to_base64(pixels: np.ndarray) -> str:
+    """Grey levels `(row, column)` uint8 -> a PNG in base64."""
+    from PIL import Image
+
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, format="PNG")
+    return base64.b64encode(out.getvalue()).decode("ascii")
+
+
+def from_rows(rows: Any, where: object = "input") -> np.ndarray:
+    """Grey levels from 0 to 255 as a list of rows, or an array -> `(row, column)` float32.
+
+    Levels of a noisy image may be outside this range, and need not be whole.
+
+    Raises:
+        DataError: rows of different lengths, no number, or numbers that are no grey levels.
+    """
+    wanted = "rows of grey levels from 0 to 255, all of one length"
+    try:
+        levels = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise DataError(where, None, f"image {rows!r:.60}", wanted) from None
+    if levels.ndim != 2 or not levels.size:
+        raise DataError(where, None, f"an image of shape {levels.shape}", wanted)
+    if not np.isfinite(levels).all():
+        raise DataError(where, None, "an image with a level that is no finite number", wanted)
+    low, high = float(levels.min()), float(levels.max())
+    if low < -1000 or high > 1255:
+        raise DataError(where, None, f"levels from {low:g} to {high:g}", wanted)
+    if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
+        raise DataError(where, None, f"levels from {low:g} to {high:g}", f"{wanted}; times 255, if 1 is white")
+    return levels
+
+
+def checksum(path: str | Path) -> str:
+    """sha256 over the names and contents of a folder's images, in the order of their names; of a file, its own."""
+    files = image_files(path)
+    digest = hashlib.sha256()
+    for file in files:
+        if Path(path).is_dir():
+            digest.update(file.name.encode() + b"\0" + len(data := file.read_bytes()).to_bytes(8, "big") + data)
+        else:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def smallest_side(images: Sequence[np.ndarray]) -> int:
+    """The fewest rows or columns of any image."""
+    return min(min(image.shape) for image in images)
+
+
+def _decoded(file: Any, where: object) -> np.ndarray:
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with Image.open(file, formats=("PNG", "JPEG")) as image:
+                if image.mode != "L":
+                    deep = image.mode[0] in "IF"  # convert('L') would clip such levels
+                    how = "divide its levels, so that white is 255" if deep else _CONVERT
+                    raise DataError(where, None, _kind(image.mode), f"{_WANTED}; {how}")
+                return np.array(image)
+        except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
+            raise DataError(where, None, str(error).rstrip("."), "a smaller image") from None
+        except Image.UnidentifiedImageError:
+            raise DataError(where, None, "a file that is no image, or a damaged one", "PNG or JPEG") from None
+        except _BROKEN as error:
+            raise DataError(where, None, f"a damaged image ({error})", "PNG or JPEG that can be read") from None
+
+
+def _kind(mode: str) -> str:
+    if mode.startswith("I;16"):
+        return "an image of 16 bits"
+    return _KINDS.get(mode, f"a colour image ({mode})")

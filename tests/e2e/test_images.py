@@ -1,0 +1,205 @@
+"""Energies and nets of images: padding and seams change nothing where they don't reach; filters fit into images."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_e2e.images import Convnet, DeepPrior, FieldOfExperts, Input
+from spen_e2e.unrolled import Unrolled
+from spen_plugins.registry import Registry
+from spen_plugins.testing import ToyLabels, check_energy, check_energy_loss, check_inference_net, check_trainer
+from spen_plugins.testing.comparing import collate
+from tests.e2e.toys import images, make
+
+REGISTRY = Registry()
+ENERGIES = {"foe": FieldOfExperts, "deep_prior": DeepPrior}
+SMALL = {"filters": 3, "size": 3, "weight": 0.3}
+
+
+def denoising(**fields):
+    cls, config = REGISTRY.parse("task", {"type": "denoising", "corpus": "sample", **fields}, "task", "test")
+    task = cls(config)
+    task.load()
+    return task
+
+
+def energy(name: str, task: sp.Task) -> sp.Energy:
+    return make(ENERGIES[name], task, **SMALL).double().eval()
+
+
+def unrolled(task: sp.Task, **fields) -> Unrolled:
+    fields = {"steps": 2, "lr": 0.7, "momentum": 0.25, "rates": "learned", **fields}
+    return Unrolled(Unrolled.Config(**fields), task, net=make(Input, task)).double().eval()
+
+
+def crops(*sizes: int) -> sp.Task:
+    """A task with small training images of several sizes."""
+    tasks = {size: denoising(crop=size) for size in sizes}
+    made = next(iter(tasks.values()))
+    examples = made.part("train")
+    rng = np.random.default_rng(0)
+    made._parts["train"] = [task.augment(e, rng) for task in tasks.values() for e in examples[:4]]
+    return made
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_contract_of_energies(name: str) -> None:
+    task = crops(7, 9)
+    check_energy(energy(name, task), task)
+
+
+def test_contract_of_nets() -> None:
+    task = crops(7, 9)
+    check_inference_net(make(Input, task), task)
+    check_inference_net(make(Convnet, task, filters=2, size=3), task)
+    check_inference_net(unrolled(task), task, energy("deep_prior", task))
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_an_energy_by_hand(name: str) -> None:
+    """Sums over pixels, (12) to (15), with a convolution written out as sums over shifted images."""
+    toy, batch = images(((5, 6),))
+    made = energy(name, toy)
+    y = torch.rand(2, 2, 5, 6, dtype=torch.float64)
+
+    def convolved(planes: torch.Tensor, layer: torch.nn.Conv2d) -> torch.Tensor:
+        half = layer.weight.shape[-1] // 2
+        padded = F.pad(planes, [half] * 4)
+        out = 0 if layer.bias is None else layer.bias.view(-1, 1, 1)
+        for i in range(2 * half + 1):
+            for j in range(2 * half + 1):
+                out = out + torch.einsum("oc,crs->ors", layer.weight[:, :, i, j], padded[:, i : i + 5, j : j + 6])
+        return out
+
+    for b in range(2):
+        for s in range(2):
+            plane = y[b, s].unsqueeze(0)
+            if name == "foe":
+                a = convolved(plane, made.experts)
+                soft = (torch.log1p(torch.exp(25 * a)) + torch.log1p(torch.exp(-25 * a))) / 50
+                prior = soft.sum()
+            else:
+                hidden = F.softplus(convolved(F.softplus(convolved(plane, made.first)), made.second))
+                prior = torch.einsum("c,crs->", made.last.weight[0, :, 0, 0], hidden)
+            wanted = 0.5 * (batch.x.inputs["image"][b] - y[b, s]).square().sum() + 0.3 * prior
+            assert made.at(batch.x)(y)[b, s].item() == pytest.approx(wanted.item(), rel=1e-6)
+
+
+def net_and_energy(name: str, task: sp.Task):
+    if name == "convnet":
+        return make(Convnet, task, filters=3, size=3).double().eval(), None
+    return unrolled(task), energy(name, task)
+
+
+@pytest.mark.parametrize("name", [*ENERGIES, "convnet"])
+def test_an_image_alone_and_beside_larger_ones(name: str) -> None:
+    """Outputs, energies and scores of an image don't depend on the padding that its batch gives it."""
+    task = denoising()
+    net, made = net_and_energy(name, task)
+    rng = np.random.default_rng(0)
+    sizes = ((9, 12), (12, 9), (14, 15), (5, 4))
+    examples = [task.parse({"image": rng.uniform(0, 255, s), "clean": rng.uniform(0, 255, s)}) for s in sizes]
+
+    def predict(some):
+        batch = collate(task, some)
+        with torch.no_grad():
+            proposal = net(batch.x, None if made is None else made.at(batch.x))
+            energies = None if made is None else made.at(batch.x)(proposal.mean)
+        metric = task.metric()
+        metric.update(proposal, batch)
+        return proposal.mode[:, 0], energies, metric.ratios()[0]
+
+    outputs, energies, scores = predict(examples)
+    for i, example in enumerate(examples):
+        rows, columns = example.shape
+        alone, value, score = predict([example])
+        torch.testing.assert_close(outputs[i, :rows, :columns], alone[0], rtol=1e-10, atol=1e-12)
+        assert not outputs[i, rows:].any() and not outputs[i, :, columns:].any()
+        assert scores[i].item() == pytest.approx(score.item(), abs=1e-9)
+        if made is not None:
+            assert energies[i].item() == pytest.approx(value.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize(("name", "reach"), [("foe", 2), ("deep_prior", 4), ("convnet", 2)])
+def test_a_tiled_image_keeps_its_pixels_away_from_seams(name: str, reach: int) -> None:
+    """Steps on a large image are those on a small one: energies are sums over pixels, not means, so that step sizes
+    learned on crops fit whole images. `reach` is the distance from which a pixel's gradient depends on others."""
+    task = denoising()
+    net, made = net_and_energy(name, task)
+    steps = 1 if made is None else 2
+    tile = torch.rand(1, 26, 28, dtype=torch.float64)
+
+    def predict(image):
+        x = sp.X({"image": image}, None, 1)
+        with torch.no_grad():
+            return net(x, None if made is None else made.at(x)).mean[0, 0]
+
+    large, small = predict(tile.repeat(1, 2, 3)), predict(tile)
+    edge = reach * steps
+    inside = small[edge:-edge, edge:-edge]
+    for top in (0, 26):
+        for left in (0, 28, 56):
+            found = large[top : top + 26, left : left + 28]
+            torch.testing.assert_close(found[edge:-edge, edge:-edge], inside, rtol=0, atol=1e-12)
+    assert (large[:26, :28] - small).abs()[-1].max() > 1e-6, "at a seam the neighbours are others"
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_one_step_from_the_noisy_image_moves_by_the_priors_gradient(name: str) -> None:
+    """At y = x the data term has no slope."""
+    toy, batch = images(((6, 7),))
+    made = energy(name, toy)
+    net = unrolled(toy, steps=1, rates="fixed", lr=0.5)
+    y = batch.x.inputs["image"].unsqueeze(1).clone().requires_grad_()
+    (slope,) = torch.autograd.grad(made.prior(y, None).sum(), y)
+    found = net(batch.x, made.at(batch.x)).mean
+    torch.testing.assert_close(found, (y - 0.5 * made.log_weight.exp() * slope).detach(), rtol=1e-6, atol=1e-9)
+
+
+def test_margins_of_images() -> None:
+    task = crops(7, 9)
+    cls, config = REGISTRY.parse("energy_loss", {"type": "ssvm", "cost": "l1"}, "energy_loss", "test")
+    check_energy_loss(cls(config, task), energy("foe", task), make(Convnet, task, filters=2, size=3), task)
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_loss_augmented_inference_stays_bounded(name: str) -> None:
+    """E − Δ has a lowest point with c < 1: far away the data term's curvature 1 outweighs the margin's −c."""
+    toy, batch = images(((6, 7),))
+    made = energy(name, toy)
+    far = 1e4 * torch.randn(2, 3, 6, 7, dtype=torch.float64)
+    values = made.at(batch.x)(far) - toy.space.cost(far, batch.gold, None)
+    assert (values > 0).all()
+
+
+def test_the_trainer_learns_the_energy_and_the_rates() -> None:
+    task = crops(7, 9)
+    cls, config = REGISTRY.parse("trainer", {"type": "e2e.unroll"}, "trainer", "test")
+    check_trainer(cls(config), sp.Model(unrolled(task), energy("deep_prior", task), None), task)
+
+
+@pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
+def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
+    task = denoising(crop=5)
+    with pytest.raises(sp.ConfigError, match="size=4: a filter has an odd number of rows"):
+        make(cls, task, size=4)
+    with pytest.raises(sp.ConfigError, match=r"size=7: .* larger than the smallest training image or crop \(5\)"):
+        make(cls, task, size=7)
+    make(cls, task, size=5)
+    make(cls, denoising(crop=None), size=39)
+
+
+@pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet, Input])
+def test_other_tasks_are_refused(cls: type) -> None:
+    with pytest.raises(sp.ConfigError, match="works on grayscale images, but the task has VectorInputs and LabelSet"):
+        make(cls, ToyLabels())
+
+
+def test_a_weight_begins_as_the_config_says() -> None:
+    assert math.exp(energy("foe", denoising()).log_weight.item()) == pytest.approx(0.3)
