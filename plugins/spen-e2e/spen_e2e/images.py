@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
+from spen_e2e.convex import non_negative
 from spen_plugins.nn import at_least_float32
 
 
@@ -60,7 +61,7 @@ class ImagePrior(sp.Energy):
 
 class FieldOfExperts(ImagePrior):
     """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2: an ℓ1 field of experts with two
-    derivatives (Eq. 13, 14)."""
+    derivatives (Eq. 13, 14). It is convex in y."""
 
     class Config(ImagePrior.Config):
         beta: float = Field(25.0, gt=0)
@@ -80,12 +81,22 @@ class FieldOfExperts(ImagePrior):
 class DeepPrior(ImagePrior):
     """prior(y) = DNN(y): convolution, SoftPlus, convolution, SoftPlus, and a weighted sum of the channels (Eq. 15)."""
 
+    class Config(ImagePrior.Config):
+        icnn: bool = False
+        """If true, the energy is convex in y: the magnitudes of the second convolution's and the sum's weights are used
+        (Sec. 2.3)."""
+
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         n, size = config.filters, config.size
         self.first = nn.Conv2d(1, n, size, padding="same")
         self.second = nn.Conv2d(n, n, size, padding="same")
         self.last = nn.Conv2d(n, 1, 1, bias=False)
+        if config.icnn:
+            self.second, self.last = non_negative(self.second), non_negative(self.last)
+            # Sums of SoftPlus with weights of one sign are far from 0, where SoftPlus is a line; this moves them back.
+            nn.init.constant_(self.second.bias, 0)
+            self.second.bias.data -= math.log(2) * self.second.weight.detach().sum((1, 2, 3))
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
         hidden = within(F.softplus(self.first(y)), inside)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 import spen_plugins as sp
@@ -25,10 +25,12 @@ class Unroll(sp.Trainer):
     needs = ("energy",)
 
     class Config(sp.TrainerConfig):
+        epochs: int = Field(60, ge=0)
+        """Maximal number of epochs of stage `all`; 0: training ends with stage `clamped`."""
         init_epochs: int = Field(0, ge=0)
         """Maximal number of epochs of stage `init`; 0 also with a net from `init.inference_net`."""
         clamped_epochs: int = Field(0, ge=0)
-        """Maximal number of epochs of stage `clamped`; the epochs of stage `all` are `epochs`."""
+        """Maximal number of epochs of stage `clamped`."""
         clamp: list[str] | None = None
         """Prefixes of the parameters that are held in stage `clamped`; null: the net at the start, and the energy's
         parameters with `features` or `local` in their names."""
@@ -43,7 +45,14 @@ class Unroll(sp.Trainer):
         net: sp.Player = sp.Player()
         """The player of stage `init`, with one update per batch."""
         energy: sp.Player = sp.Player()
-        """The player of the other stages, which moves the energy, the net at the start and the rates."""
+        """The player of the other stages, which moves the energy, the net at the start and the rates. Its `groups` may
+        give the energy's local terms ("features", "local") and the net at the start ("net") lower rates."""
+
+        @model_validator(mode="after")
+        def _the_energy_learns(self) -> Unroll.Config:
+            if not self.epochs and not self.clamped_epochs:
+                raise ValueError("epochs=0 ends training with stage 'clamped', and clamped_epochs=0 leaves that out")
+            return self
 
     config: Config
 
@@ -67,7 +76,8 @@ class Unroll(sp.Trainer):
             held = _below(names, config.clamp, "trainer.clamp") if config.clamp is not None else _local(names)
             found.append(self._stage(model, "clamped", config.clamped_epochs, held, begins))
             begins = None
-        found.append(self._stage(model, "all", config.epochs, (), begins))
+        if config.epochs:
+            found.append(self._stage(model, "all", config.epochs, (), begins))
         found[0] = replace(found[0], start=partial(_begin, found[0].start, task))
         return found
 
