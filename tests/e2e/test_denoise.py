@@ -23,7 +23,7 @@ from spen_plugins.runs import runner
 from spen_plugins.testing import ToyLabels
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
-METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "convnet")
+METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {
     "task.crop": "9",
@@ -47,7 +47,7 @@ def train(folder: Path, **arguments: str) -> Path:
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, sigma="15")
-    energy = {"f": "e2e.foe", "d": "e2e.deep_prior"}.get(method[0])
+    energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior"}.get(method[0])
     assert found.get("energy", {}).get("type") == energy
     if energy:
         assert found["energy"]["weight"] == pytest.approx((15 / 255) ** 2)
@@ -66,7 +66,8 @@ def test_the_recipes_are_those_of_the_paper() -> None:
         assert (net["type"], net["net"]["type"], loss["type"], loss["cost"]) == ("gbi", "e2e.input", "ssvm", "l1")
         assert all(net[key] == value for key, value in loss["descent"].items())
         assert found[method]["task"]["cost_weight"] < 1
-    assert experiment()["inference_net"] == found["dp3"]["inference_net"]
+    assert experiment()["inference_net"] == found["dp3"]["inference_net"] == found["icnn"]["inference_net"]
+    assert [found[method]["energy"]["icnn"] for method in ("dp3", "icnn")] == [False, True]
 
 
 def test_berkeleys_images_and_ones_own() -> None:
