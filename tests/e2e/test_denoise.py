@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -14,13 +15,18 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_e2e.images import DeepPrior, Input
+from spen_e2e.unroll import Unroll
+from spen_e2e.unrolled import Unrolled
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.testing import ToyLabels
+from tests.e2e.toys import make
+from tests.infnet.toys import loop_for
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
 METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
@@ -164,6 +170,34 @@ def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
 def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
     again = train(tmp_path / "again", **FILTERS)
     assert (again / "history.jsonl").read_text() == (run / "history.jsonl").read_text()
+
+
+def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path) -> None:
+    cls, config = REGISTRY.parse("task", {"type": "denoising", "corpus": "sample", "crop": 8}, "task", "test")
+    task = cls(config)
+    task.load()
+    assert type(task).augment is not sp.Task.augment
+
+    def loop_in(folder: Path, **more: object):
+        torch.manual_seed(0)
+        energy = make(DeepPrior, task, filters=2, size=3, weight=0.3)
+        net = Unrolled(Unrolled.Config(steps=2, rates="learned"), task, net=make(Input, task))
+        trainer = Unroll(Unroll.Config(epochs=2, clamped_epochs=1, clamp=["energy.log_weight"], batch_size=8))
+        return loop_for(sp.Model(net, energy, None), task, trainer, folder, **more)
+
+    whole = loop_in(tmp_path / "whole")
+    whole.run()
+    assert [record["stage"] for record in whole.folder.history()] == ["clamped", "all", "all"]
+    for stop_after in (2, 5, 8):
+        count = itertools.count(1)
+        folder = tmp_path / f"stopped-{stop_after}"
+        with pytest.raises(Interrupted):
+            loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n).run()
+        resumed = loop_in(folder)
+        resumed.run(resume=True)
+        assert resumed.folder.history() == whole.folder.history()
+        for name, value in whole.model.state_dict().items():
+            assert torch.equal(value, resumed.model.state_dict()[name]), name
 
 
 def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None:
