@@ -53,6 +53,18 @@ def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str
             assert max(trainer["energy"]["steps"], trainer["net"]["steps"]) <= 3
 
 
+@pytest.mark.parametrize("data", MULTILABEL)
+@pytest.mark.parametrize("schedule", ["light", "released"])
+def test_every_data_set_can_be_learned_through_the_steps(data: str, schedule: str) -> None:
+    config = experiment(MLC, data=data, method="unrolled", schedule=schedule)
+    assert config["inference_net"]["type"] == "e2e.unrolled" and config["trainer"]["type"] == "e2e.unroll"
+    assert "energy_loss" not in config
+    assert config["trainer"]["copies"] == {
+        "energy.features": "inference_net.net.features",
+        "energy.local": "inference_net.net.output",
+    }
+
+
 # What SEAL's authors released with their code. Layers are [number, width]; dropout follows each layer but the last.
 RELEASED = [
     # data, method, layers, dropout, global, λ1, λ2, perceptron, K, std, energy lr, net lr, weight decay, energy:net
@@ -345,7 +357,7 @@ def test_energy_by_name_or_as_a_table() -> None:
     ("path", "argument", "names"),
     [
         (MLC, "data", ("bibtex", "expr_fun", "files", "sample")),
-        (MLC, "method", ("cross_entropy", *SEAL)),
+        (MLC, "method", ("cross_entropy", "unrolled", *SEAL)),
         (MLC, "schedule", ("light", "released")),
         (SRL, "data", ("ewt", "files", "sample")),
         (SRL, "method", ("cross_entropy", "crf", *SEAL)),

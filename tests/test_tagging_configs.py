@@ -21,7 +21,7 @@ REGISTRY = Registry()
 
 BASELINES = ("cross_entropy", "crf")
 ONE_NET = ("margin", "perceptron", "contrastive", "slack")
-METHODS = (*BASELINES, *ONE_NET, "compound")
+METHODS = (*BASELINES, *ONE_NET, "compound", "unrolled")
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
 DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "files")}
 EVERY = [(path, data) for path, names in DATA.items() for data in names]
@@ -45,8 +45,11 @@ def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str
     for method in METHODS:
         config = experiment(path, data=data, method=method)
         assert ("energy" in config) == (method not in BASELINES)
-        assert config["inference_net"]["type"] == ("crf" if method == "crf" else "independent")
-        if "energy" in config:
+        net = {"crf": "crf", "unrolled": "e2e.unrolled"}.get(method, "independent")
+        assert config["inference_net"]["type"] == net
+        if method == "unrolled":
+            assert config["trainer"]["type"] == "e2e.unroll" and "energy_loss" not in config
+        elif "energy" in config:
             assert config["energy_loss"]["type"] == f"infnet.{method}"
             assert ("cost_net" in config["energy_loss"]) == (method == "compound")
             assert config["trainer"]["type"] == "infnet.joint"

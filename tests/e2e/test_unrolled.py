@@ -12,11 +12,14 @@ from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_e2e.unrolled import Unrolled, iterates
+from spen_infnet.high_order import HighOrder, SkipChain
+from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.inference.descent import Descent, minimise
 from spen_plugins.nn import Gradient, entropy, gradient_at
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.testing import ToyLabels, ToyTags, check_inference_net
+from spen_seal.self_attention import SelfAttention
 from tests.e2e.toys import KINDS, Curved, energy_for, make, net_for, toy
 
 WAYS = [
@@ -46,7 +49,7 @@ def check_gradient(net: sp.InferenceNet, energy: sp.Energy, batch: sp.Batch) -> 
     def loss() -> torch.Tensor:
         return weighted(net(batch.x, energy.at(batch.x)), batch.gold)
 
-    gradients = torch.autograd.grad(loss(), parameters)
+    gradients = torch.autograd.grad(loss(), parameters, materialize_grads=True)
     for _ in range(2):
         ways = [torch.randn_like(p) for p in parameters]
         values = []
@@ -66,6 +69,13 @@ def check_gradient(net: sp.InferenceNet, energy: sp.Energy, batch: sp.Batch) -> 
 def test_the_gradient_through_the_steps_against_finite_differences(kind: str, way: dict, tau: float) -> None:
     task, batch = toy(kind)
     check_gradient(net_for(task, entropy=tau, **way), energy_for(task), batch)
+
+
+@pytest.mark.parametrize("cls", [SelfAttention, TagLm, HighOrder, SkipChain], ids=lambda cls: cls.__name__)
+def test_the_gradient_through_the_steps_on_other_plugins_energies(cls: type) -> None:
+    """Attention and recurrent nets over y have a second derivative here."""
+    task, batch = toy("tags")
+    check_gradient(net_for(task, entropy=0.5), make(cls, task).double().eval(), batch)
 
 
 @pytest.mark.parametrize("kind", KINDS)

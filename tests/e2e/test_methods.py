@@ -1,0 +1,118 @@
+"""`method=unrolled` of the shipped configs: it trains, and its runs predict, tell their steps, and are pipelines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check, make_task
+from spen_plugins.errors import ConfigError
+from spen_plugins.registry import Registry
+from spen_plugins.runs.runner import run
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+SMALL = {
+    "method": "unrolled",
+    "trainer.init_epochs": "1",
+    "trainer.clamped_epochs": "1",
+    "trainer.epochs": "1",
+    "trainer.batch_size": "256",
+}
+BILSTM = SMALL | {"features.hidden": "8", "features.word_dim": "8", "features.char_dim": "0", "features.case_dim": "0"}
+
+
+def train(name: str, folder: Path, arguments: dict[str, str]) -> sp.Predictor:
+    """One epoch of each stage."""
+    return sp.load(run(evaluate(CONFIGS / f"{name}.jsonnet", arguments), name, folder, device="cpu", quiet=True))
+
+
+def stages(predictor: sp.Predictor) -> list[str]:
+    return [json.loads(line)["stage"] for line in (predictor.folder.path / "history.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory) -> sp.Predictor:
+    return train("pos_infnet", tmp_path_factory.mktemp("runs") / "pos", BILSTM)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory) -> sp.Predictor:
+    small = SMALL | {"features.buckets": "64", "features.hidden": "[8]", "energy.hidden": "4"}
+    return train("text_seal", tmp_path_factory.mktemp("runs") / "text", small)
+
+
+def test_label_sets(tmp_path) -> None:
+    predictor = train("mlc_seal", tmp_path / "run", SMALL | {"features.hidden": "[8]", "energy.hidden": "4"})
+    assert stages(predictor) == ["init", "clamped", "all"]
+    assert predictor.predict([{"features": []}], energy=True)[0].keys() >= {"labels", "energy"}
+    bare = evaluate(CONFIGS / "mlc_seal.jsonnet", {"method": "unrolled"})
+    assert bare["energy"]["type"] == "seal.labels" and "energy_loss" not in bare
+
+
+def test_entities(tmp_path) -> None:
+    predictor = train("ner_infnet", tmp_path / "run", BILSTM)
+    assert stages(predictor) == ["init", "clamped", "all"]
+    assert predictor.predict([{"words": ["Anna", "sleeps"]}])
+
+
+@pytest.mark.parametrize("energy", ["chain", "ge_a", "skip_chain", "high_order"])
+def test_the_local_terms_are_copied_whatever_the_energy_adds(energy: str) -> None:
+    config = evaluate(CONFIGS / "pos_infnet.jsonnet", BILSTM | {"energy": energy})
+    experiment = check(config, "x", Registry())
+    task = make_task(experiment)
+    task.load()
+    built = build(experiment, task)
+    first = built.trainer.stages(built.model, task)[1]
+    first.start(built.model)
+    part = built.model.energy if energy == "chain" else built.model.energy.terms["chain"]
+    net = built.model.inference_net.net
+    assert torch.equal(part.local.weight, net.output.weight)
+    assert all(torch.equal(a, b) for a, b in zip(part.features.parameters(), net.features.parameters(), strict=True))
+
+
+@pytest.fixture
+def tagged(tmp_path) -> Path:
+    path = tmp_path / "some.conll"
+    path.write_text("She\tPRON\ngave\tVERB\nhim\tPRON\nbooks\tNOUN\n\nHe\tPRON\nsleeps\tVERB\n")
+    return path
+
+
+def test_the_steps_of_a_run(tagger, tagged) -> None:
+    """Step 0 is the net at the start, the last one the run's prediction."""
+    done = CliRunner().invoke(app, ["evaluate", str(tagger.folder.path), str(tagged), "--trajectory"])
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in done.output.splitlines()]
+    assert [line["step"] for line in lines] == [0, 1, 2, 3]
+    assert lines[-1]["scores"] == tagger.evaluate_file(tagged)["scores"]
+    assert len({line["energy"] for line in lines}) > 1
+
+
+def test_a_run_without_its_data_and_a_search_on_top_of_it(tagger, tagged, tmp_path) -> None:
+    tagger.save(tmp_path / "small")
+    words = [{"words": ["She", "sleeps"]}]
+    assert sp.load(tmp_path / "small").predict(words) == tagger.predict(words)
+    with pytest.raises(ConfigError):
+        tagger.save(tmp_path / "without", energy=False)
+    refined = sp.load(tagger.folder.path, refine={"type": "gbi", "steps": 2})
+    assert refined.predict(words)
+    steps = {"type": "e2e.unrolled", "steps": 5, "lr": 0.1}
+    [first, *_, last] = sp.load(tagger.folder.path, refine=steps).trajectory_file(tagged)
+    assert last["step"] == 5 and last["energy"] < first["energy"]
+
+
+def test_pipelines(tagger, texts) -> None:
+    spacy = pytest.importorskip("spacy")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_pos", config={"model": str(tagger.folder.path)})
+    nlp.add_pipe("spen_multilabel", config={"model": str(texts.folder.path)})
+    doc = nlp("She gave him books")
+    wanted = tagger.predict([{"words": [token.text for token in doc]}])[0]["tags"]
+    assert [token.pos_ for token in doc] == wanted
+    assert set(doc.cats) == set(texts.task.space.labels)
