@@ -31,6 +31,17 @@ class Energy(Component):
         """Energies of `y` `(batch, sample, *variables)` given `encode(x)`: `(batch, sample)`."""
         raise NotImplementedError
 
+    def gradient(self, features: Any, y: Tensor) -> Tensor:
+        """dE/dy, of y's shape; differentiable, in y and the parameters, while gradients are recorded.
+
+        By autograd, which differentiates each operation of `forward` twice when training goes through gradient steps.
+        An energy that has its gradient in closed form overrides it: one derivative is then enough, and takes less time.
+        """
+        recorded = torch.is_grad_enabled()
+        with torch.enable_grad():
+            free = y if recorded and y.requires_grad else y.detach().requires_grad_()
+            return torch.autograd.grad(self(features, free).sum(), free, create_graph=recorded)[0]
+
     def at(self, x: X) -> BoundEnergy:
         """E_x: the energy bound to x, called with y."""
         return BoundEnergy(self, x)
@@ -50,6 +61,10 @@ class BoundEnergy:
         """`energy.encode(x)`."""
         with torch.set_grad_enabled(self._gradients):  # the gradient mode at binding, not that of the first access
             return self.energy.encode(self.x)
+
+    def gradient(self, y: Tensor) -> Tensor:
+        """dE/dy, of y's shape; see `Energy.gradient`."""
+        return self.energy.gradient(self.features, y)
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` if y has another shape."""

@@ -62,8 +62,10 @@ SMALL = {
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
-ON_A_NET = ("rerank",)
+ON_A_NET = ("rerank", "e2e.unrolled")
 """Inference nets that are nothing without another one."""
+TRAINED_NET = {"e2e.unroll": "e2e.unrolled"}
+"""Trainers of one kind of inference net."""
 
 
 def sample_texts():
@@ -211,6 +213,7 @@ def test_feature_networks(name, toy, tmp_path):
 def test_trainers(name, toy, tmp_path):
     task = TOYS[toy]()
     cls, config = parse("trainer", name, tmp_path)
+    net = build("inference_net", TRAINED_NET[name], task, tmp_path) if name in TRAINED_NET else independent(task)
     losses = [None]
     if "energy_loss" in cls.needs:
         losses = [
@@ -218,7 +221,7 @@ def test_trainers(name, toy, tmp_path):
         ]
     for loss in losses:
         try:
-            check_trainer(cls(config), Model(independent(task), some_energy(task), loss), task)
+            check_trainer(cls(config), Model(net, some_energy(task), loss), task)
         except ConfigError as refused:  # by trainers that would leave a loss's own net untrained
             assert "has a net of its own" in str(refused) and any(True for _ in loss.parameters())
 

@@ -48,6 +48,7 @@ def folder(tmp_path):
     Image.fromarray(grey(20, 11)).save(made / "4.JPG", format="JPEG")
     (made / "notes.txt").write_text("not an image")
     (made / ".hidden.png").write_text("nor this")
+    (made / "folder.png").mkdir()
     return made
 
 
@@ -235,7 +236,9 @@ def test_parse_takes_rows_png_and_paths(sample, folder):
     for given in (pixels.tolist(), pixels, torch.from_numpy(pixels), text, str(folder / "0.png"), folder / "0.png"):
         example = sample.parse({"image": given})
         assert example.clean is None and np.array_equal(example.noisy, pixels)
-    assert np.array_equal(sample.parse(str(folder / "0.png")).noisy, pixels)
+    named = sample.parse(str(folder / "0.png"))
+    assert named.name == "0.png" and np.array_equal(named.noisy, pixels)
+    assert sample.parse({"image": pixels}).name == "" and sample.parse({"image": text}).name == ""
     noisy = pixels + 300.0 * np.random.default_rng(0).standard_normal(pixels.shape)
     example = sample.parse({"image": noisy.clip(-900, 1200), "clean": text})
     batch = sample.collate([example])
@@ -363,7 +366,7 @@ def test_empty_folders_and_missing_ones(tmp_path):
     (tmp_path / "empty" / "x.txt").write_text("x")
     with pytest.raises(DataError, match="a folder of 1 other files"):
         denoising(train=str(tmp_path / "empty"))
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="no such file or folder; expected a folder with images, or one image"):
         denoising(train=str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match="no images/none below"):
         denoising(train="data:images/none")

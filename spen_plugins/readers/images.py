@@ -41,10 +41,12 @@ def image_files(path: str | Path) -> list[Path]:
         DataError: no such file or folder, or a folder without images.
     """
     path = Path(path)
+    if not path.exists():
+        raise DataError(path, None, "no such file or folder", "a folder with images, or one image")
     if not path.is_dir():
         opened(path).close()
         return [path]
-    files = [p for p in path.iterdir() if not p.name.startswith(".")]
+    files = [p for p in path.iterdir() if p.is_file() and not p.name.startswith(".")]
     found = sorted((p for p in files if p.suffix.lower() in SUFFIXES), key=lambda p: p.name)
     if not found:
         has = f"a folder of {len(files)} other files" if files else "an empty folder"

@@ -47,6 +47,7 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     assert torch.autograd.gradcheck(bound, (free,), fast_mode=True), f"{name}'s gradient in y is wrong"
     if twice:
         assert torch.autograd.gradgradcheck(bound, (free,), fast_mode=True), f"{name}'s second derivative in y is wrong"
+    same(bound.gradient(y), gradient, f"{name}.gradient is not that of autograd")
     _check_clear_error(energy, batch, y, name)
     check_state(energy, lambda: energy.at(batch.x)(y))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -14,16 +15,21 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_e2e.images import DeepPrior, Input
+from spen_e2e.unroll import Unroll
+from spen_e2e.unrolled import Unrolled
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.testing import ToyLabels
+from tests.e2e.toys import make
+from tests.infnet.toys import loop_for
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
-METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "convnet")
+METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {
     "task.crop": "9",
@@ -47,7 +53,7 @@ def train(folder: Path, **arguments: str) -> Path:
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, sigma="15")
-    energy = {"f": "e2e.foe", "d": "e2e.deep_prior"}.get(method[0])
+    energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior"}.get(method[0])
     assert found.get("energy", {}).get("type") == energy
     if energy:
         assert found["energy"]["weight"] == pytest.approx((15 / 255) ** 2)
@@ -66,7 +72,8 @@ def test_the_recipes_are_those_of_the_paper() -> None:
         assert (net["type"], net["net"]["type"], loss["type"], loss["cost"]) == ("gbi", "e2e.input", "ssvm", "l1")
         assert all(net[key] == value for key, value in loss["descent"].items())
         assert found[method]["task"]["cost_weight"] < 1
-    assert experiment()["inference_net"] == found["dp3"]["inference_net"]
+    assert experiment()["inference_net"] == found["dp3"]["inference_net"] == found["icnn"]["inference_net"]
+    assert [found[method]["energy"]["icnn"] for method in ("dp3", "icnn")] == [False, True]
 
 
 def test_berkeleys_images_and_ones_own() -> None:
@@ -163,6 +170,34 @@ def test_colours_are_refused_by_predict(run: Path, photos: Path) -> None:
 def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: Path, tmp_path: Path) -> None:
     again = train(tmp_path / "again", **FILTERS)
     assert (again / "history.jsonl").read_text() == (run / "history.jsonl").read_text()
+
+
+def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path) -> None:
+    cls, config = REGISTRY.parse("task", {"type": "denoising", "corpus": "sample", "crop": 8}, "task", "test")
+    task = cls(config)
+    task.load()
+    assert type(task).augment is not sp.Task.augment
+
+    def loop_in(folder: Path, **more: object):
+        torch.manual_seed(0)
+        energy = make(DeepPrior, task, filters=2, size=3, weight=0.3)
+        net = Unrolled(Unrolled.Config(steps=2, rates="learned"), task, net=make(Input, task))
+        trainer = Unroll(Unroll.Config(epochs=2, clamped_epochs=1, clamp=["energy.log_weight"], batch_size=8))
+        return loop_for(sp.Model(net, energy, None), task, trainer, folder, **more)
+
+    whole = loop_in(tmp_path / "whole")
+    whole.run()
+    assert [record["stage"] for record in whole.folder.history()] == ["clamped", "all", "all"]
+    for stop_after in (2, 5, 8):
+        count = itertools.count(1)
+        folder = tmp_path / f"stopped-{stop_after}"
+        with pytest.raises(Interrupted):
+            loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n).run()
+        resumed = loop_in(folder)
+        resumed.run(resume=True)
+        assert resumed.folder.history() == whole.folder.history()
+        for name, value in whole.model.state_dict().items():
+            assert torch.equal(value, resumed.model.state_dict()[name]), name
 
 
 def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -28,6 +28,11 @@ class ImagePrior(sp.Energy):
         """Rows and columns of a filter; odd."""
         weight: float = Field(0.01, gt=0)
         """Initial w, the variance of the noise; trained. With pixels between 0 and 1, σ = 25 of 255 is 0.0096."""
+        beta: float = Field(25.0, gt=0)
+        """SoftPlus(a) = ln(1 + exp(β a)) / β; grey levels differ by far less than 1, where a small β is a line."""
+        precision: Literal["float32", "bfloat16"] = "float32"
+        """Type of numbers in the convolutions of the gradient in y; bfloat16 is several times faster on processors that
+        compute in it (Intel's AMX, GPUs). The rest of a gradient step stays in float32."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -41,16 +46,22 @@ class ImagePrior(sp.Energy):
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         image, mask = features
-        batch, samples, *size = y.shape
-        inside = None if mask is None else mask.unsqueeze(1).expand(batch, samples, *size).flatten(0, 1).unsqueeze(1)
-        prior = self.prior(y.flatten(0, 1).unsqueeze(1), None if inside is None else inside.to(y.dtype))
-        values = 0.5 * (image.unsqueeze(1) - y).square() + self.log_weight.exp() * prior.view_as(y)
+        prior = self.prior(*_images(y, mask))
+        values = 0.5 * (image.unsqueeze(1) - y).square()
         if mask is not None:
             values = values * mask.unsqueeze(1)
-        return at_least_float32(values).flatten(2).sum(-1)
+        return at_least_float32(values).flatten(2).sum(-1) + self.log_weight.exp() * prior.view(y.shape[:2])
+
+    def gradient(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
+        image, mask = features
+        half = self.config.precision == "bfloat16"
+        with torch.autocast(y.device.type, torch.bfloat16, enabled=half):
+            slope = self.slope(*_images(y, mask))
+        found = y - image.unsqueeze(1) + self.log_weight.exp() * slope.to(y.dtype).view_as(y)
+        return found if mask is None else found * mask.unsqueeze(1)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        """The prior's energy at each pixel, `(image, 1, row, column)`.
+        """Σ over pixels of the prior, `(image,)`.
 
         Args:
             y: `(image, 1, row, column)`.
@@ -58,24 +69,34 @@ class ImagePrior(sp.Energy):
         """
         raise NotImplementedError
 
+    def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
+        """The gradient of `prior` in y, of y's shape; anything on padding."""
+        raise NotImplementedError
+
+    def softplus(self, values: Tensor) -> Tensor:
+        """SoftPlus with the config's β."""
+        return F.softplus(values, beta=self.config.beta)
+
+    def rises(self, values: Tensor) -> Tensor:
+        """The derivative of `softplus`."""
+        return torch.sigmoid(self.config.beta * values)
+
 
 class FieldOfExperts(ImagePrior):
     """prior(y) = Σ_k SoftAbs(f_k ∗ y), SoftAbs(a) = (SoftPlus(a) + SoftPlus(−a)) / 2: an ℓ1 field of experts with two
     derivatives (Eq. 13, 14). It is convex in y."""
 
-    class Config(ImagePrior.Config):
-        beta: float = Field(25.0, gt=0)
-        """SoftPlus(a) = ln(1 + exp(β a)) / β."""
-
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
-        self.experts = nn.Conv2d(1, config.filters, config.size, padding="same", bias=False)
+        self.experts = nn.Conv2d(1, config.filters, config.size, padding=config.size // 2, bias=False)
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
         found = self.experts(y)
         # (SoftPlus(a) + SoftPlus(−a)) / 2 is SoftPlus(a) − a / 2.
-        values = F.softplus(found, beta=self.config.beta) - found / 2
-        return values.sum(1, keepdim=True)
+        return at_least_float32(within(self.softplus(found) - found / 2, inside)).flatten(1).sum(-1)
+
+    def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
+        return back(within(self.rises(self.experts(y)) - 0.5, inside), self.experts)
 
 
 class DeepPrior(ImagePrior):
@@ -89,19 +110,26 @@ class DeepPrior(ImagePrior):
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
         n, size = config.filters, config.size
-        self.first = nn.Conv2d(1, n, size, padding="same")
-        self.second = nn.Conv2d(n, n, size, padding="same")
+        self.first = nn.Conv2d(1, n, size, padding=size // 2)
+        self.second = nn.Conv2d(n, n, size, padding=size // 2)
         self.last = nn.Conv2d(n, 1, 1, bias=False)
         if config.icnn:
             self.second, self.last = non_negative(self.second), non_negative(self.last)
             # Sums of SoftPlus with weights of one sign are far from 0, where SoftPlus is a line; this moves them back.
             nn.init.constant_(self.second.bias, 0)
-            self.second.bias.data -= math.log(2) * self.second.weight.detach().sum((1, 2, 3))
+            self.second.bias.data -= math.log(2) / config.beta * self.second.weight.detach().sum((1, 2, 3))
 
     def prior(self, y: Tensor, inside: Tensor | None) -> Tensor:
-        hidden = within(F.softplus(self.first(y)), inside)
-        hidden = F.softplus(self.second(hidden))
-        return self.last(hidden)
+        hidden = within(self.softplus(self.first(y)), inside)
+        hidden = self.softplus(self.second(hidden))
+        return at_least_float32(within(self.last(hidden), inside)).flatten(1).sum(-1)
+
+    def slope(self, y: Tensor, inside: Tensor | None) -> Tensor:
+        first = self.first(y)
+        second = self.second(within(self.softplus(first), inside))
+        found = within(self.last.weight.flatten().view(-1, 1, 1) * self.rises(second), inside)
+        found = back(found, self.second) * within(self.rises(first), inside)
+        return back(found, self.first)
 
 
 class Input(sp.InferenceNet):
@@ -139,6 +167,20 @@ class Convnet(sp.InferenceNet):
         hidden = within(F.softplus(self.first(image)), inside)
         noise = self.last(F.softplus(self.second(hidden)))
         return self.space.independent(image - noise, x.mask)
+
+
+def back(values: Tensor, layer: nn.Conv2d) -> Tensor:
+    """The gradient in a convolution's input, of that in its output."""
+    return F.conv_transpose2d(values, layer.weight, padding=layer.padding)
+
+
+def _images(y: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """y, zero on padding, and its mask as numbers: `(batch · sample, 1, row, column)` each."""
+    images = y.flatten(0, 1).unsqueeze(1)
+    if mask is None:
+        return images, None
+    inside = mask.unsqueeze(1).expand_as(y).flatten(0, 1).unsqueeze(1).to(y.dtype)
+    return images * inside, inside
 
 
 def within(values: Tensor, inside: Tensor | None) -> Tensor:

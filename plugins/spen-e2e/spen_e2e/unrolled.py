@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -127,6 +127,9 @@ class Unrolled(sp.InferenceNet):
             return value - config.entropy * entropy(self.space, y) if config.entropy else value
 
         look = partial(gradient_at, objective, self.space, mask=mask, method=config.method, create_graph=recorded)
+        closed = type(energy.energy).gradient is not sp.Energy.gradient
+        if closed and config.method != "logits" and not config.entropy:
+            look = partial(_closed_form, energy, self.space.project if projected else self.space.relax, mask=mask)
         if recorded and config.checkpoint and self.steps:
             # What the energy keeps of x is made outside of the part that is computed again.
             with torch.no_grad(), torch.random.fork_rng([place.device] if place.is_cuda else []):
@@ -135,7 +138,7 @@ class Unrolled(sp.InferenceNet):
         step, places, moving = Gradient(config.lr, config.momentum), [place], None
         for rate in self.rates[: self.steps]:
             y, _, gradient = look(place)
-            if recorded and not self._twice:
+            if recorded and not closed and not self._twice:
                 self._require_second_derivative(energy, y, gradient)
             step.lr = rate
             new = step(place, gradient)
@@ -195,6 +198,14 @@ class Unrolled(sp.InferenceNet):
             f"gradient step {first} of {self.steps}, with step size {rate:.3g}, led to NaN or infinity: the descent "
             "diverges. A lower inference_net.lr or more entropy (for labels and tags) may help"
         )
+
+
+def _closed_form(
+    energy: sp.BoundEnergy, to_y: Callable[[Tensor, Tensor | None], Tensor], place: Tensor, mask: Tensor | None
+) -> tuple[Tensor, None, Tensor]:
+    """As `gradient_at`, of an energy that has its gradient in closed form; without the energy itself."""
+    y = to_y(place, mask)
+    return y, None, energy.gradient(y)
 
 
 def iterates(proposal: sp.Proposal) -> tuple[Tensor, ...]:

@@ -234,19 +234,20 @@ class Denoising(Task):
 
     def parse(self, item: Any) -> Example:
         """`{"image": …}`: a noisy image, as rows of grey levels from 0 to 255 (a list or an array), a PNG in base64, or
-        a path. Optional: `"clean"`, the image without noise (gold), in the same forms, and `"name"`.
+        a path. Optional: `"clean"`, the image without noise (gold), in the same forms, and `"name"` (of a path its own).
 
-        A text alone is a path.
+        A text alone is such an image.
         """
         item = {"image": item} if isinstance(item, (str, Path)) else item
         if not isinstance(item, Mapping) or item.get("image") is None:
             raise DataError(
                 "input", None, f"{item!r:.80}", '{"image": rows of grey levels, a PNG in base64, or a path}'
             )
-        noisy, clean = _image(item["image"]), None if item.get("clean") is None else _image(item["clean"])
+        noisy, name = _image(item["image"])
+        clean = None if item.get("clean") is None else _image(item["clean"])[0]
         if clean is not None and clean.shape != noisy.shape:
             raise DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
-        return Example(str(item.get("name", "")), clean, noisy)
+        return Example(str(item.get("name", name)), clean, noisy)
 
     def show(self, example: Example) -> Shown:
         """The image's name and size."""
@@ -276,12 +277,12 @@ def _noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-def _image(given: Any) -> np.ndarray:
-    """Grey levels of an image in a form of `Denoising.parse`."""
+def _image(given: Any) -> tuple[np.ndarray, str]:
+    """Grey levels of an image in a form of `Denoising.parse`, and its file's name, if it has one."""
     if isinstance(given, Tensor):
         given = given.detach().cpu().numpy()
     if isinstance(given, str) and given.startswith(images.PNG):
-        return images.from_base64(given)
+        return images.from_base64(given), ""
     if isinstance(given, (str, Path)):
-        return images.read_image(locate(str(given)))
-    return images.from_rows(given)
+        return images.read_image(locate(str(given))), Path(given).name
+    return images.from_rows(given), ""
