@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -21,8 +22,10 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.runs.runner import run as train
 from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import by_length, collate, relaxed
+from tests.test_arcs_task import make as make_task
 
 CONFIG = Path(__file__).resolve().parents[2] / "configs/arcs_e2e.jsonnet"
 METHODS = ("local", "spen", "icnn", "spen_ssvm")
@@ -205,6 +208,35 @@ def test_end_to_end(task):
     net = Unrolled(Unrolled.Config(steps=2, rates="learned", entropy=1), task, net=scorer)
     trainer = Unroll(Unroll.Config(epochs=1, init_epochs=1, clamped_epochs=1, copies=copies))
     check_trainer(trainer, sp.Model(net, make(Arcs, task, **SMALL), None), task)
+
+
+@pytest.mark.parametrize("method", ["spen", "spen_ssvm"])
+def test_a_run_with_trees(method, tmp_path):
+    """Trained, and then read from its folder by itself: scores are the same, without the trees they can't be."""
+    make_task(tmp_path)
+    arguments = {
+        "data": str(tmp_path / "train"),
+        "validation": str(tmp_path / "dev"),
+        "test": str(tmp_path / "test"),
+        "trees": str(tmp_path / "trees.conllu"),
+        "method": method,
+        "features.hidden": "3",
+        "trainer.epochs": "1",
+        ("trainer.init_epochs" if method == "spen" else "trainer.net_epochs"): "1",
+    }
+    run = tmp_path / "run"
+    train(evaluate(CONFIG, arguments), str(CONFIG), run, "cpu", quiet=True)
+    predictor = sp.load(run)
+    scores = json.loads((run / "metrics.json").read_text())["test"]
+    found = predictor.evaluate_file(str(tmp_path / "test"))
+    assert found["scores"] == scores and set(scores) >= {"span_f1", "f1_none", "f1_heuristic", "f1_ilp", "violations"}
+    assert found["protocol"]["candidates"].startswith("single words")
+    [answer] = predictor.predict(
+        [{"words": ["She", "saw", "ships"], "predicates": [1], "heads": [1, -1, 1]}], energy=True
+    )
+    assert answer["predicates"][0]["word"] == "saw" and isinstance(answer["energy"], float)
+    steps = list(predictor.trajectory_file(str(tmp_path / "test")))
+    assert len(steps) == 11 and steps[-1]["score"] == scores["span_f1"]
 
 
 def test_another_task_is_refused():
