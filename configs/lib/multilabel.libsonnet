@@ -34,6 +34,11 @@ local data_sets = {
 local start(epochs) = {
   every: { trainer+: { epochs: epochs, net+: { plateau: { factor: 0.5, patience: 5 } } } },
   with_energy: { energy: { type: 'seal.labels' } },
+  // Local terms that are pretrained forget fast what they know.
+  unrolled: {
+    inference_net+: { entropy: 0.1 },
+    trainer+: { clamped_epochs: 20, energy+: { groups: { features: 0.1, ['local']: 0.1, net: 0.1 } } },
+  },
 };
 // One round of at most three updates of each player on a batch.
 local few_updates = {

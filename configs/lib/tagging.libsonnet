@@ -13,6 +13,7 @@ local patches = import 'patches.libsonnet';
 local pretrained = {
   every: { pretrain_epochs:: 1, trainer+: { batch_size: 16, epochs: 15, patience: 4, net+: { lr: 3e-5, clip: 1 } } },
   with_energy: { trainer+: { energy+: { lr: 3e-5 } } },
+  unrolled: { init_epochs:: 5, trainer+: { clamped_epochs: 1 } },
 };
 
 // Levels of features, each with what those before it have.
@@ -53,12 +54,14 @@ local word(data, has, given) =
       trainer+: { epochs: 30, patience: 6, net+: { type: 'adam', plateau: { factor: 0.5, patience: 2 } } },
     },
     with_energy: energies.chain { trainer+: { energy+: { type: 'adam' } } },
+    unrolled: { init_epochs:: 10 },
   },
   sample:: $.plain {
     words+: { dim: 32 },
     bilstm+: { hidden: 48 },
     every+: { pretrain_epochs:: 1, tag_lm:: { hidden: 32 }, trainer+: { epochs: 25, patience: 8, net+: { lr: 5e-3 } } },
     with_energy+: { trainer+: { energy+: { lr: 2e-3 } } },
+    unrolled: { init_epochs:: 5, trainer+: { clamped_epochs: 2, epochs: 15, patience: 5 } },
   },
   tweets:: $.plain { words+: { features: 'all', vectors: 'glove_twitter', clusters: 'twitter' } },
 

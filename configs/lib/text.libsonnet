@@ -20,6 +20,7 @@ local start = {
   ranking: { trainer+: { energy+: { steps: 3 } } },
   margin: { trainer+: { cross_entropy_weight: 4 } },
   margin_compound: self.margin { energy_loss+: { perceptron_weight: 0.002 } },
+  unrolled: { init_epochs:: 5 },
   regression_s: { energy_loss+: { samples: 10, std: 0.5 } },
 };
 
