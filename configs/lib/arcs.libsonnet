@@ -71,6 +71,7 @@ local small = {
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
   every: { net_epochs:: 6, clamped_epochs:: 1, steps:: 3, trainer+: { batch_size: 8, epochs: 6, net+: { lr: 5e-3 } } },
   with_energy: { trainer+: { epochs: 3 } },
+  'local': { trainer+: { epochs: 12 } },
   spen_ssvm: { trainer+: { epochs: 12 } },
 };
 local pretrained = {
