@@ -234,7 +234,7 @@ class Denoising(Task):
 
     def parse(self, item: Any) -> Example:
         """`{"image": …}`: a noisy image, as rows of grey levels from 0 to 255 (a list or an array), a PNG in base64, or
-        a path. Optional: `"clean"`, the image without noise (gold), in the same forms, and `"name"` (of a path its own).
+        a path. Optional: `"clean"`, the image without noise (gold), in the same forms, and `"name"`.
 
         A text alone is such an image.
         """
