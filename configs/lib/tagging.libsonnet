@@ -61,7 +61,7 @@ local word(data, has, given) =
     bilstm+: { hidden: 48 },
     every+: { pretrain_epochs:: 1, tag_lm:: { hidden: 32 }, trainer+: { epochs: 25, patience: 8, net+: { lr: 5e-3 } } },
     with_energy+: { trainer+: { energy+: { lr: 2e-3 } } },
-    unrolled: { init_epochs:: 5, trainer+: { clamped_epochs: 2, epochs: 15, patience: 5 } },
+    unrolled: { init_epochs:: 5, trainer+: { clamped_epochs: 2, epochs: 15, patience: 5, energy+: { lr: 5e-3 } } },
   },
   tweets:: $.plain { words+: { features: 'all', vectors: 'glove_twitter', clusters: 'twitter' } },
 

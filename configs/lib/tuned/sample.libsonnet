@@ -2,7 +2,7 @@
 (import 'files.libsonnet') {
   every+: { trainer+: { epochs: 40 } },
   spen+: { net_epochs:: 20 },
-  unrolled: { init_epochs:: 15, trainer+: { clamped_epochs: 10, epochs: 20, patience: 8 } },
+  unrolled: { init_epochs:: 15, trainer+: { clamped_epochs: 10, epochs: 20, patience: 8, energy+: { lr: 3e-3 } } },
   nce_alone+: { net_epochs:: 20 },
   static_margin+: { trainer+: { energy_epochs: 20 } },
   static_regression+: { trainer+: { energy_epochs: 20 } },
