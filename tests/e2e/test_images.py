@@ -188,6 +188,15 @@ def test_the_trainer_learns_the_energy_and_the_rates() -> None:
     check_trainer(cls(config), sp.Model(unrolled(task), energy("deep_prior", task), None), task)
 
 
+def test_the_step_that_is_tried_before_training_is_on_a_crop() -> None:
+    task, seen = denoising(crop=9), []
+    model = sp.Model(unrolled(task), energy("deep_prior", task), None).float()
+    model.inference_net.register_forward_pre_hook(lambda _, given: seen.append(given[0].inputs["image"].shape))
+    cls, config = REGISTRY.parse("trainer", {"type": "e2e.unroll"}, "trainer", "test")
+    cls(config).stages(model, task)[0].start(model)
+    assert seen == [(1, 9, 9)]
+
+
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
 def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
     task = denoising(crop=5)

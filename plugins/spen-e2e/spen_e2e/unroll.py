@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor
@@ -148,8 +149,10 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
         start(model)
     _set_steps(None, model)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    # As large as a training example is: an image itself may be far larger than the crops that memory is enough for.
+    example = task.augment(task.part("train")[0], np.random.default_rng(0))
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        model.propose(task.collate([task.part("train")[0]]).to(device).x)
+        model.propose(task.collate([example]).to(device).x)
 
 
 def _below(names: Iterable[str], prefixes: Iterable[str], where: str) -> tuple[str, ...]:
@@ -195,7 +198,10 @@ def _copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tenso
         for name in _below(named, [to], "trainer.copies"):
             source = of + name.removeprefix(to)
             if source not in named:
-                raise sp.ConfigError(f"trainer.copies: {name} would be a copy of {source}, which does not exist")
+                raise sp.ConfigError(
+                    f"trainer.copies: {name} would be a copy of {source}, which does not exist; "
+                    "name what it is a copy of, or no copies: {}"
+                )
             shapes = tuple(named[name].shape), tuple(named[source].shape)
             if shapes[0] != shapes[1]:
                 raise sp.ConfigError(
