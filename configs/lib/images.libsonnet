@@ -30,7 +30,7 @@ local data_sets = {
     },
 
   method(data, name, sigma)::
-    // The prior's weight begins as the variance of the noise.
-    local weight = { with_energy: { energy+: { weight: std.pow(sigma / 255, 2) } } };
+    // The prior's weight begins as the variance of the noise; of what is no number the task says so.
+    local weight = if std.isNumber(sigma) then { with_energy: { energy+: { weight: std.pow(sigma / 255, 2) } } } else {};
     patches.method(methods, name, [choose.data(data_sets, data).tuned, weight]),
 }

@@ -87,6 +87,8 @@ def test_berkeleys_images_and_ones_own() -> None:
         evaluate(CONFIG, {"test": "./others"})
     with pytest.raises(ConfigError, match=r'unknown method "dp4"; known: .*dp3'):
         evaluate(CONFIG, {"method": "dp4"})
+    with pytest.raises(ConfigError, match=r"'task.sigma': found \"loud\"; expected float"):
+        experiment(sigma="loud")
     assert len(parameters(CONFIG)) <= 15
 
 
