@@ -388,3 +388,5 @@ def test_settings_without_data_or_with_too_much(folder):
         denoising(corpus="sample", test=str(folder))
     with pytest.raises(ConfigError, match="sigma"):
         denoising(corpus="sample", sigma=0)
+    with pytest.raises(ConfigError, match="cost_weight"):
+        denoising(corpus="sample", cost_weight=1)

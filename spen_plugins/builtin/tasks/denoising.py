@@ -82,8 +82,8 @@ class Denoising(Task):
         """If true, a training crop is turned and mirrored at random: one of 8 symmetries."""
         noise_seed: int = Field(0, ge=0)
         """Seed of the fixed noise."""
-        cost_weight: float = Field(0.5, gt=0)
-        """c in the margin's Δ = c · ½ Σ (y − gold)²; below 1, loss-augmented inference is bounded."""
+        cost_weight: float = Field(0.5, gt=0, lt=1)
+        """c in the margin's Δ = c · ½ Σ (y − gold)²; from 1 on, loss-augmented inference would be unbounded."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
