@@ -197,6 +197,15 @@ def test_the_step_that_is_tried_before_training_is_on_a_crop() -> None:
     assert seen == [(1, 9, 9)]
 
 
+def test_the_feed_forward_net_has_the_layers_of_the_deep_prior() -> None:
+    task = denoising(crop=9)
+    net, prior = (make(cls, task, filters=3, size=3).double() for cls in (Convnet, DeepPrior))
+    net.load_state_dict({name: value for name, value in prior.state_dict().items() if name != "log_weight"})
+    x = collate(task, [task.augment(example, np.random.default_rng(0)) for example in task.part("train")[:2]]).x
+    image = x.inputs["image"].unsqueeze(1)
+    torch.testing.assert_close((image - net(x).mean).flatten(1).sum(-1), prior.prior(image, None))
+
+
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet])
 def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
     task = denoising(crop=5)

@@ -151,6 +151,8 @@ class Convnet(sp.InferenceNet):
         """Number of filters of each convolution."""
         size: int = Field(7, ge=1)
         """Rows and columns of a filter; odd."""
+        beta: float = Field(25.0, gt=0)
+        """SoftPlus(a) = ln(1 + exp(β a)) / β, as in the deep prior."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
@@ -164,8 +166,9 @@ class Convnet(sp.InferenceNet):
     def forward(self, x: sp.X, energy: sp.BoundEnergy | None = None) -> sp.Proposal:
         image = x.inputs["image"].unsqueeze(1)
         inside = None if x.mask is None else x.mask.unsqueeze(1).to(image)
-        hidden = within(F.softplus(self.first(image)), inside)
-        noise = self.last(F.softplus(self.second(hidden)))
+        beta = self.config.beta
+        hidden = within(F.softplus(self.first(image), beta), inside)
+        noise = self.last(F.softplus(self.second(hidden), beta))
         return self.space.independent(image - noise, x.mask)
 
 
