@@ -39,9 +39,10 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
         if not found:
             raise ConfigError(f"init.{net}: the run {run} has no {net}")
         wanted = below(net, tensors_of(model))
-        # An optimiser over y has only the weights of its inner net, which may have been trained without the optimiser.
-        if all(name.startswith("net.") for name in wanted) and not any(name.startswith("net.") for name in found):
-            wanted = below("net", wanted)
+        # The inner net of an optimiser over y may have been trained without it; learned step sizes start anew.
+        inner = below("net", wanted)
+        if inner and not any(name.startswith("net.") for name in found):
+            wanted = inner
         put(found, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error

@@ -29,7 +29,7 @@ from tests.e2e.toys import make
 from tests.infnet.toys import loop_for
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
-METHODS = ("dp3", "dp20", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
+METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {
     "task.crop": "9",
@@ -53,7 +53,7 @@ def train(folder: Path, **arguments: str) -> Path:
 @pytest.mark.parametrize("data", ["sample", "bsd", "./photos"])
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, sigma="15")
-    energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior"}.get(method[0])
+    energy = {"f": "e2e.foe", "d": "e2e.deep_prior", "i": "e2e.deep_prior", "r": "e2e.residual_prior"}.get(method[0])
     assert found.get("energy", {}).get("type") == energy
     if energy:
         assert found["energy"]["weight"] == pytest.approx((15 / 255) ** 2)
@@ -65,7 +65,7 @@ def test_the_recipes_are_those_of_the_paper() -> None:
     found = {method: experiment(method=method) for method in METHODS}
     nets = {method: tuple(found[method]["inference_net"].get(key) for key in keys) for method in METHODS}
     assert nets["foe20"] == (20, 0.75, "fixed") and found["foe20"]["trainer"]["iterates"] == "last"
-    for method, steps in (("foe20_plus", 20), ("foe3", 3), ("dp20", 20), ("dp3", 3)):
+    for method, steps in (("foe20_plus", 20), ("foe3", 3), ("dp20", 20), ("dp3", 3), ("rp3", 3)):
         assert nets[method] == (steps, 0.25, "learned") and found[method]["trainer"]["iterates"] == "all"
     for method in ("foe_ssvm", "dp_ssvm"):
         net, loss = found[method]["inference_net"], found[method]["energy_loss"]

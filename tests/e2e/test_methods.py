@@ -116,3 +116,18 @@ def test_pipelines(tagger, texts) -> None:
     wanted = tagger.predict([{"words": [token.text for token in doc]}])[0]["tags"]
     assert [token.pos_ for token in doc] == wanted
     assert set(doc.cats) == set(texts.task.space.labels)
+
+
+def test_the_net_at_the_start_comes_from_an_earlier_run(tmp_path) -> None:
+    """Step sizes are not of that run; they start anew."""
+    small = {**SMALL, "features.hidden": "[8]"}
+    arguments = {k: v for k, v in small.items() if "clamped" not in k and "init" not in k} | {"method": "cross_entropy"}
+    earlier = run(
+        evaluate(CONFIGS / "mlc_seal.jsonnet", arguments), "earlier", tmp_path / "a", device="cpu", quiet=True
+    )
+    still = {"energy.hidden": "4", "trainer.init_epochs": "0", "trainer.energy.lr": "1e-12"}
+    bias = {"inference_net.net.bias": "null", "init.inference_net": str(earlier)}
+    later = train("mlc_seal", tmp_path / "b", small | still | bias).model.inference_net
+    for name, value in sp.load(earlier).model.inference_net.state_dict().items():
+        torch.testing.assert_close(later.net.state_dict()[name], value, rtol=0, atol=1e-6)
+    assert later.log_rates.shape == (3,)

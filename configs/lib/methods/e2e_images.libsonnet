@@ -10,6 +10,8 @@ local energy(type) = sizes {
 };
 local foe = energy('e2e.foe');
 local deep = energy('e2e.deep_prior');
+// Deeper, of 3×3 filters on blocks of 2×2 pixels.
+local residual = energy('e2e.residual_prior') { prior:: { filters: 48, size: 3 } };
 
 // The loss is of all iterates (Eq. 9) and each step has a rate of its own.
 local unrolled(steps) = {
@@ -31,6 +33,7 @@ local ssvm = {
   foe3: foe + unrolled(3),
   dp20: deep + unrolled(20),
   dp3: deep + unrolled(3),
+  rp3: residual + unrolled(3),
   icnn: self.dp3 { energy+: { icnn: true } },
   foe_ssvm: foe + ssvm,
   dp_ssvm: deep + ssvm,

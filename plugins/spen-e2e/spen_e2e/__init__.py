@@ -11,6 +11,7 @@ def spen_energy() -> Classes:
         "arcs": "spen_e2e.arcs:Arcs",
         "foe": "spen_e2e.images:FieldOfExperts",
         "deep_prior": "spen_e2e.images:DeepPrior",
+        "residual_prior": "spen_e2e.residual:ResidualPrior",
     }
 
 
