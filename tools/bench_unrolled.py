@@ -8,13 +8,14 @@ steps, with and without `checkpoint`; the energy's gradient is in closed form, i
 All take turns, an update each, so that a machine of varying speed slows all of them alike. One thread; seconds are
 those of the processor, which others' work does not count into.
 
-MiB is the most memory that torch's tensors take at once, above what they take at the start: it is the same on every
-machine, and leaves out what the allocator and the kernels of convolutions hold for themselves.
+MiB is the most memory that torch's tensors take at once, above what they take at the start: it hardly depends on
+the machine, and leaves out what the allocator and the kernels of convolutions hold for themselves.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import tempfile
@@ -114,7 +115,9 @@ def peak(work: Callable[[], Any]) -> float:
         path = Path(folder) / "trace.json"
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return max(event["args"]["Total Allocated"] for event in events if event["name"] == "[memory]") / 2**20
+    changes = sorted((event for event in events if event["name"] == "[memory]"), key=lambda event: event["ts"])
+    # Torch's total goes on from the profile before.
+    return max(itertools.accumulate(event["args"]["Bytes"] for event in changes)) / 2**20
 
 
 def race(works: Mapping[Point, Callable[[], Any]], rounds: int) -> dict[Point, list[float]]:
