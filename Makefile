@@ -52,6 +52,7 @@ bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tagging
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
+	$(QUIET_THREADS) $(BIN)/python tools/bench_unrolled.py
 
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, about an hour (data: spen data get ewt, btc, wnut17)

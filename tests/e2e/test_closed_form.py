@@ -1,0 +1,129 @@
+"""Energies with their gradient in closed form learn through gradient steps as they do by autograd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_e2e.images import DeepPrior, FieldOfExperts
+from spen_e2e.unrolled import iterates
+from tests.e2e.toys import images, make, net_for
+
+PRIORS = {"foe": (FieldOfExperts, {}), "deep_prior": (DeepPrior, {}), "icnn": (DeepPrior, {"icnn": True})}
+SIZES = {"mask": ((9, 11), (7, 8)), "no-mask": ((9, 11),)}
+
+every_prior = pytest.mark.parametrize("prior", PRIORS)
+every_size = pytest.mark.parametrize("size", SIZES)
+
+
+def case(size: str) -> tuple[sp.Task, sp.Batch]:
+    """A batch of two images with a mask, or without one."""
+    torch.manual_seed(1)
+    task, batch = images(SIZES[size])
+    return task, replace(batch, x=replace(batch.x, mask=None)) if size == "no-mask" else batch
+
+
+def energy_of(prior: str, task: sp.Task, by_autograd: bool = False, **fields: object) -> sp.Energy:
+    """An energy with the same weights in each call."""
+    cls, more = PRIORS[prior]
+    if by_autograd:
+        cls = type("ByAutograd", (cls,), {"gradient": sp.Energy.gradient})
+    torch.manual_seed(0)
+    return make(cls, task, **{"filters": 4, "size": 3, "weight": 0.1, **more, **fields}).eval()
+
+
+def learned(energy: sp.Energy, task: sp.Task, batch: sp.Batch, **fields: object) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of all iterates of 4 steps, and its gradient in the energy's parameters and the rates, by name."""
+    dtype = energy.log_weight.dtype
+    x = replace(batch.x, inputs={"image": batch.x.inputs["image"].to(dtype)})
+    net = net_for(task, **{"steps": 4, "rates": "learned", "momentum": 0.3, **fields}).to(dtype)
+    proposal = net(x, energy.at(x))
+    spaces = [task.space.independent(one, x.mask) for one in iterates(proposal)[1:]]
+    loss = -sum(space.log_prob(batch.gold.to(dtype)).sum() for space in spaces)
+    named = dict([*energy.named_parameters(), *net.named_parameters()])
+    return loss, dict(zip(named, torch.autograd.grad(loss, list(named.values())), strict=True))
+
+
+@every_prior
+@every_size
+def test_an_energy_learns_as_by_autograd(prior: str, size: str) -> None:
+    task, batch = case(size)
+    both = [learned(energy_of(prior, task, on).double(), task, batch) for on in (False, True)]
+    (loss, closed), (other, plain) = both
+    torch.testing.assert_close(loss, other, rtol=1e-12, atol=0)
+    assert closed.keys() == plain.keys() and len(closed) > 2
+    for name, gradient in closed.items():
+        assert plain[name].any(), name
+        torch.testing.assert_close(gradient, plain[name], rtol=1e-9, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@every_prior
+@every_size
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_checkpoints_change_no_bit(prior: str, size: str, precision: str) -> None:
+    task, batch = case(size)
+    (loss, plain), (again, checked) = (
+        learned(energy_of(prior, task, precision=precision), task, batch, checkpoint=on) for on in (False, True)
+    )
+    assert torch.equal(loss, again)
+    for name, gradient in plain.items():
+        assert torch.equal(gradient, checked[name]), name
+
+
+@pytest.mark.parametrize("on", [False, True], ids=["plain", "checkpoint"])
+def test_a_step_computes_the_gradient_alone_and_once_more_for_a_checkpoint(on: bool) -> None:
+    calls = []
+
+    class Counting(DeepPrior):
+        def slope(self, y, inside):
+            calls.append("slope")
+            return super().slope(y, inside)
+
+        def gradient(self, features, y):
+            calls.append("gradient")
+            return super().gradient(features, y)
+
+    task, batch = case("mask")
+    learned(make(Counting, task, filters=2, size=3), task, batch, checkpoint=on)
+    assert calls == ["gradient", "slope"] * (8 if on else 4)
+
+
+@every_prior
+def test_a_checkpointed_step_keeps_images_and_no_filters_outputs(prior: str) -> None:
+    """Of what is kept for the gradient: a few images a step, whatever the number of filters."""
+    task, batch = case("mask")
+    image = batch.gold.numel() * 4
+
+    def kept(steps: int, on: bool) -> int:
+        sizes: dict[int, int] = {}
+
+        def keep(value: Tensor) -> Tensor:
+            sizes[value.untyped_storage().data_ptr()] = value.untyped_storage().nbytes()
+            return value
+
+        energy = energy_of(prior, task, filters=16)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+            learned(energy, task, batch, steps=steps, checkpoint=on)
+        return sum(sizes.values())
+
+    def each(on: bool) -> float:
+        return (kept(9, on) - kept(3, on)) / 6
+
+    assert each(False) > 16 * image and each(True) < 6 * image
+
+
+@every_prior
+@every_size
+def test_bfloat16_learns_in_the_same_direction(prior: str, size: str) -> None:
+    task, batch = case(size)
+    (_, plain), (_, half) = (
+        learned(energy_of(prior, task, precision=precision), task, batch) for precision in ("float32", "bfloat16")
+    )
+    for name, gradient in plain.items():
+        difference = (half[name] - gradient).norm()
+        assert gradient.dtype == half[name].dtype == torch.float32 and difference > 0, name
+        assert difference < 0.03 * gradient.norm(), name  # a cosine of at least 0.9995
