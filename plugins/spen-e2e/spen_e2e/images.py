@@ -31,8 +31,8 @@ class ImagePrior(sp.Energy):
         beta: float = Field(25.0, gt=0)
         """SoftPlus(a) = ln(1 + exp(β a)) / β; grey levels differ by far less than 1, where a small β is a line."""
         precision: Literal["float32", "bfloat16"] = "float32"
-        """Type of numbers in the convolutions of the gradient in y; bfloat16 is several times faster on processors that
-        compute in it (Intel's AMX, GPUs). The rest of a gradient step stays in float32."""
+        """Type of numbers in the convolutions of the gradient in y, which `e2e.unrolled` uses; bfloat16 is several
+        times faster on processors that compute in it (Intel's AMX, GPUs). The rest of a step stays in float32."""
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
