@@ -9,7 +9,7 @@ local data_sets = {
   // The embedded images are few and small: less of everything.
   sample: photographs {
     task: { corpus: 'sample' },
-    tuned+: { every+: { task+: { crop: 32 }, prior:: { filters: 16, size: 5 }, player+:: { lr: 1e-2 }, trainer+: { epochs: 15, evaluation_batch_size: 8 } } },
+    tuned+: { every+: { task+: { crop: 32, repeat: 4 }, prior:: { filters: 16, size: 5 }, player+:: { lr: 1e-2 }, trainer+: { epochs: 15, evaluation_batch_size: 8 } } },
   },
   bsd: photographs { task: { train: bsd('Train400'), test: bsd('BSD68') } },
   // Your own folders, named by task.train=… task.test=… and perhaps task.validation=…
