@@ -145,6 +145,7 @@ class Stage:
         patience: epochs without a better score before the stage ends.
         examples: the training examples; None for the training part.
         gold: if true, its phases see the examples' gold.
+        goes_on: if true, the best score and weights of the stage before stay the best until this one has better ones.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Stage:
     patience: int | None = None
     examples: Sequence[Any] | None = None
     gold: bool = True
+    goes_on: bool = False
 
 
 class Trainer(ABC):

@@ -250,6 +250,25 @@ def test_history_and_best_weights(model: sp.Model, task: ToyTask, tmp_path: Path
     assert accuracy.compute()["accuracy"] == best
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_stage_that_goes_on_keeps_the_best_of_the_stage_before(
+    task: ToyTask, model: sp.Model, tmp_path: Path, goes_on: bool
+) -> None:
+    """The second stage makes each score worse: its weights are those of no labels at all."""
+
+    def forget(model: sp.Model) -> None:
+        nn.init.zeros_(model.inference_net.linear.weight)
+        nn.init.constant_(model.inference_net.linear.bias, -9)
+
+    learns = sp.Stage("one", (net_phase(adam(lr=0.1)),), 3, frozen=("energy",))
+    forgets = sp.Stage("two", (net_phase(adam(lr=1e-9)),), 2, frozen=("energy",), start=forget, goes_on=goes_on)
+    loop = make_loop(model, task, [learns, forgets], tmp_path / "run")
+    loop.run()
+    history = [json.loads(line) for line in (tmp_path / "run/history.jsonl").read_text().splitlines()]
+    assert [record["best"] for record in history[3:]] == ([False, False] if goes_on else [True, False])
+    assert (model.inference_net.linear.weight.abs().max().item() > 1e-3) == goes_on
+
+
 def test_logged_losses_are_means_over_examples(model: sp.Model, task: ToyTask, tmp_path: Path) -> None:
     frozen = sp.Phase("net", ("inference_net",), net_phase().loss, adam(lr=1e-30, weight_decay=0))
     task.parts["train"] = task.parts["train"][:20]  # a last batch of 4

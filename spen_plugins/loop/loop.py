@@ -115,9 +115,10 @@ class Loop:
             at.next_epoch()
             self._checkpoint_if_due()
         self.accelerator.wait_for_everyone()
-        if at.best_epoch >= 0:
+        if at.best > -math.inf:
             self.folder.load_weights(self.model)
-        self.position = at.next_stage()
+        following = self.stages[at.stage + 1 : at.stage + 2]
+        self.position = at.next_stage(any(stage.goes_on for stage in following))
         self.active = []
         self._save()
 

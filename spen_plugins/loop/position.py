@@ -31,6 +31,7 @@ class Position:
         """The beginning of the next epoch."""
         self.epoch, self.batch, self.sums = self.epoch + 1, 0, {}
 
-    def next_stage(self) -> Position:
-        """The beginning of the next stage."""
-        return Position(stage=self.stage + 1, history_lines=self.history_lines)
+    def next_stage(self, goes_on: bool = False) -> Position:
+        """The beginning of the next stage; one that goes on has the same best score to reach."""
+        best = self.best if goes_on else -math.inf
+        return Position(stage=self.stage + 1, history_lines=self.history_lines, best=best)

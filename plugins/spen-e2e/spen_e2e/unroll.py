@@ -78,7 +78,8 @@ class Unroll(sp.Trainer):
             found.append(self._stage(model, "clamped", config.clamped_epochs, held, begins))
             begins = None
         if config.epochs:
-            found.append(self._stage(model, "all", config.epochs, (), begins))
+            # Both stages predict by the same steps, so that their scores compare.
+            found.append(replace(self._stage(model, "all", config.epochs, (), begins), goes_on=begins is None))
         found[0] = replace(found[0], start=partial(_begin, found[0].start, task))
         return found
 
