@@ -18,12 +18,13 @@ from types import ModuleType
 import pytest
 import typer
 import yaml
+from PIL import Image
 from typer.testing import CliRunner
 
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
-from spen_plugins.samples import labels, srl, tagged
+from spen_plugins.samples import images, labels, srl, tagged
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
@@ -43,6 +44,7 @@ NOT_RUN = {
 SHORTER = {
     r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
     r"^spen-run .* method=spen\b": ["trainer.net_epochs=1", "inference_net.steps=2"],
+    r"^spen-run .* method=unrolled\b": ["trainer.init_epochs=1", "trainer.clamped_epochs=1"],
     r"^spen-run (?!--)": ["--device", "cpu"],
     r"^spen-run .* --jobs ": ["--jobs", "1"],
     r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],
@@ -99,6 +101,10 @@ def stand_ins(folder: Path) -> None:
     for name, text in written.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
+    for part in parts:
+        (folder / "photos" / part).mkdir(parents=True)
+        for name, image in zip("ab", images.make()["test"], strict=False):
+            Image.fromarray(image).save(folder / "photos" / part / f"{name}.png")
 
 
 def arff(rows: int) -> str:
