@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import itertools
 import json
 from pathlib import Path
 
@@ -21,11 +20,11 @@ from spen_e2e.unrolled import Unrolled
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
-from spen_plugins.errors import ConfigError, DataError, Interrupted
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.testing import ToyLabels
-from tests.e2e.toys import make
+from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
@@ -187,19 +186,7 @@ def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path
         trainer = Unroll(Unroll.Config(epochs=2, clamped_epochs=1, clamp=["energy.log_weight"], batch_size=8))
         return loop_for(sp.Model(net, energy, None), task, trainer, folder, **more)
 
-    whole = loop_in(tmp_path / "whole")
-    whole.run()
-    assert [record["stage"] for record in whole.folder.history()] == ["clamped", "all", "all"]
-    for stop_after in (2, 5, 8):
-        count = itertools.count(1)
-        folder = tmp_path / f"stopped-{stop_after}"
-        with pytest.raises(Interrupted):
-            loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n).run()
-        resumed = loop_in(folder)
-        resumed.run(resume=True)
-        assert resumed.folder.history() == whole.folder.history()
-        for name, value in whole.model.state_dict().items():
-            assert torch.equal(value, resumed.model.state_dict()[name]), name
+    resumes_exactly(loop_in, tmp_path, ["clamped", "all", "all"], (2, 5, 8))
 
 
 def test_images_of_ones_own_train_and_test(photos: Path, tmp_path: Path) -> None:

@@ -217,6 +217,12 @@ def test_filters_have_a_middle_and_fit_into_the_images(cls: type) -> None:
     make(cls, denoising(crop=None), size=39)
 
 
+def test_filters_of_blocks_fit_into_the_images() -> None:
+    with pytest.raises(sp.ConfigError, match=r"size=3, block=2: .* larger than the smallest .* crop \(5\)"):
+        make(ResidualPrior, denoising(crop=5))
+    make(ResidualPrior, denoising(crop=6))
+
+
 @pytest.mark.parametrize("cls", [FieldOfExperts, DeepPrior, Convnet, Input])
 def test_other_tasks_are_refused(cls: type) -> None:
     with pytest.raises(sp.ConfigError, match="works on grayscale images, but the task has VectorInputs and LabelSet"):

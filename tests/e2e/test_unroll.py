@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
 import pytest
@@ -15,13 +14,12 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.losses.ssvm import Ssvm
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.trainers.energy_alone import EnergyAlone
-from spen_plugins.errors import Interrupted
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.testing import check_trainer
 from spen_plugins.testing.training import _Context
 from spen_seal.dynamic import Dynamic
 from spen_seal.margin import Margin
-from tests.e2e.toys import KINDS, energy_for, make, net_for, toy
+from tests.e2e.toys import KINDS, energy_for, make, net_for, resumes_exactly, toy
 from tests.infnet.toys import loop_for
 
 PLAYER = sp.Player(type="adam", lr=0.02, weight_decay=0.0)
@@ -218,19 +216,7 @@ def test_an_interrupted_run_resumes_bit_for_bit_in_every_stage(tmp_path) -> None
         torch.manual_seed(0)
         return loop_for(chain_model(task), task, trainer(init_epochs=1, clamped_epochs=1, copies=CHAIN), folder, **more)
 
-    whole = loop_in(tmp_path / "whole")
-    whole.run()
-    assert [r["stage"] for r in whole.folder.history()] == ["init", "clamped", "all", "all"]
-    for stop_after in (2, 3, 5, 8, 10):
-        count = itertools.count(1)
-        folder = tmp_path / f"stopped-{stop_after}"
-        with pytest.raises(Interrupted):
-            loop_in(folder, stop=lambda c=count, n=stop_after: next(c) == n).run()
-        resumed = loop_in(folder)
-        resumed.run(resume=True)
-        assert resumed.folder.history() == whole.folder.history()
-        for name, value in whole.model.state_dict().items():
-            assert torch.equal(value, resumed.model.state_dict()[name]), name
+    resumes_exactly(loop_in, tmp_path, ["init", "clamped", "all", "all"], (2, 3, 5, 8, 10))
 
 
 def test_what_is_measured(tmp_path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +16,8 @@ from spen_e2e.images import DeepPrior, Input
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.errors import Interrupted
+from spen_plugins.loop import Loop
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import by_length, collate
 from spen_seal.labels import Labels
@@ -91,3 +97,27 @@ def net_for(task: sp.Task, **fields: object) -> Unrolled:
     start = make(Independent if task.space.discrete else Input, task)
     fields = {"steps": 3, "lr": 0.5, **fields}
     return Unrolled(Unrolled.Config(**fields), task, net=start).double().eval()
+
+
+def resumes_exactly(loop_in: Callable[..., Loop], folder: Path, stages: Sequence[str], stops: Sequence[int]) -> None:
+    """A run that is stopped after some batches and resumed ends with the history and the weights of one that is not.
+
+    Args:
+        loop_in: makes the loop in a folder; takes `stop`.
+        folder: where the runs are made.
+        stages: the stage of each epoch.
+        stops: numbers of batches after which a run is stopped.
+    """
+    whole = loop_in(folder / "whole")
+    whole.run()
+    assert [record["stage"] for record in whole.folder.history()] == list(stages)
+    for stop_after in stops:
+        count = itertools.count(1)
+        stopped = folder / f"stopped-{stop_after}"
+        with pytest.raises(Interrupted):
+            loop_in(stopped, stop=lambda c=count, n=stop_after: next(c) == n).run()
+        resumed = loop_in(stopped)
+        resumed.run(resume=True)
+        assert resumed.folder.history() == whole.folder.history()
+        for name, value in whole.model.state_dict().items():
+            assert torch.equal(value, resumed.model.state_dict()[name]), name

@@ -29,8 +29,8 @@ class ArcConfig(sp.Config):
 
 class LocalArcs(nn.Module):
     """Scores g(r, x, p, a) of the roles of each pair of a predicate and a candidate (Eq. 18): two hidden layers on the
-    predicate's vector, the vectors of the candidate's first and last word and the mean of all of its, the distance
-    between the two and the candidate's length."""
+    predicate's vector, the vectors of the candidate's first and last word, the mean of its words' vectors, the
+    distance between the two, and the candidate's length."""
 
     def __init__(self, config: ArcConfig, before: int, roles: int) -> None:
         super().__init__()

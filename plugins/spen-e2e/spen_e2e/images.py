@@ -200,10 +200,17 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
         )
 
 
-def require_filters(size: int, task: sp.Task) -> None:
-    """Raise `ConfigError` unless filters have a middle, and fit into the images that are trained on."""
+def require_filters(size: int, task: sp.Task, block: int = 1) -> None:
+    """Raise `ConfigError` unless filters have a middle, and fit into the images that are trained on.
+
+    Args:
+        size: rows and columns of a filter, in blocks.
+        task: knows the smallest image.
+        block: rows and columns of a block, in pixels.
+    """
     if size % 2 == 0:
         raise sp.ConfigError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
     smallest = task.inputs.smallest
-    if smallest is not None and smallest < size:
-        raise sp.ConfigError(f"size={size}: the filter is larger than the smallest training image or crop ({smallest})")
+    if smallest is not None and smallest < size * block:
+        pixels = f"size={size}" if block == 1 else f"size={size}, block={block}"
+        raise sp.ConfigError(f"{pixels}: the filter is larger than the smallest training image or crop ({smallest})")

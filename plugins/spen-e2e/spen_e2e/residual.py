@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_e2e.images import ImagePrior, back, within
+from spen_e2e.images import ImagePrior, back, require_filters, within
 from spen_plugins.nn import at_least_float32
 
 
@@ -33,6 +33,7 @@ class ResidualPrior(ImagePrior):
 
     def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)
+        require_filters(config.size, task, config.block)
         n, size = config.filters, config.size
         self.first = nn.Conv2d(config.block**2, n, size, padding=size // 2)
         self.others = nn.ModuleList(nn.Conv2d(n, n, size, padding=size // 2) for _ in range(config.layers))
