@@ -23,7 +23,7 @@ from spen_plugins.task import ArcInputs, Task
 
 At = Literal["output", "gold"]
 
-NUMBERS, WIDTH = 2**22, 256
+NUMBERS, WIDTH = 2**21, 256
 """Numbers in a layer of the energy for all rows of the Hessian that are computed at once, and the width such a layer is
 taken to have where outputs are narrower: this bounds the memory."""
 
