@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+import spen_plugins as sp
 from spen_implicit.divergence import ContrastiveDivergence
+from spen_plugins.testing import ToyTags
+from spen_plugins.testing.comparing import by_length, collate
 from spen_seal.margin import Margin
 from tests.e2e.toys import energy_for, toy
 
@@ -69,3 +72,52 @@ def test_rows_without_gold_have_no_loss() -> None:
     nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
     assert not loss(energy, nothing, proposal).any()
     assert loss(energy, nothing, proposal).requires_grad
+
+
+class Rewarded(ToyTags):
+    """Tags whose reward is the share of tokens with the first tag; the search knows the output of reward 1."""
+
+    searches = True
+
+    def reward(self, x: sp.X, y: torch.Tensor) -> torch.Tensor:
+        first = y[..., 0] * x.mask.unsqueeze(1)
+        return first.sum(-1) / x.mask.sum(-1, keepdim=True)
+
+    def search(self, x: sp.X, proposal: sp.Proposal) -> torch.Tensor | None:
+        if not self.searches:
+            return None
+        return (torch.eye(proposal.logits.shape[-1])[0] * x.mask[..., None]).unsqueeze(1)
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_rewards_stand_in_for_gold(searches: bool) -> None:
+    """By hand: the winner of a row without gold is the candidate of highest reward, Δ what the others lack."""
+    torch.manual_seed(0)
+    task = Rewarded()
+    task.searches = searches
+    batch = collate(task, by_length(task, 3))
+    batch = replace(batch, labelled=torch.tensor([True, False, False]))
+    loss = ContrastiveDivergence(ContrastiveDivergence.Config(samples=4, outputs="discrete"), task)
+    energy = energy_for(task).at(batch.x)
+    proposal = task.space.independent(torch.randn(batch.gold.shape, dtype=torch.float64), batch.x.mask)
+    torch.manual_seed(3)
+    found = loss(energy, batch, proposal)
+    torch.manual_seed(3)
+    samples = proposal.sample(4)
+    torch.manual_seed(3)
+    torch.testing.assert_close(found[0], loss(energy, replace(batch, labelled=torch.ones(3) > 0), proposal)[0])
+    candidates = [samples, proposal.mode.to(samples)] + (
+        [task.search(batch.x, proposal).to(samples)] if searches else []
+    )
+    candidates = torch.cat(candidates, 1)
+    for i in (1, 2):
+        rewards = task.reward(batch.x, candidates)[i]
+        best = rewards.argmax()
+        assert not searches or rewards[best] == 1
+        scores = [-energy(candidates)[i, best].item()]
+        scores += [-energy(samples)[i, k].item() + (rewards[best] - rewards[k]).item() for k in range(4)]
+        right = torch.tensor(scores, dtype=torch.float64).logsumexp(0) - scores[0]
+        torch.testing.assert_close(found[i], right)
+    nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
+    torch.manual_seed(3)
+    torch.testing.assert_close(loss(energy, nothing, proposal)[1:], found[1:])
