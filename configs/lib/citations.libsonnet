@@ -1,0 +1,43 @@
+// Fields of citations: data sets, and what a feature network sees of a word.
+local choose = import 'choose.libsonnet';
+local baselines = import 'methods/baselines.libsonnet';
+local patches = import 'patches.libsonnet';
+
+local cora = 'data:citations/cora/cora.tagged.txt';
+local pools = { none: null, anystyle: 'data:citations/anystyle/good.xml' };
+local tuned = {
+  every: { trainer+: { batch_size: 16, epochs: 40, patience: 10, net+: { type: 'adam', lr: 2e-3, clip: 5 } } },
+  // Without an energy and a reward nothing is learned from citations without fields.
+  cross_entropy: { task+: { rest: false } },
+  crf: { task+: { rest: false } },
+};
+local files = { task: {}, tuned: tuned, bilstm: { hidden: 100, dropout: 0.5 } };
+local data_sets = {
+  sample: files {
+    task: { corpus: 'sample' },
+    bilstm: { hidden: 32, dropout: 0.3 },
+    tuned+: { every+: { trainer+: { epochs: 15, patience: 5, net+: { lr: 5e-3 } } } },
+  },
+  cora: files { task: { train: cora, parts: [300, 100, 100] } },
+  // Your own files, named by task.train=… task.validation=… task.test=…
+  files: files,
+};
+
+{
+  // About 150 citations with fields an epoch, each as often as it takes.
+  task(data, validation, test, labelled, pool)::
+    local pooled = if std.objectHas(pools, pool) then pools[pool] else pool;
+    {
+      task: { type: 'citations' }
+            + choose.files(data_sets, data, validation, test)
+            + choose.given({ labelled: labelled, unlabelled: pooled })
+            + (if std.isNumber(labelled) then { repeat: std.max(1, std.round(150 / labelled)) } else {}),
+    },
+
+  features(data):: {
+    features: { type: 'bilstm', layers: 1, word_dim: 50, affix_dim: 32, case_dim: 8, column_dim: 16, word_dropout: 0.2 }
+              + choose.data(data_sets, data).bilstm,
+  },
+
+  method(data, name, methods=baselines):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
+}
