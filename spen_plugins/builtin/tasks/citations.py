@@ -15,6 +15,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import citation_reward
 from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
+from spen_plugins.builtin.tasks.citation_search import COSTS, search
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
@@ -76,6 +77,17 @@ class Citations(Tagging):
         """What rules say about words, times a mean of terms about the shape of a citation: `citation_reward.reward`."""
         return citation_reward.reward(y, *self._looks(x, y))
 
+    @torch.no_grad()
+    def search(self, x: X, proposal: Proposal) -> Tensor:
+        """The best pieces near the net's marginals under the rules, for several weights of the net; the net's weight
+        is highest in the first sample."""
+        log_q = torch.log(proposal.mean[:, 0].float().clamp(min=1e-4))
+        mask, votes, _, shape = self._looks(x, log_q)
+        costs = self._costs.to(log_q)[x.inputs[GAP]]
+        begins = log_q.new_zeros(log_q.shape[-1])
+        begins[list(shape.first)] = 1
+        return self.space.one_hot(search(log_q, mask > 0, votes, costs, begins), x.mask).to(proposal.mean.dtype)
+
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
         predictions = super().predictions(proposal, batch, examples)
@@ -113,6 +125,7 @@ class Citations(Tagging):
             for field in RULES.get(rule, ()):
                 if field in self._tag:
                     self._votes[row, self._tag[field]] = 1
+        self._costs = torch.tensor([0.0, 0.0, *(COSTS[gap] for gap in values[GAP])])
         known = [[self._tag[f] for f in group if f in self._tag] for group in _WHOLE]
         self._shape = citation_reward.Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
 
