@@ -1,12 +1,15 @@
 // Fields of citations: data sets, and what a feature network sees of a word.
 local choose = import 'choose.libsonnet';
+local energies = import 'energies.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
+local implicit = import 'methods/implicit.libsonnet';
 local patches = import 'patches.libsonnet';
 
 local cora = 'data:citations/cora/cora.tagged.txt';
 local pools = { none: null, anystyle: 'data:citations/anystyle/good.xml' };
 local tuned = {
-  every: { trainer+: { batch_size: 16, epochs: 40, patience: 10, net+: { type: 'adam', lr: 2e-3, clip: 5 } } },
+  every: { pretrain_epochs:: 5, trainer+: { batch_size: 16, epochs: 40, patience: 10, net+: { type: 'adam', lr: 2e-3, clip: 5 } } },
+  with_energy: energies.chain { trainer+: { energy+: { type: 'adam', lr: 2e-3 } } },
   // Without an energy and a reward nothing is learned from citations without fields.
   cross_entropy: { task+: { rest: false } },
   crf: { task+: { rest: false } },
@@ -39,5 +42,5 @@ local data_sets = {
               + choose.data(data_sets, data).bilstm,
   },
 
-  method(data, name, methods=baselines):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
+  method(data, name, methods=baselines + implicit):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
 }
