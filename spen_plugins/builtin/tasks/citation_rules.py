@@ -146,7 +146,7 @@ def _names(words: Sequence[str], gaps: Sequence[str]) -> range:
     initials = [i for i in range(end) if _is_initial(words, i)]
     if not initials:
         return range(0)
-    if end == len(words) or gaps[end] != BREAK:
+    if end < len(words) and gaps[end] != BREAK and words[end] not in (*_OPENING, "("):
         end = max(last, initials[-1] + 2)
     return range(end)
 

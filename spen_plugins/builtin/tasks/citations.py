@@ -4,6 +4,7 @@ fields."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -67,9 +68,7 @@ class Citations(Tagging):
         """A text, or `{"text": …}`; its fields may be tagged inline."""
         text = item.get("text") if isinstance(item, Mapping) else item
         if not isinstance(text, str) or not text.strip():
-            raise DataError(
-                "input", None, f"{item!r:.80}", 'a citation as a text, or {"text": "A. Writer. A Title. …"}'
-            )
+            raise DataError("input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}')
         sentence = _ruled(citation(text, self.config.fields))
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
@@ -103,10 +102,14 @@ class Citations(Tagging):
 
     def protocol(self) -> dict[str, Any]:
         c = self.config
-        cut = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}" if c.parts else None
+        split = {part: getattr(c, part) for part in PARTS}
+        if c.corpus:
+            split = "sample (synthetic)"
+        elif c.parts:
+            split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
         return {
             **super().protocol(),
-            **({"split": cut} if cut else {}),
+            "split": split,
             "labelled": "all" if c.labelled is None else f"the first {c.labelled} training citations",
             "selection": "on the validation part with its fields, whatever the number of labelled training citations",
         }
@@ -183,5 +186,5 @@ _WHOLE = (("author", "editor"), ("title",), ("date",))
 
 def _ruled(sentence: TaggedSentence) -> TaggedSentence:
     """The sentence with the column of rules."""
-    sentence.columns[RULE] = rules_of(sentence.words, sentence.columns[GAP])
-    return sentence
+    rules = rules_of(sentence.words, sentence.columns[GAP])
+    return replace(sentence, columns={**sentence.columns, RULE: rules})
