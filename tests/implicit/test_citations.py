@@ -1,4 +1,4 @@
-"""`configs/citations_implicit.jsonnet`: every method is an experiment, and a run learns where citations have no fields."""
+"""`configs/citations_implicit.jsonnet`: every method is an experiment, and citations without fields teach."""
 
 from __future__ import annotations
 
