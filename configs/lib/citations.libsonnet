@@ -3,16 +3,20 @@ local choose = import 'choose.libsonnet';
 local energies = import 'energies.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
+local label_sets = import 'methods/label_sets.libsonnet';
 local patches = import 'patches.libsonnet';
 
 local cora = 'data:citations/cora/cora.tagged.txt';
 local pools = { none: null, anystyle: 'data:citations/anystyle/good.xml' };
 local tuned = {
   every: { pretrain_epochs:: 5, trainer+: { batch_size: 16, epochs: 40, patience: 10, net+: { type: 'adam', lr: 2e-3, clip: 5 } } },
-  with_energy: energies.chain { trainer+: { energy+: { type: 'adam', lr: 2e-3 } } },
-  // Without an energy and a reward nothing is learned from citations without fields.
+  with_energy: energies.chain { trainer+: { epochs: 20, energy+: { type: 'adam', lr: 1e-2 } } },
+  implicit_cd: { energy_loss+: { samples: 5 } },
+  alternating_cd: self.implicit_cd,
+  // These learn nothing from citations without fields.
   cross_entropy: { task+: { rest: false } },
-  crf: { task+: { rest: false } },
+  crf: self.cross_entropy,
+  dvn: self.cross_entropy,
 };
 // `with_fields`: about how many of an epoch's citations have fields; the few that do come as often as it takes.
 local files = { task: {}, tuned: tuned, bilstm: { hidden: 100, dropout: 0.5 }, with_fields: 150 };
@@ -23,9 +27,7 @@ local data_sets = {
     with_fields: 60,
     tuned+: {
       every+: { trainer+: { epochs: 12, patience: 6, net+: { lr: 5e-3 } } },
-      with_energy+: { trainer+: { energy+: { lr: 1e-2 } } },
-      implicit_cd: { energy_loss+: { samples: 5 } },
-      alternating_cd: self.implicit_cd,
+      with_energy+: { trainer+: { epochs: 12 } },
     },
   },
   cora: files { task: { train: cora, parts: [300, 100, 100] } },
@@ -49,5 +51,5 @@ local data_sets = {
               + choose.data(data_sets, data).bilstm,
   },
 
-  method(data, name, methods=baselines + implicit):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
+  method(data, name, methods=baselines + implicit + { dvn: label_sets.dvn }):: patches.method(methods, name, [choose.data(data_sets, data).tuned]),
 }
