@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +37,10 @@ Others = Annotated[str, typer.Option(help="The value of all other labels, 0 to 1
 Example = Annotated[int, typer.Option(min=0, help="Validation example, for plots that need one.")]
 ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validation score, without losses and norms.")]
 Score = Annotated[str | None, typer.Option(help="Score to plot (default: the selection score).")]
+Shown = Annotated[
+    int, typer.Option("--labels", min=2, help="Number of labels or tags, the most frequent of the training part.")
+]
+Examples = Annotated[int, typer.Option(min=1, help="Number of validation examples, the first ones.")]
 Images = Annotated[int, typer.Option(min=1, help="Number of images, the first ones of the test part.")]
 Trajectories = Annotated[
     list[str],
@@ -55,6 +60,16 @@ Out = Annotated[
 ]
 
 
+class At(StrEnum):
+    """Outputs at which an energy is differentiated."""
+
+    output = "output"
+    gold = "gold"
+
+
+Where = Annotated[At, typer.Option(help="Where the energy is differentiated: at the net's relaxed output, or at gold.")]
+
+
 @app.command()
 @guarded
 def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:
@@ -71,10 +86,21 @@ def gradients(run: Run, labels: Labels, others: Others = "0", example: Example =
     """The energy's gradient for label k as a function of label i, next to cross entropy's."""
     from spen_plugins.research.label_plots import couplings, gradients_figure
 
-    [group] = _groups([run])
-    if len(group.runs) > 1:
-        typer.echo(f"note: of several seeds the first is plotted: {group.runs[0].path}", err=True)
+    group = _one(run)
     _save(gradients_figure(couplings(group.runs[0], group.label, labels, others, example)), group, "gradients", out)
+
+
+@app.command()
+@guarded
+def hessian(run: Run, labels: Shown = 40, at: Where = At.output, examples: Examples = 50, out: Out = None) -> None:
+    """What the energy has learned about pairs: −∂²E/∂y∂y of labels or neighbouring tags, next to counts."""
+    from spen_plugins.research.hessian import learned_pairs
+    from spen_plugins.research.hessian_plots import hessian_figure
+
+    group = _one(run)
+    found = learned_pairs(group.runs[0], group.label, labels, at.value, examples)
+    typer.echo(found.summary())
+    _save(hessian_figure(found), group, "hessian", out)
 
 
 @app.command()
@@ -141,6 +167,14 @@ def _groups(words: list[str]) -> list[Group]:
     for note in (note for group in groups for note in group.notes):
         typer.echo(f"note: {note}", err=True)
     return groups
+
+
+def _one(word: str) -> Group:
+    """The group of a figure of one run; of several seeds the first is plotted."""
+    [group] = _groups([word])
+    if len(group.runs) > 1:
+        typer.echo(f"note: of several seeds the first is plotted: {group.runs[0].path}", err=True)
+    return group
 
 
 def _save(figure: Figure, group: Group, name: str, out: Path | None) -> None:

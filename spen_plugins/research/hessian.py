@@ -1,0 +1,249 @@
+"""What an energy has learned about pairs of labels or of neighbouring tags: its second derivatives next to counts.
+
+Low energy is good, so −∂²E/∂y∂y is positive for two variables that are better on together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
+from spen_plugins.research.report_outputs import load_task
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import Predictor
+from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.task import ArcInputs, Task
+
+At = Literal["output", "gold"]
+
+NUMBERS, WIDTH = 2**21, 256
+"""Numbers in a layer of the energy for all rows of the Hessian that are computed at once, and the width such a layer is
+taken to have where outputs are narrower: this bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """An energy's second derivatives for pairs of labels or tags, next to the training data's counts.
+
+    Attributes:
+        run: name in the figure.
+        names: the labels or tags.
+        learned: mean of −∂²E/∂y_i∂y_j, `(name, name)`; of tags i at a token and j at the next.
+        counted: correlation of the labels, or log ratio of the bigrams of tags, `(name, name)`.
+        ordered: true of tags; false of labels, whose matrices are symmetric, with NaN on their diagonal.
+        where: the outputs at which the derivatives are taken, in words.
+    """
+
+    run: str
+    names: list[str]
+    learned: Tensor
+    counted: Tensor
+    ordered: bool
+    where: str
+
+    @property
+    def correlation(self) -> float | None:
+        """Spearman's rank correlation of both matrices over their pairs; None if it is undefined."""
+        chosen = torch.ones_like(self.learned, dtype=torch.bool)
+        if not self.ordered:
+            chosen = chosen.triu(1)
+        return rank_correlation(self.learned[chosen], self.counted[chosen])
+
+    def summary(self) -> str:
+        """The correlation in a sentence."""
+        count, kind = len(self.names), "tags" if self.ordered else "labels"
+        pairs = count**2 if self.ordered else count * (count - 1) // 2
+        value = "undefined, all values are equal" if self.correlation is None else f"{self.correlation:.3f}"
+        return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.where})"
+
+
+def learned_pairs(run: RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
+    """Second derivatives of a run's energy, mean over validation examples, and counts of its training data.
+
+    Source: Shankar & Piratla, appendix C, Fig. 1 and 2.
+
+    Args:
+        run: a run whose outputs are label sets or tag sequences.
+        label: name in the figure.
+        count: number of labels or tags, the most frequent ones of the training part.
+        at: where E is differentiated: the net's relaxed output, or gold.
+        examples: number of examples, the first ones of the validation part.
+
+    Raises:
+        ConfigError: no energy, or other outputs.
+        DataError: the data are missing or have changed, or there is nothing to differentiate at.
+    """
+    registry = Registry()
+    predictor = Predictor(run, registry=registry)
+    space = predictor.task.space
+    if predictor.model.energy is None:
+        raise ConfigError(f"{run.path} was trained without an energy; there are no second derivatives to plot")
+    if isinstance(predictor.task.inputs, ArcInputs) or not isinstance(space, (LabelSet, TagSequence)):
+        found = "arcs" if isinstance(predictor.task.inputs, ArcInputs) else type(space).__name__
+        raise ConfigError(f"{run.path}: its outputs are {found}; expected sets of labels, or tags of words in sequence")
+    data = load_task(run, registry)
+    chosen = frequent(data, count)
+    counted = label_correlation(data, chosen) if isinstance(space, LabelSet) else bigram_ratios(data, chosen)
+    names = space.labels if isinstance(space, LabelSet) else space.tags
+    part = data.part("validation")[:examples]
+    learned = mean_hessian(predictor, part, chosen, at)
+    ordered = isinstance(space, TagSequence)
+    if not ordered:
+        order = clustered(counted)
+        chosen, counted = chosen[order], counted[order][:, order]
+        learned = learned[order][:, order].fill_diagonal_(torch.nan)
+    where = f"at {'gold' if at == 'gold' else 'the net’s output'}, {len(part)} validation examples"
+    return Pairs(label, [names[i] for i in chosen.tolist()], -learned, counted, ordered, where)
+
+
+def mean_hessian(predictor: Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
+    """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64.
+
+    Raises:
+        DataError: an example has no gold to differentiate at, or there is neither an example nor a neighbour.
+    """
+    total, seen = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
+    for proposal, batch, _ in predictor.proposals(examples):
+        if at == "gold" and not batch.labelled.all():
+            raise DataError("the validation part", None, "examples without gold", "gold, or --at output")
+        with torch.no_grad():
+            energy = predictor.energy.at(batch.x)
+            y = batch.gold if at == "gold" else proposal.mean
+        one = label_hessian(energy, y, chosen) if y.dim() == 3 else neighbour_hessian(energy, y, chosen)
+        total += one[0]
+        seen += one[1]
+    if not seen:
+        raise DataError("the validation part", None, "no pairs", "examples, some of more than one token")
+    return total / seen
+
+
+def second_derivatives(energy: BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
+    """Rows of ∂²E/∂y∂y, exact, by differentiating dE/dy once more.
+
+    Each row is a sample of its own, at the same y: energies of samples do not depend on one another, so one pass gives
+    a row for each.
+
+    Args:
+        energy: E_x.
+        y: `(batch, 1, *variables)`.
+        rows: `(row,)`, numbers of variables in an example's flat y.
+
+    Returns:
+        `(batch, row, *variables)`.
+    """
+    copies = y.detach().expand(-1, len(rows), *y.shape[2:]).clone().requires_grad_()
+    with torch.enable_grad():
+        gradient = energy.gradient(copies).flatten(2)
+        picked = gradient[:, torch.arange(len(rows), device=rows.device), rows].sum()
+    if not picked.requires_grad:  # E is linear in y
+        return torch.zeros_like(copies)
+    return torch.autograd.grad(picked, copies, materialize_grads=True)[0]
+
+
+def label_hessian(energy: BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
+    """The sum over examples of ∂²E/∂y_i∂y_j, `(chosen, chosen)`, and their number; y is `(batch, 1, label)`."""
+    found = [second_derivatives(energy, y, rows)[..., chosen].sum(0) for rows in chosen.split(_at_once(y))]
+    return torch.cat(found).double(), len(y)
+
+
+def neighbour_hessian(energy: BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
+    """The sum over neighbouring tokens of ∂²E/∂y_{t,a}∂y_{t+1,b}, `(chosen, chosen)`, and their number.
+
+    Args:
+        energy: E_x, whose mask says which tokens there are.
+        y: tag sequences `(batch, 1, token, tag)`.
+        chosen: numbers of tags a and b.
+    """
+    mask, (tokens, tags), count = energy.x.mask, y.shape[2:], len(chosen)
+    here = y.new_ones(len(y), tokens, dtype=torch.bool) if mask is None else mask
+    both = here[:, :-1] & here[:, 1:]
+    total = torch.zeros(count, count, dtype=torch.float64)
+    if tokens < 2:
+        return total, 0
+    for numbers in torch.arange((tokens - 1) * count).split(_at_once(y)):
+        first, tag = numbers // count, numbers % count
+        found = second_derivatives(energy, y, first * tags + chosen[tag])
+        following = found[:, torch.arange(len(numbers)), first + 1][..., chosen]
+        total.index_add_(0, tag, (following * both[:, first].unsqueeze(-1)).sum(0).double())
+    return total, int(both.sum())
+
+
+def frequent(task: Task, count: int) -> Tensor:
+    """Numbers of the `count` most frequent labels or tags of the training part, the most frequent first."""
+    total = sum(gold.flatten(0, -2).sum(0) for gold in _gold(task))
+    if not isinstance(total, Tensor):
+        raise DataError("the training part", None, "no gold", "gold to count pairs in")
+    return total.argsort(descending=True, stable=True)[:count]
+
+
+def label_correlation(task: Task, chosen: Tensor) -> Tensor:
+    """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
+    than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
+    together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
+    for gold in _gold(task):
+        on = gold[:, chosen]
+        together += on.T @ on
+        rows += len(on)
+    share = together.diagonal() / rows
+    spread = (share * (1 - share)).sqrt()
+    product = torch.outer(spread, spread)
+    covariance = together / rows - torch.outer(share, share)
+    found = torch.where(product > 0, covariance / product.clamp(min=1e-300), 0.0)
+    return found.fill_diagonal_(torch.nan)
+
+
+def bigram_ratios(task: Task, chosen: Tensor) -> Tensor:
+    """ln of how often tag b follows tag a in the training part, over how often it would if tags were independent.
+
+    ln (n_ab + ½) / (n_a n_b / n + ½), `(chosen, chosen)`, with n_a and n_b the counts of a as first and of b as second
+    of the n bigrams. The halves keep bigrams that never occur finite, and those of rare tags near 0.
+    """
+    tags = len(task.space.tags)  # type: ignore[attr-defined]
+    bigrams = torch.zeros(tags, tags, dtype=torch.float64)
+    for gold in _gold(task):
+        bigrams += gold[:, :-1].flatten(0, 1).T @ gold[:, 1:].flatten(0, 1)
+    expected = torch.outer(bigrams.sum(1), bigrams.sum(0)) / bigrams.sum().clamp(min=1)
+    return torch.log((bigrams + 0.5) / (expected + 0.5))[chosen][:, chosen]
+
+
+def rank_correlation(a: Tensor, b: Tensor) -> float | None:
+    """Spearman's rank correlation, ties with their mean rank; None if one of both is constant."""
+    from scipy.stats import spearmanr
+
+    if len(a) < 2 or (a == a[0]).all() or (b == b[0]).all():
+        return None
+    return float(spearmanr(a.numpy(), b.numpy()).statistic)
+
+
+def clustered(correlation: Tensor) -> Tensor:
+    """An order of labels in which correlated ones are neighbours: leaves of average linkage of distances 1 − φ."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(correlation) < 3:
+        return torch.arange(len(correlation))
+    distance = (1 - correlation).clamp(min=0).fill_diagonal_(0).numpy()
+    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
+    return torch.from_numpy(leaves_list(tree)).long()
+
+
+def _gold(task: Task) -> Iterator[Tensor]:
+    """The training part's gold in batches, `(rows, *variables)`, float64, without rows that have none."""
+    examples = task.part("train")
+    for start in range(0, len(examples), 256):
+        batch = task.collate(examples[start : start + 256])
+        if batch.gold is not None:
+            yield batch.gold[batch.labelled, 0].double()
+
+
+def _at_once(y: Tensor) -> int:
+    """Number of the Hessian's rows computed at once at `y` `(batch, 1, *variables)`."""
+    rest = y[..., 0].numel() if y.dim() > 3 else len(y)
+    return max(1, NUMBERS // (rest * max(y.shape[-1], WIDTH)))

@@ -1,0 +1,50 @@
+"""Heat maps of what an energy has learned about pairs, next to the training data (Shankar & Piratla, Fig. 1 and 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from spen_plugins.research.hessian import Pairs
+from spen_plugins.research.plots import new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMED = 60
+"""Largest number of labels or tags whose names are written beside the maps."""
+
+
+@styled
+def hessian_figure(pairs: Pairs) -> Figure:
+    """Both matrices, each on a scale of its own that is centred on 0; red is positive: together."""
+    size = min(7.0, max(3.2, 0.16 * len(pairs.names) + 1.6))
+    figure = new_figure(2 * size + 1.2, size + 1.2)
+    figure.suptitle(f"{pairs.run}: pairs in the energy and in the data\n{pairs.summary()}", x=0.01, ha="left")
+    left, right = figure.subplots(1, 2)
+    learned, counted = (
+        ("−∂²E/∂y_t∂y_t+1", "ln of bigrams / expected") if pairs.ordered else ("−∂²E/∂y∂y", "correlation")
+    )
+    _heat(left, pairs, pairs.learned, f"energy: {learned}")
+    _heat(right, pairs, pairs.counted, f"training data: {counted}")
+    return figure
+
+
+def _heat(axis: Axes, pairs: Pairs, values: Tensor, title: str) -> None:
+    """One matrix; the few values beyond the 99th percentile have the colours at the ends of the scale."""
+    sizes = values[~values.isnan()].abs()
+    limit = float(sizes.quantile(0.99)) if len(sizes) else 0.0
+    limit = limit or float(sizes.max() if len(sizes) else 0.0) or 1.0
+    axis.set_facecolor("0.8")
+    image = axis.imshow(values.numpy(), cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest")
+    axis.figure.colorbar(image, ax=axis, extend="both", shrink=0.8)
+    axis.grid(False)
+    axis.set_title(title)
+    if pairs.ordered:
+        axis.set(ylabel="tag t", xlabel="tag t + 1")
+    if len(pairs.names) <= NAMED:
+        places = range(len(pairs.names))
+        axis.set_xticks(places, labels=pairs.names, rotation=90, fontsize=6)
+        axis.set_yticks(places, labels=pairs.names, fontsize=6)

@@ -1,0 +1,317 @@
+"""Second derivatives of energies for pairs against finite differences and closed forms; counts by hand."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from typer.testing import CliRunner
+
+from spen_infnet.high_order import SkipChain
+from spen_infnet.tag_lm import TagLm
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.cli.plot import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.research import hessian
+from spen_plugins.research.hessian import (
+    Pairs,
+    bigram_ratios,
+    clustered,
+    frequent,
+    label_correlation,
+    label_hessian,
+    learned_pairs,
+    neighbour_hessian,
+    rank_correlation,
+)
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import Predictor
+from spen_plugins.samples import labels, tagged
+from spen_plugins.task import ArcInputs
+from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
+from spen_plugins.testing.comparing import by_length, collate, relaxed
+from spen_seal.labels import Labels
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+
+
+def bound(cls: Any, task: Any, **fields: Any) -> tuple[BoundEnergy, Tensor]:
+    """An energy with weights large enough to see, at a batch of three, and relaxed outputs; in float64."""
+    energy = cls(cls.Config(**fields), task, ToyFeatures(task) if cls.uses_features else None).double().eval()
+    with torch.no_grad():
+        for parameter in energy.parameters():
+            parameter.normal_(std=0.7)
+    batch = collate(task, by_length(task, 3))
+    with torch.no_grad():
+        return energy.at(batch.x), relaxed(task.space, batch, 1)
+
+
+def differences(energy: BoundEnergy, y: Tensor, i: int, j: int, step: float = 1e-3) -> Tensor:
+    """∂²E/∂y_i∂y_j of each example by central differences, for numbers of variables in a flat y."""
+    moved = y.expand(-1, 4, *y.shape[2:]).flatten(2).clone()
+    moved[:, :, i] += step * torch.tensor([1.0, 1.0, -1.0, -1.0])
+    moved[:, :, j] += step * torch.tensor([1.0, -1.0, 1.0, -1.0])
+    with torch.no_grad():
+        values = energy(moved.view(len(y), 4, *y.shape[2:]))
+    return values @ values.new_tensor([1.0, -1.0, -1.0, 1.0]) / (4 * step**2)
+
+
+@pytest.mark.parametrize("numbers", [1, 2**22], ids=["one row at a time", "all rows"])
+def test_pairs_of_labels_are_finite_differences(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hessian, "NUMBERS", numbers)
+    energy, y = bound(Labels, ToyLabels(labels=6), hidden=5)
+    chosen = torch.tensor([4, 0, 3])
+    found, count = label_hessian(energy, y, chosen)
+    assert count == 3 and found.shape == (3, 3)
+    for a, i in enumerate(chosen.tolist()):
+        for b, j in enumerate(chosen.tolist()):
+            if i != j:
+                wanted = differences(energy, y, i, j).sum()
+                torch.testing.assert_close(found[a, b], wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("numbers", [1, 2**22], ids=["one row at a time", "all rows"])
+def test_pairs_of_tags_are_finite_differences(numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both directions, and with padding."""
+    monkeypatch.setattr(hessian, "NUMBERS", numbers)
+    energy, y = bound(TagLm, ToyTags(), hidden=5, tag_dim=3, directions=["forward", "backward"])
+    mask, (tokens, tags), chosen = energy.x.mask, y.shape[2:], torch.tensor([2, 0])
+    assert not mask.all()
+    found, count = neighbour_hessian(energy, y, chosen)
+    assert count == int((mask.sum(1) - 1).sum())
+    for a, i in enumerate(chosen.tolist()):
+        for b, j in enumerate(chosen.tolist()):
+            each = [
+                differences(energy, y, t * tags + i, (t + 1) * tags + j) * mask[:, t + 1] for t in range(tokens - 1)
+            ]
+            torch.testing.assert_close(found[a, b], sum(each).sum(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("cls", "matrix"), [(LinearChain, lambda e: e.pairs), (SkipChain, lambda e: e.pairs[0])], ids=["chain", "skip"]
+)
+def test_of_a_chain_they_are_its_matrix(cls: Any, matrix: Callable[[Any], Tensor]) -> None:
+    energy, y = bound(cls, ToyTags())
+    found, count = neighbour_hessian(energy, y, torch.arange(4))
+    torch.testing.assert_close(-found / count, matrix(energy.energy).detach())
+
+
+def test_an_energy_of_single_variables_has_no_pairs() -> None:
+    energy, y = bound(Local, ToyTags())
+    assert not neighbour_hessian(energy, y, torch.arange(4))[0].any()
+    energy, y = bound(Local, ToyLabels())
+    assert not label_hessian(energy, y, torch.arange(4))[0].any()
+    for parameter in energy.energy.parameters():
+        parameter.requires_grad_(False)
+    assert not label_hessian(energy, y, torch.arange(4))[0].any()
+
+
+def test_sentences_of_one_word_have_no_neighbours() -> None:
+    energy, y = bound(LinearChain, ToyTags())
+    x = replace(energy.x, mask=energy.x.mask[:, :1])
+    energy = BoundEnergy(energy.energy, x, (energy.features[0][:, :1], x.mask))
+    found, count = neighbour_hessian(energy, y[:, :, :1], torch.arange(4))
+    assert count == 0 and not found.any()
+
+
+# Counts
+
+
+def labelled(*sets: list[int] | None) -> ToyLabels:
+    task = ToyLabels(labels=4)
+    task._parts["train"] = [([0.0] * 5, None if s is None else [float(i in s) for i in range(4)]) for s in sets]
+    return task
+
+
+def test_correlation_of_labels_by_hand() -> None:
+    task = labelled([0, 1], [0, 1], [1, 2], None, [1])
+    assert frequent(task, 3).tolist() == [1, 0, 2]
+    found = label_correlation(task, torch.tensor([0, 1, 2]))
+    assert found.isnan().tolist() == torch.eye(3, dtype=torch.bool).tolist()
+    assert found[0, 1] == found[1, 2] == 0, "label 1 is always on"
+    # cov(0, 2) = 0 − 1/2 · 1/4, and the deviations are 1/2 and √3 / 4.
+    assert found[0, 2] == pytest.approx(-1 / math.sqrt(3)) and found[2, 0] == found[0, 2]
+
+
+def test_bigram_ratios_by_hand() -> None:
+    task = ToyTags()
+    tags = [([0, 1, 2], 3), ([0, 1], 2), (None, 3), ([3], 1)]
+    task._parts["train"] = [(["cats"] * size, [0] * size, some) for some, size in tags]
+    found = bigram_ratios(task, torch.tensor([1, 0, 2]))
+    # Bigrams: 0 1 twice, 1 2 once. First: 0 twice, 1 once; second: 1 twice, 2 once.
+    ratio = {(0, 1): 2.5 / (4 / 3 + 0.5), (1, 2): 1.5 / (1 / 3 + 0.5), (1, 1): 0.5 / (2 / 3 + 0.5)}
+    ratio |= {(0, 2): 0.5 / (2 / 3 + 0.5), (2, 0): 1.0, (0, 0): 1.0, (2, 2): 1.0, (1, 0): 1.0, (2, 1): 1.0}
+    for (a, b), wanted in ratio.items():
+        assert found[[1, 0, 2].index(a), [1, 0, 2].index(b)] == pytest.approx(math.log(wanted)), (a, b)
+    assert frequent(task, 2).tolist() == [0, 1]
+
+
+def test_data_without_gold_are_an_error() -> None:
+    with pytest.raises(DataError, match="training part: found no gold"):
+        frequent(labelled(None), 2)
+
+
+def test_rank_correlation_by_hand() -> None:
+    """1 − 6 Σ d² / (n (n² − 1)) without ties."""
+    a = torch.tensor([1.0, 2.0, 3.0, 40.0])
+    assert rank_correlation(a, torch.tensor([1.0, 30.0, 2.0, 70.0])) == pytest.approx(1 - 6 * 2 / (4 * 15))
+    assert rank_correlation(a, -a) == pytest.approx(-1)
+    assert rank_correlation(a, torch.ones(4)) is None and rank_correlation(a[:1], a[:1]) is None
+
+
+def test_the_correlation_is_over_each_pair_once() -> None:
+    learned = torch.tensor([[torch.nan, 1.0, 2.0], [9.0, torch.nan, 3.0], [9.0, 9.0, torch.nan]])
+    counted = torch.tensor([[torch.nan, 1.0, 3.0], [0.0, torch.nan, 2.0], [0.0, 5.0, torch.nan]])
+    found = Pairs("x", ["a", "b", "c"], learned, counted, False, "at gold")
+    assert found.correlation == pytest.approx(0.5)
+    assert found.summary() == "rank correlation over 3 pairs of 3 labels: 0.500 (at gold)"
+    every = Pairs("x", ["a", "b"], torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[1.0, 2], [4, 3]]), True, "")
+    assert every.correlation == pytest.approx(0.8) and "4 pairs of 2 tags: 0.800" in every.summary()
+    flat = Pairs("x", ["a", "b"], torch.zeros(2, 2), torch.rand(2, 2), True, "")
+    assert "undefined, all values are equal" in flat.summary()
+
+
+def test_labels_that_occur_together_are_neighbours() -> None:
+    together = torch.tensor([[1.0, -0.5, 0.9, -0.4], [-0.5, 1, -0.3, 0.8], [0.9, -0.3, 1, -0.2], [-0.4, 0.8, -0.2, 1]])
+    order = clustered(together.double()).tolist()
+    assert {frozenset(order[:2]), frozenset(order[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
+    assert clustered(together[:2, :2].double()).tolist() == [0, 1]
+
+
+# Runs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_samples() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        for corpus in (labels, tagged):
+            patch.setattr(corpus, "SIZES", {"train": 40, "validation": 12, "test": 12})
+        tagged.sample_corpus.cache_clear()
+        yield
+    tagged.sample_corpus.cache_clear()
+
+
+def train(folder: Path, config: str, **arguments: str) -> RunFolder:
+    path = CONFIGS / f"{config}.jsonnet"
+    arguments = {"trainer.epochs": "1", **arguments}
+    return RunFolder.open(runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True))
+
+
+@pytest.fixture(scope="module")
+def of_labels(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    small = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
+    return train(tmp_path_factory.mktemp("runs") / "labels", "mlc_seal", **small)
+
+
+@pytest.fixture(scope="module")
+def of_tags(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    chosen = {"method": "contrastive", "trainer.pretrain_epochs": "0", "features": "words"}
+    return train(tmp_path_factory.mktemp("runs") / "tags", "pos_infnet", **chosen)
+
+
+@pytest.mark.parametrize("at", ["output", "gold"])
+def test_of_the_seal_energy_they_are_its_closed_form(of_labels: RunFolder, at: Any) -> None:
+    """∂²E/∂y∂y = −Mᵀ diag(v σ′(M y + c)) M, for the most frequent labels, in the order of the names."""
+    found = learned_pairs(of_labels, "mine", 7, at, 5)
+    predictor = Predictor(of_labels)
+    task = hessian.load_task(of_labels, hessian.Registry())
+    examples = task.part("validation")[:5]
+    [(proposal, batch, _)] = predictor.proposals(examples)
+    y = (batch.gold if at == "gold" else proposal.mean)[:, 0]
+    energy = predictor.energy
+    gate = torch.sigmoid(energy.measure(y))
+    slope = (gate * (1 - gate)).mean(0) * energy.v
+    numbers = [predictor.task.space.labels.index(name) for name in found.names]
+    wanted = (energy.measure.weight.T @ (slope.unsqueeze(1) * energy.measure.weight))[numbers][:, numbers].detach()
+    inside = ~torch.eye(7, dtype=torch.bool)
+    torch.testing.assert_close(found.learned[inside], wanted[inside].double(), rtol=1e-4, atol=1e-7)
+    assert found.learned.diagonal().isnan().all() and found.counted.diagonal().isnan().all()
+    assert set(numbers) == set(frequent(task, 7).tolist()) and not found.ordered and found.run == "mine"
+    torch.testing.assert_close(found.counted, label_correlation(task, torch.tensor(numbers)), equal_nan=True)
+    assert found.where.startswith("at gold" if at == "gold" else "at the net") and "5 validation" in found.where
+
+
+def test_of_a_run_with_a_chain_they_are_its_matrix(of_tags: RunFolder) -> None:
+    found = learned_pairs(of_tags, "mine", 9)
+    predictor = Predictor(of_tags)
+    numbers = [predictor.task.space.tags.index(name) for name in found.names]
+    wanted = predictor.energy.pairs.detach()[numbers][:, numbers]
+    torch.testing.assert_close(found.learned, wanted.double(), rtol=1e-4, atol=1e-6)
+    task = hessian.load_task(of_tags, hessian.Registry())
+    assert found.ordered and numbers == frequent(task, 9).tolist()
+    torch.testing.assert_close(found.counted, bigram_ratios(task, torch.tensor(numbers)))
+
+
+def test_the_figure_has_both_matrices(of_tags: RunFolder) -> None:
+    pytest.importorskip("matplotlib")
+    from spen_plugins.research.hessian_plots import hessian_figure
+
+    found = learned_pairs(of_tags, "mine", 5, examples=2)
+    figure = hessian_figure(found)
+    left, right = [axis for axis in figure.axes if axis.images]
+    assert torch.equal(torch.from_numpy(left.images[0].get_array().data), found.learned)
+    assert torch.equal(torch.from_numpy(right.images[0].get_array().data), found.counted)
+    low, high = left.images[0].get_clim()
+    assert low == -high and (left.get_ylabel(), left.get_xlabel()) == ("tag t", "tag t + 1")
+    assert [tick.get_text() for tick in left.get_yticklabels()] == found.names
+    assert found.summary() in figure.get_suptitle()
+    none = Pairs("x", ["a"], torch.full((1, 1), torch.nan), torch.full((1, 1), torch.nan), False, "at gold")
+    assert hessian_figure(none).axes[0].images[0].get_clim() == (-1, 1)
+
+
+def call(*words: object) -> Any:
+    return CliRunner().invoke(app, ["hessian", *map(str, words)])
+
+
+def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: RunFolder) -> None:
+    pytest.importorskip("matplotlib")
+    done = call(f"mine={of_labels.path}", "--labels", 6, "--examples", 3, "--at", "gold")
+    assert done.exit_code == 0, done.output
+    said, *paths = done.stdout.splitlines()
+    pattern = r"rank correlation over 15 pairs of 6 labels: -?\d\.\d{3} \(at gold, 3 validation examples\)"
+    assert re.fullmatch(pattern, said)
+    assert paths == [str(of_labels.path / "plots" / f"hessian.{kind}") for kind in ("png", "svg")]
+    assert all(0 < Path(path).stat().st_size < 2**20 for path in paths)
+
+
+def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
+    run = train(tmp_path / "plain", "mlc_seal", method="cross_entropy", **{"features.hidden": "[8]"})
+    done = call(run.path)
+    assert done.exit_code == 2 and "plain was trained without an energy" in done.stderr
+
+
+def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    arcs = ToyTags()
+    arcs.inputs = ArcInputs(ToyTags.WORDS, {})
+    for task, message in ((ToyImages(), "its outputs are RealGrid"), (arcs, "its outputs are arcs")):
+        stand_in = SimpleNamespace(task=task, model=SimpleNamespace(energy=object()))
+        monkeypatch.setattr(hessian, "Predictor", lambda *_, kept=stand_in, **__: kept)
+        with pytest.raises(ConfigError, match=rf"{message}; expected sets of labels, or tags"):
+            learned_pairs(of_tags, "mine")
+
+
+def test_nothing_to_differentiate_at_is_an_error() -> None:
+    examples = ToyLabels().part("validation")
+    task = ToyLabels()
+    energy = bound(Labels, task)[0].energy.float()
+
+    def proposals(some: Any) -> Any:
+        if some:
+            yield SimpleNamespace(mean=None), task.collate(some), list(range(len(some)))
+
+    predictor = SimpleNamespace(proposals=proposals, energy=energy)
+    with pytest.raises(DataError, match="found no pairs"):
+        hessian.mean_hessian(predictor, [], torch.arange(4), "gold")
+    with pytest.raises(DataError, match="found examples without gold"):
+        hessian.mean_hessian(predictor, [*examples[:2], (examples[2][0], None)], torch.arange(4), "gold")
