@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
@@ -43,7 +43,7 @@ class Citations(Tagging):
     class Config(SentencesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": citations written from templates by the package; null: the files, of citations tagged inline."""
-        parts: tuple[int, int, int] | None = None
+        parts: tuple[PositiveInt, PositiveInt, NonNegativeInt] | None = None
         """Numbers of training, validation and test citations, if `train` holds them all, in this order."""
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
