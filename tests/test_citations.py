@@ -255,7 +255,7 @@ def test_a_file_is_cut_in_its_order(tmp_path: Path) -> None:
     assert task.protocol()["split"] == f"{path}, cut in its order: 3 / 2 / 1" and list(task.checksums()) == [str(path)]
     with pytest.raises(DataError, match=r"all\.txt: found 6 citations; expected 7, the sum of task\.parts"):
         made(train=str(path), parts=(3, 2, 2))
-    with pytest.raises(DataError, match=r"all\.txt: found 3 sentences; expected at least task\.labelled, 5"):
+    with pytest.raises(DataError, match=r"all\.txt: found 3 training sentences; expected at least task\.labelled, 5"):
         made(train=str(path), parts=(3, 2, 1), labelled=5)
     with pytest.raises(ConfigError, match=r"or parts, .*found neither"):
         made(train=str(path))

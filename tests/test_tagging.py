@@ -428,7 +428,7 @@ def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
     spans = make(tmp_path, scheme="iob1", columns={"pos": 1}, labelled=1)
     assert [len(example.spans) for example in spans.part("train")] == [2, 0]
     assert spans.part("train")[1].columns["pos"].tolist() == spans.part("train")[0].columns["pos"][:3].tolist()
-    with pytest.raises(DataError, match=r"train: found 2 sentences; expected at least task\.labelled, 3"):
+    with pytest.raises(DataError, match=r"train: found 2 training sentences; expected at least task\.labelled, 3"):
         make(tmp_path, labelled=3)
 
 
