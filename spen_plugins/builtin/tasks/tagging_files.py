@@ -83,7 +83,9 @@ def hide_tags(
     """
     where, sentences = train
     if config.labelled is not None and len(sentences) < config.labelled:
-        raise DataError(where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}")
+        raise DataError(
+            where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}"
+        )
     gold, rest = sentences[: config.labelled], sentences[len(sentences[: config.labelled]) :]
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     others = [*(rest if config.rest else ()), *(sentence for name in names for sentence in read(locate(name)))]
