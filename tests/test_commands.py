@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
-from spen_plugins.samples import images, labels, srl, tagged
+from spen_plugins.samples import citations, images, labels, srl, tagged
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
@@ -35,7 +35,7 @@ NOT_RUN = {
     r"^pip ": "installs",
     r"^torchrun ": "starts processes of its own",
     r"^spen data get ": "needs the network",
-    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd)\b": "needs a data set from $SPEN_DATA",
+    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora)\b": "needs a data set from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
 }
@@ -86,6 +86,7 @@ def stand_ins(folder: Path) -> None:
     parts = {"train": 24, "dev": 8, "test": 8}
     written = {"mine.arff": arff(40), "mine.xml": "<labels><label name='a'/><label name='b'/></labels>"}
     written["texts.txt"] = "we won the match\nthe band played\n"
+    written["citations/plain.txt"] = "A. Bee. On it.\n"
     written["texts/names.txt"] = "sport\nmusic\n"
     written["dev.conll"] = "\n".join(
         "".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, one.tags, strict=True))
@@ -97,6 +98,7 @@ def stand_ins(folder: Path) -> None:
         written[f"pos/{part}.conllu"] = (
             "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tsleeps\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n" * size
         )
+        written[f"citations/{part}.txt"] = "<author> A. Bee. </author> <title> On it. </title>\n" * size
         written[f"texts/{part}.tsv"] = "the match\tsport\nthe band\tmusic\n" * size
     for name, text in written.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -126,7 +128,7 @@ def invoke(words: list[str]) -> None:
 def test_commands_run_as_printed(page: str, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On embedded corpora of a few examples, for an epoch."""
     site.install("acme", (files("docs/plugins.md") | files(page))["spen_acme.py"], module="spen_acme")
-    for corpus in (labels, srl, tagged):
+    for corpus in (citations, labels, srl, tagged):
         monkeypatch.setattr(corpus, "SIZES", {"train": 100, "validation": 30, "test": 30})
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -380,7 +380,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING])
+@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, ROOT / "configs/citations_implicit.jsonnet"])
 def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}

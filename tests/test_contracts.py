@@ -53,6 +53,7 @@ SMALL = {
     "e2e.deep_prior": {"filters": 2, "size": 3},
     "e2e.foe": {"filters": 2, "size": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
+    "citations": {"corpus": "sample"},
     "denoising": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},

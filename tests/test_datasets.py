@@ -160,6 +160,14 @@ def test_no_network_or_no_file_is_a_clear_error(cache, server, toy, base):
     assert not [p for p in cache.rglob("*") if p.is_file()]
 
 
+@pytest.mark.parametrize(("name", "licence", "files"), [("cora", "LGPL", 1), ("anystyle", "BSD", 3)])
+def test_citations_name_their_licence(cache, server, name, licence, files):
+    entry = CATALOGUE[name]
+    assert licence in entry.licence and entry.folder == f"citations/{name}" and len(entry.files) == files
+    with pytest.raises(ConfigError, match=rf"{name}: licence: .*{licence}"):
+        get(name, base_url=server[1])
+
+
 def test_unknown_and_unavailable_names(cache):
     with pytest.raises(ConfigError, match=r"Did you mean 'bibtex'\?"):
         get("bibtx")

@@ -412,3 +412,27 @@ def test_the_sample_of_predicates_is_that_of_roles():
     roles.load()
     marked = {(e.entry.words, i) for e in task.part("test") for i, name in enumerate(e.names) if name == "B-V"}
     assert marked == {(e.entry.words, e.predicate) for e in roles.part("test")}
+
+
+def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("Io\nruns\n")
+    task = make(tmp_path, tags=1, labelled=1, repeat=3, unlabelled=[str(tmp_path / "more")])
+    train = task.part("train")
+    assert [example.names is not None for example in train] == [True, False, False, True, True]
+    assert train[2].entry.words == ("Io", "runs") and train[4] is train[0]
+    assert set(task.facts()["tags"]) == {"NNP", "VBD", "CD"} and "io" in task.facts()["words"]
+    batch = task.collate(train[:3])
+    assert batch.labelled.tolist() == [True, False, False] and not batch.gold[1:].any()
+    assert task.collate(train[1:3]).gold is None
+    assert len(make(tmp_path, tags=1, labelled=1, rest=False).part("train")) == 1
+    spans = make(tmp_path, scheme="iob1", columns={"pos": 1}, labelled=1)
+    assert [len(example.spans) for example in spans.part("train")] == [2, 0]
+    assert spans.part("train")[1].columns["pos"].tolist() == spans.part("train")[0].columns["pos"][:3].tolist()
+    with pytest.raises(DataError, match=r"train: found 2 training sentences; expected at least task\.labelled, 3"):
+        make(tmp_path, labelled=3)
+
+
+def test_tags_in_a_file_without_gold_are_not_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("Io X-Y\nruns ??\n")
+    task = make(tmp_path, scheme="iob1", unlabelled=str(tmp_path / "more"))
+    assert task.part("train")[-1].names is None and str(tmp_path / "more") in task.checksums()

@@ -71,6 +71,17 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
     assert found["all"][1] == 0 and found["all"][0] > 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_without_gold_has_a_loss_of_zero_with_a_gradient(kind: str) -> None:
+    task, batch = toy(kind)
+    model = model_for(task)
+    context = _Context(model.double(), replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)))
+    [stage] = trainer().stages(model, task)
+    [loss] = stage.phases[0].loss(context).values()
+    loss.sum().backward()
+    assert loss.tolist() == [0] * len(batch) and not any(p.grad.any() for p in model.parameters() if p.grad is not None)
+
+
 @pytest.mark.parametrize("kind", ["labels", "tags"])
 @pytest.mark.parametrize("fields", [{}, {"rates": "learned", "momentum": 0.3}, {"checkpoint": True, "entropy": 0.5}])
 @pytest.mark.parametrize("which", ["all", "last"])

@@ -18,7 +18,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, read_parts, read_tagged
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -27,7 +27,6 @@ from spen_plugins.builtin.tasks.tagging_metric import (
     TagBatch,
     TagMetric,
 )
-from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
@@ -41,16 +40,10 @@ from spen_plugins.task import PARTS, Shown, Task, WordInputs
 class Tagging(Task):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(Config):
+    class Config(SentencesConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
-        predicates of task `srl`; null: the files below."""
-        train: str | None = None
-        """Training file: columns, CoNLL-U or semantic roles; `data:` paths are below $SPEN_DATA."""
-        validation: str | None = None
-        """Validation file."""
-        test: str | None = None
-        """Test file."""
+        predicates of task `srl`; null: the files. Files are columns, CoNLL-U or semantic roles."""
         format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
         """Format of the files; auto: CoNLL-U if the name ends in .conllu, otherwise columns. predicates: files of task
         `srl`, with the tag B-V at each predicate and O elsewhere (scheme: bio)."""
@@ -67,12 +60,6 @@ class Tagging(Task):
         """Tagging scheme for learning and decoding; null: that of the data, bio for iob1."""
         constrained: bool = True
         """If true, decoded tags obey the encoding."""
-        min_count: int = Field(1, ge=1)
-        """Minimal number of occurrences of a known word in the training part."""
-        lowercase: bool = True
-        """If true, words are looked up in lower case."""
-        digits: bool = True
-        """If true, every digit is looked up as 0."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -90,16 +77,17 @@ class Tagging(Task):
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
     def load(self) -> None:
-        sentences, self._checksums = read_parts(self.config)
+        sentences, self._checksums = self._read_parts()
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]
-        values = {name: sorted({v for s in train for v in s.columns[name]}) for name in self.config.columns}
         tags = {tag for names, _ in encoded["train"] for tag in names or ()}
-        self._set(Vocabulary.of((s.words for s in train), self.config), values, self._order(tags))
+        self._set(Vocabulary.of((s.words for s in train), self.config), self._column_values(train), self._order(tags))
         self._parts = {
             part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
         }
+        gold = [example for example in self._parts["train"] if example.tags is not None]
+        self._parts["train"] += gold * (self.config.repeat - 1)
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(facts["words"], self.config), facts["columns"], list(facts["tags"]))
@@ -226,6 +214,13 @@ class Tagging(Task):
 
     def words_read(self, example: Example) -> int | None:
         return example.entry.words_read(self.indexers)
+
+    def _read_parts(self) -> tuple[Parts, dict[str, str]]:
+        return read_parts(self.config)
+
+    def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
+        """Name of each further column -> its values in the training part."""
+        return {name: sorted({v for s in train for v in s.columns[name]}) for name in self.config.columns}
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in the task's encoding, and their spans."""

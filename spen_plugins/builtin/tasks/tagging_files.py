@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from spen_plugins.builtin.tasks.sentences import files_of
+from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.srl import read_srl
@@ -16,6 +20,32 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
+
+
+class SentencesConfig(Config):
+    """Files of tagged sentences, which of them have gold, and the look-up of words."""
+
+    train: str | None = None
+    """Training file; `data:` paths are below $SPEN_DATA."""
+    validation: str | None = None
+    """Validation file."""
+    test: str | None = None
+    """Test file."""
+    labelled: int | None = Field(None, ge=1)
+    """Number of training sentences, from the first, whose tags are used; null: all."""
+    rest: bool = True
+    """If true, the training sentences after the labelled ones are trained on without tags; else they are left out."""
+    unlabelled: str | list[str] | None = None
+    """A file, or several, to train on without tags; tags in it are not looked at."""
+    repeat: int = Field(1, ge=1)
+    """How often an epoch has each labelled training sentence; those without tags come once."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
+
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 """Source and sentences of each part."""
@@ -29,13 +59,37 @@ def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
         DataError: a file is missing or broken.
     """
     files = files_of(config, CORPORA)
-    if not files:
-        return _sample(config), {}
-    found: Parts = {part: (None, []) for part in PARTS}
+    found: Parts = {part: (None, []) for part in PARTS} if files else _sample(config)
     for part, name in files.items():
         path = locate(name)
         found[part] = path, read_tagged(config, path, gold=True)
-    return found, {name: sha256(locate(name)) for name in files.values()}
+    found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
+    return found, {name: sha256(locate(name)) for name in (*files.values(), *more)}
+
+
+def hide_tags(
+    config: SentencesConfig,
+    train: tuple[object, Sequence[TaggedSentence]],
+    read: Callable[[Path], Sequence[TaggedSentence]],
+) -> tuple[tuple[object, Sequence[TaggedSentence]], list[str]]:
+    """The training part with the tags that the config allows, and the names of its files without tags.
+
+    Args:
+        train: source and sentences, all with tags.
+        read: reads a file of `task.unlabelled`.
+
+    Raises:
+        DataError: fewer sentences than `task.labelled`.
+    """
+    where, sentences = train
+    if config.labelled is not None and len(sentences) < config.labelled:
+        raise DataError(
+            where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}"
+        )
+    gold, rest = sentences[: config.labelled], sentences[len(sentences[: config.labelled]) :]
+    names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
+    others = [*(rest if config.rest else ()), *(sentence for name in names for sentence in read(locate(name)))]
+    return (where, [*gold, *(replace(sentence, tags=None) for sentence in others)]), names
 
 
 def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:

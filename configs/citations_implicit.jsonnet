@@ -1,0 +1,22 @@
+// Fields of citations from few labelled ones and rules (Shankar & Piratla 2022; Rooshenas et al. 2019): author, title, journal, …
+//
+//     spen-run configs/citations_implicit.jsonnet                          # embedded citations, a minute on a CPU
+//     spen-run configs/citations_implicit.jsonnet data=cora labelled=10
+//     spen-run configs/citations_implicit.jsonnet data=cora method=crf
+//     spen-run configs/citations_implicit.jsonnet data=mine.txt validation=dev.txt test=test.txt labelled=null pool=more.txt
+local citations = import 'lib/citations.libsonnet';
+
+function(
+  data='sample',  // sample, cora, files, or a training file of your own: one citation a line, fields tagged inline
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
+  labelled=5,  // training citations, from the first, whose fields are used (5, 10, 50); null: all
+  pool='none',  // more citations without fields: none, anystyle, or a file of one a line
+  method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); dvn, cross_entropy (BiLSTM), crf: the labelled ones alone
+  precision='no',  // no, bf16 or fp16
+  seed=0  // of initial weights, row order, dropout and sampling
+)
+  { seed: seed, precision: precision, inference_net: { type: 'independent' } }
+  + citations.task(data, validation, test, labelled, pool)
+  + citations.features(data)
+  + citations.method(data, method)

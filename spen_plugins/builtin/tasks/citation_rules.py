@@ -1,0 +1,169 @@
+"""Rules for words of citations: each names the fields that a token under it may have.
+
+They are written from general knowledge and the first 50 citations of Cora alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from spen_plugins.readers.citations import BREAK, GLUED
+
+NONE = "none"
+RULES: dict[str, tuple[str, ...]] = {
+    "pages": ("pages",),
+    "year": ("date",),
+    "month": ("date",),
+    "editors": ("editor",),
+    "quoted": ("title",),
+    "names": ("author", "editor"),
+    "volume": ("volume",),
+    "venue": ("booktitle",),
+    "journal": ("journal",),
+    "report": ("tech",),
+    "institution": ("institution",),
+    "publisher": ("publisher",),
+    "place": ("location",),
+    "state": ("note",),
+}
+"""The rules, in order of precedence, and the fields of each."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_MONTHS = _words(
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec spring summer autumn fall winter"
+)
+_LISTS = {
+    "venue": _words("proceedings proc conference conf workshop symposium symp congress colloquium advances"),
+    "journal": _words("journal transactions trans letters magazine bulletin communications comm quarterly"),
+    "report": _words("technical report tech thesis dissertation phd memo memorandum"),
+    "institution": _words(
+        "university univ department dept institute laboratory laboratories lab school faculty center centre college"
+    ),
+    "publisher": _words(
+        "press springer verlag wiley addison wesley elsevier kluwer kaufmann publishers publishing publisher prentice "
+        "mcgraw holland birkhauser sons publ benjamin academic freeman macmillan plenum"
+    ),
+    "place": _words(
+        "usa u.s.a uk california massachusetts germany france canada italy japan australia netherlands england spain "
+        "sweden switzerland austria israel scotland berlin london paris boston amsterdam tokyo sydney vienna zurich "
+        "york francisco diego jose angeles washington chicago seattle portland austin pittsburgh philadelphia atlanta "
+        "cambridge oxford edinburgh montreal toronto vancouver heidelberg reading dordrecht "
+        "ca ma ny pa il wa tx nj md az fl ga mi mn nc oh va dc"
+    ),
+    "state": _words("submitted unpublished forthcoming manuscript preprint draft available"),
+}
+_CAPITALS_ONLY = _words("ca ma ny pa il wa tx nj md az fl ga mi mn nc oh va dc usa uk")
+_YEAR = re.compile(r"(?:18|19|20)\d\d[a-z]?")
+_PARTICLES = _words("and de van der von den la le di da del el al ten ter & , . - ' ; et jr")
+_OPENING = {'"': '"', "“": "”", "`": "'", "‘": "’", "«": "»"}
+
+
+def rules_of(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
+    """The rule of each token, or `NONE`; where several hold, the first of `RULES`.
+
+    Args:
+        words: tokens, as `readers.citations` splits them.
+        gaps: what stands before each.
+    """
+    words = list(words)
+    lower = [word.lower() for word in words]
+    found: dict[str, set[int]] = {name: set() for name in RULES}
+    for i, word in enumerate(lower):
+        if word in ("pp", "pages", "page", "p") and _number_after(lower, i) is not None:
+            found["pages"].update(range(i, _pages_end(words, i + 1)))
+        elif word.isdigit() and _is_range(words, i) and not _YEAR.fullmatch(word):
+            found["pages"].update(range(i, _pages_end(words, i)))
+        elif _YEAR.fullmatch(word):
+            found["year"].update(_closed(words, gaps, i))
+        elif word in _MONTHS and words[i][0].isupper() and (word != "may" or _is_year(lower, i + 1)):
+            found["month"].update(_closed(words, gaps, i))
+        elif word in ("editor", "editors", "eds", "edited") or (word == "ed" and "".join(lower[i + 1 : i + 2]) in ".)"):
+            found["editors"].add(i)
+        elif word in ("vol", "volume", "no", "number") and _number_after(lower, i) is not None:
+            found["volume"].update(range(i, 1 + (_number_after(lower, i) or i)))
+        elif word.isdigit() and len(word) < 4 and lower[i + 1 : i + 2] == ["("] and lower[i + 3 : i + 4] == [")"]:
+            found["volume"].update(range(i, i + 4))
+        for name, known in _LISTS.items():
+            capital = words[i].isupper() if word in _CAPITALS_ONLY else words[i][0].isupper() or name == "state"
+            if word in known and capital:
+                found[name].add(i)
+    found["names"].update(_names(words, gaps))
+    found["quoted"].update(_quoted(words))
+    rules = [NONE] * len(words)
+    for name in reversed(RULES):
+        for i in found[name]:
+            rules[i] = name
+    return tuple(rules)
+
+
+def _number_after(lower: Sequence[str], i: int) -> int | None:
+    """The next token, a full stop passed over, if it is a number."""
+    at = i + 2 if lower[i + 1 : i + 2] == ["."] else i + 1
+    return at if at < len(lower) and lower[at][0].isdigit() else None
+
+
+def _is_range(words: Sequence[str], i: int) -> bool:
+    """Whether two numbers with a dash between them begin here."""
+    at = i + 1
+    while at < len(words) and words[at] in "-–—":
+        at += 1
+    return i + 1 < at < len(words) and words[at].isdigit() and len(words[at]) <= 5
+
+
+def _pages_end(words: Sequence[str], start: int) -> int:
+    at = start
+    while at < len(words) and (words[at].isdigit() or words[at] in ".-–—"):
+        at += 1
+    return at
+
+
+def _is_year(lower: Sequence[str], i: int) -> bool:
+    return i < len(lower) and _YEAR.fullmatch(lower[i]) is not None
+
+
+def _closed(words: Sequence[str], gaps: Sequence[str], i: int) -> range:
+    """A token and the brackets and full stops that touch it."""
+    first = i - 1 if i and words[i - 1] == "(" and gaps[i] == GLUED else i
+    last = i + 1
+    while last < len(words) and gaps[last] == GLUED and words[last] in ").,":
+        last += 1
+    return range(first, last)
+
+
+def _names(words: Sequence[str], gaps: Sequence[str]) -> range:
+    """The names that a citation begins with: capitalised words and particles, up to a break, if one is an initial."""
+    end, last = 0, 0
+    while end < len(words) and (words[end][0].isupper() or words[end] in _PARTICLES):
+        if gaps[end] == BREAK and not _is_initial(words, end - 2):
+            last = end
+        end += 1
+    initials = [i for i in range(end) if _is_initial(words, i)]
+    if not initials:
+        return range(0)
+    if end < len(words) and gaps[end] != BREAK and words[end] not in (*_OPENING, "("):
+        end = max(last, initials[-1] + 2)
+    return range(end)
+
+
+def _is_initial(words: Sequence[str], i: int) -> bool:
+    return i >= 0 and len(words[i]) == 1 and words[i].isupper() and words[i + 1 : i + 2] == ["."]
+
+
+def _quoted(words: Sequence[str]) -> range:
+    """The first quotation of at least three words, its marks included."""
+    for i, word in enumerate(words):
+        if word in _OPENING:
+            closing = _OPENING[word]
+            start = i + 2 if word == "`" and words[i + 1 : i + 2] == ["`"] else i + 1
+            for end in range(start + 3, len(words)):
+                if words[end] in (closing, '"'):
+                    double = words[end] == "'" and words[end + 1 : end + 2] == ["'"]
+                    return range(i, end + 1 + double)
+            return range(0)
+    return range(0)

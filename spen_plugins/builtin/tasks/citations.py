@@ -1,0 +1,190 @@
+"""Task `citations`: the field (author, title, …) of every token of a citation, with a reward for citations without
+fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field, NonNegativeInt, PositiveInt
+from torch import Tensor
+
+from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks import citation_reward
+from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
+from spen_plugins.builtin.tasks.citation_search import COSTS, search
+from spen_plugins.builtin.tasks.sentences import Vocabulary
+from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
+from spen_plugins.builtin.tasks.tagging_metric import Example
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.text import sha256
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import PARTS
+
+RULE = "rule"
+_VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}
+
+
+class Citations(Tagging):
+    """Citation fields: words and punctuation -> a field for each.
+
+    Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
+    words that holds for it (`citation_rules.RULES`).
+    """
+
+    class Config(SentencesConfig):
+        corpus: Literal["sample"] | None = None
+        """"sample": citations written from templates by the package; null: the files, of citations tagged inline."""
+        parts: tuple[PositiveInt, PositiveInt, NonNegativeInt] | None = None
+        """Numbers of training, validation and test citations, if `train` holds them all, in this order."""
+        fields: list[str] = Field(list(FIELDS), min_length=2)
+        """The fields, which are the tags."""
+        columns: ClassVar[dict[str, int | str]] = {GAP: 0, RULE: 0}
+        scheme: ClassVar[str] = "none"
+        encoding: ClassVar[None] = None
+        constrained: ClassVar[bool] = False
+        format: ClassVar[str] = "citations"
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        if len(set(config.fields)) < len(config.fields):
+            raise ConfigError(f"task.fields: found {config.fields}; expected each field once")
+
+    def read(self, path: str) -> list[Example]:
+        """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
+        where = locate(path)
+        found = read_citations(where, self.config.fields, gold=False)
+        return [self._example(s.words, s.columns, *self._encode(s, where)) for s in map(_ruled, found)]
+
+    def parse(self, item: Any) -> Example:
+        """A text, or `{"text": …}`; its fields may be tagged inline."""
+        text = item.get("text") if isinstance(item, Mapping) else item
+        if not isinstance(text, str) or not text.strip():
+            raise DataError("input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}')
+        sentence = _ruled(citation(text, self.config.fields))
+        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
+
+    def reward(self, x: X, y: Tensor) -> Tensor:
+        """What rules say about words, times a mean of terms about the shape of a citation: `citation_reward.reward`."""
+        return citation_reward.reward(y, *self._looks(x, y))
+
+    @torch.no_grad()
+    def search(self, x: X, proposal: Proposal) -> Tensor:
+        """The best pieces near the net's marginals under the rules, for several weights of the net; the net's weight
+        is highest in the first sample."""
+        log_q = torch.log(proposal.mean[:, 0].float().clamp(min=1e-4))
+        mask, votes, _, shape = self._looks(x, log_q)
+        costs = self._costs.to(log_q)[x.inputs[GAP]]
+        begins = log_q.new_zeros(log_q.shape[-1])
+        begins[list(shape.first)] = 1
+        return self.space.one_hot(search(log_q, mask > 0, votes, costs, begins), x.mask).to(proposal.mean.dtype)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
+        predictions = super().predictions(proposal, batch, examples)
+        glued = self._number[GAP][GLUED]
+        for found, example in zip(predictions, examples, strict=True):
+            written = ["" if gap == glued else " " for gap in example.columns[GAP]]
+            tokens = zip(found["tags"], written, found["words"], strict=True)
+            found["fields"] = [
+                {"field": tag, "text": "".join(gap + word for _, gap, word in some).strip()}
+                for tag, some in groupby(tokens, key=lambda token: token[0])
+            ]
+        return predictions
+
+    def protocol(self) -> dict[str, Any]:
+        c = self.config
+        split = {part: getattr(c, part) for part in PARTS}
+        if c.corpus:
+            split = "sample (synthetic)"
+        elif c.parts:
+            split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
+        return {
+            **super().protocol(),
+            "split": split,
+            "labelled": "all" if c.labelled is None else f"the first {c.labelled} training citations",
+            "selection": "on the validation part with its fields, whatever the number of labelled training citations",
+        }
+
+    def _looks(self, x: X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, citation_reward.Shape]:
+        mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
+        votes = self._votes.to(y)[x.inputs[RULE]]
+        breaks = (x.inputs[GAP] == self._number[GAP][BREAK]).to(y.dtype)
+        return mask, votes, breaks, self._shape
+
+    def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
+        super()._set(vocabulary, values, tags)
+        # Columns number padding 0 and unknown values 1.
+        self._votes = torch.zeros(len(values[RULE]) + 2, len(tags))
+        for row, rule in enumerate(values[RULE], 2):
+            for field in RULES.get(rule, ()):
+                if field in self._tag:
+                    self._votes[row, self._tag[field]] = 1
+        self._costs = torch.tensor([0.0, 0.0, *(COSTS[gap] for gap in values[GAP])])
+        known = [[self._tag[f] for f in group if f in self._tag] for group in _WHOLE]
+        self._shape = citation_reward.Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
+
+    def _order(self, tags: Any) -> list[str]:
+        return list(self.config.fields)
+
+    def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
+        return _VALUES
+
+    def _read_parts(self) -> tuple[Parts, dict[str, str]]:
+        c = self.config
+        found, names = self._sample() if c.corpus else self._files()
+        parts: Parts = {part: (where, [_ruled(s) for s in some]) for part, (where, some) in found.items()}
+
+        def read(path: Path) -> list[TaggedSentence]:
+            return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
+
+        parts["train"], more = hide_tags(c, parts["train"], read)
+        return parts, {name: sha256(locate(name)) for name in (*names, *more)}
+
+    def _sample(self) -> tuple[Parts, list[str]]:
+        given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]
+        if given:
+            raise ConfigError(f"task.corpus is 'sample', and task.{given[0]} is for files; give one of the two")
+        from spen_plugins.samples.citations import sample_citations
+
+        return {part: ("the sample", some) for part, some in sample_citations().items()}, []
+
+    def _files(self) -> tuple[Parts, list[str]]:
+        c = self.config
+        files = {part: name for part in PARTS if (name := getattr(c, part)) is not None}
+        if "train" not in files:
+            raise ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a file")
+        if (c.parts is None) == ("validation" not in files):
+            raise ConfigError(
+                "task: expected a file of validation, which picks the best epoch, or parts, such as [300, 100, 100], "
+                f"to cut train into; found {'neither' if c.parts is None else 'both'}"
+            )
+        found: Parts = {part: (None, []) for part in PARTS}
+        for part, name in files.items():
+            path = locate(name)
+            found[part] = path, read_citations(path, c.fields)
+        if c.parts is not None:
+            where, some = found["train"]
+            if len(some) < sum(c.parts):
+                raise DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
+            ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
+            found.update({part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(PARTS)})
+        return found, list(files.values())
+
+
+_WHOLE = (("author", "editor"), ("title",), ("date",))
+"""Groups of fields, one of each of which a citation should have; it begins with one of the first."""
+
+
+def _ruled(sentence: TaggedSentence) -> TaggedSentence:
+    """The sentence with the column of rules."""
+    rules = rules_of(sentence.words, sentence.columns[GAP])
+    return replace(sentence, columns={**sentence.columns, RULE: rules})

@@ -1,0 +1,153 @@
+"""Reads citations, one a line, whose fields are tagged inline, and anystyle's XML.
+
+    <author> W. Landi and B. G. Ryder. </author> <title> Aliasing with and without pointers. </title>
+
+Words and marks of punctuation are tokens, as in `4 ( 2 ) ,`. A line without tags has unknown fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from spen_plugins.errors import DataError, did_you_mean
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.text import read_lines, shorten
+
+FIELDS = (
+    "author",
+    "booktitle",
+    "date",
+    "editor",
+    "institution",
+    "journal",
+    "location",
+    "note",
+    "pages",
+    "publisher",
+    "tech",
+    "title",
+    "volume",
+)
+"""The fields of Cora (Seymore, McCallum & Rosenfeld 1999)."""
+
+GAP = "gap"
+"""The column that says what stands before a token: its values are `GAPS`."""
+GLUED, SPACE, BREAK = GAPS = ("glued", "space", "break")
+"""No white space; white space; white space after punctuation, or the beginning."""
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_TAG = re.compile(r"<\s*(/?)\s*([A-Za-z][\w-]*)\s*(/?)>")
+_LINE_BREAK = "br"
+_XML = "anystyle's <dataset> of <sequence>"
+_ENDS = frozenset(".,:;!?)]}\"'”’»")
+
+
+def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = True) -> list[TaggedSentence]:
+    """All citations of a file; those of a file that ends in `.xml` (anystyle's) without tags.
+
+    The tag of a token is its field. Punctuation outside of fields belongs to the field before it; `<br>` is skipped.
+
+    Args:
+        path: the file.
+        fields: the known fields.
+        gold: if true, fields are required.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    if path.suffix.lower() == ".xml":
+        if gold:
+            raise DataError(path, None, "a file of XML, which is read without its fields", "fields tagged inline")
+        return _read_xml(path)
+    found = []
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            pieces = list(_pieces(path, number, line, fields, gold))
+            if any(text.strip() for _, text in pieces):
+                found.append(tagged(pieces, number))
+    return found
+
+
+def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:
+    """The citation of one text, with or without tags.
+
+    Raises:
+        DataError: as `read_citations`.
+    """
+    return tagged(list(_pieces("input", None, text, fields, gold=False)))
+
+
+def _pieces(
+    path: object, number: int | None, line: str, fields: Collection[str], gold: bool
+) -> Iterator[tuple[str | None, str]]:
+    """Each field and its text, in order; the field is None in a line without tags."""
+    shown = shorten(line.strip(), 100)
+    tags = [tag for tag in _TAG.finditer(line) if tag[2] != _LINE_BREAK]
+    if not tags:
+        if gold:
+            raise DataError(path, number, f"no field in {shown}", "fields, as in <author> A. Writer. </author>")
+        yield None, _TAG.sub(" ", line)
+        return
+    last, at = None, 0
+    for opening, closing in zip(tags[::2], [*tags[1::2], None], strict=False):
+        name = opening[2]
+        if opening[1]:
+            raise DataError(path, number, f"</{name}>, which no <{name}> opens, in {shown}", f"<{name}> before it")
+        if name not in fields:
+            known = f"one of {', '.join(fields)}.{did_you_mean(name, fields)}"
+            raise DataError(path, number, f"field <{name}> in {shown}", known)
+        if closing is None or not closing[1]:
+            raise DataError(path, number, f"<{name}>, which nothing closes, in {shown}", f"</{name}> before the next")
+        if closing[2] != name:
+            raise DataError(path, number, f"<{name}> closed by </{closing[2]}>, in {shown}", f"</{name}>")
+        yield from _between(path, number, line[at : opening.start()], last or name, shown)
+        yield name, line[opening.end() : closing.start()]
+        last, at = name, closing.end()
+    assert last is not None
+    yield from _between(path, number, line[at:], last, shown)
+
+
+def _between(path: object, number: int | None, text: str, field: str, shown: str) -> Iterator[tuple[str, str]]:
+    """Punctuation between two fields, which belongs to `field`."""
+    text = _TAG.sub(" ", text).strip()
+    if re.search(r"\w", text):
+        raise DataError(path, number, f"{shorten(text)} outside of fields, in {shown}", "all words within fields")
+    if text:
+        yield field, text
+
+
+def tagged(pieces: Sequence[tuple[str | None, str]], line: int | None = None) -> TaggedSentence:
+    """The citation of these fields and their texts, in order; a field is None where it is unknown."""
+    words: list[str] = []
+    gaps: list[str] = []
+    tags: list[str | None] = []
+    for field, text in pieces:
+        end = -1
+        for token in _TOKEN.finditer(text):
+            glued = token.start() == end
+            gaps.append(GLUED if glued else BREAK if not words or words[-1] in _ENDS else SPACE)
+            words.append(token[0])
+            tags.append(field)
+            end = token.end()
+    gold = None if None in tags else tuple(str(tag) for tag in tags)
+    return TaggedSentence(tuple(words), gold, {GAP: tuple(gaps)}, line, (line,) * len(words) if line else None)
+
+
+def _read_xml(path: Path) -> list[TaggedSentence]:
+    """The text of each `<sequence>`."""
+    text = "\n".join(read_lines(path))
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise DataError(
+            path, error.position[0], f"broken XML ({error})", "anystyle's <dataset> of <sequence>"
+        ) from None
+    texts = (" ".join(sequence.itertext()) for sequence in root.iter("sequence"))
+    found = [tagged([(None, text)]) for text in texts]
+    found = [one for one in found if one.words]
+    if not found:
+        raise DataError(path, None, f"<{root.tag}> without a <sequence>", _XML)
+    return found

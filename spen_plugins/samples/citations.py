@@ -1,0 +1,112 @@
+"""Synthetic citations, written from templates: deterministic, the same at every call and on every machine."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+from spen_plugins.readers.citations import tagged
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.samples.made_up import coin
+
+SIZES = {"train": 120, "validation": 40, "test": 40}
+
+_TOPICS = (
+    *("parallel programs", "neural networks", "logic programs", "shared memory", "data compression", "robot arms"),
+    *("sparse matrices", "distributed systems", "image sequences", "decision trees", "type systems", "expert systems"),
+)
+_ASPECTS = (
+    *("an analysis of", "efficient algorithms for", "the design of", "learning", "a theory of", "notes on"),
+    *("the complexity of", "scheduling for", "a survey of", "verification of", "a language for", "compiling"),
+)
+_ENDINGS = ("", "", " in practice", " with bounded memory", ": a case study", " by search", " revisited")
+_FIELDS = ("Computer Architecture", "Machine Learning", "Operating Systems", "Logic Programming", "Computer Vision")
+_PLACES = ("Boston, MA", "San Jose, CA", "Berlin, Germany", "Tokyo, Japan", "Paris, France", "New York")
+_PUBLISHERS = ("Morgan Kaufmann", "Springer-Verlag", "MIT Press", "Academic Press", "John Wiley & Sons")
+_MONTHS = ("January", "March", "May", "June", "Aug.", "October", "December")
+_NOTES = ("To appear", "Submitted", "In preparation")
+
+
+class _Writer:
+    """Citations in one of two styles: names before surnames or after, the year last or after the author."""
+
+    def __init__(self, source: random.Random) -> None:
+        self.source = source
+
+    def citation(self) -> TaggedSentence:
+        one = self.source.choice
+        surname_first = self.source.random() < 0.4
+        pieces = [("author", self._people(surname_first)), ("title", self._title())]
+        rest = one((self._paper, self._article, self._book, self._report, self._unpublished))()
+        year = str(self.source.randint(1970, 1999))
+        if surname_first:
+            pieces.insert(1, ("date", f"({year})."))
+        else:
+            rest.insert(self.source.randint(1, len(rest)), ("date", f"{one((f'{one(_MONTHS)} ', ''))}{year},"))
+        field, text = rest[-1]
+        rest[-1] = field, text.rstrip(",.") + "."
+        return tagged([*pieces, *rest])
+
+    def _people(self, surname_first: bool) -> str:
+        people = []
+        for _ in range(self.source.choice((1, 1, 2, 2, 3))):
+            surname = coin(self.source).capitalize()
+            initials = " ".join(f"{self.source.choice('ABCDEGHJKLMPRST')}." for _ in range(self.source.choice((1, 2))))
+            people.append(f"{surname}, {initials}" if surname_first else f"{initials} {surname}")
+        *others, last = people
+        last = last if surname_first else f"{last}."
+        return f"{', '.join(others)}, {'&' if surname_first else 'and'} {last}" if others else last
+
+    def _title(self) -> str:
+        one = self.source.choice
+        title = f"{one(_ASPECTS)} {one(_TOPICS)}{one(_ENDINGS)}".capitalize()
+        return one((f"{title}.", f'"{title},"', f"{title}."))
+
+    def _pages(self) -> str:
+        first = self.source.randint(1, 800)
+        return f"{self.source.choice(('', 'pages ', 'pp. '))}{first}-{first + self.source.randint(2, 40)},"
+
+    def _paper(self) -> list[tuple[str, str]]:
+        one = self.source.choice
+        meeting = f"{one(('Conference', 'Workshop', 'Symposium'))} on {one(_FIELDS)}"
+        found = [("booktitle", f"In {one(('Proceedings of the', 'Proc. of the'))} International {meeting},")]
+        if self.source.random() < 0.2:
+            found.insert(0, ("editor", f"In {self._people(False).rstrip('.')}, editors,"))
+        others = [("pages", self._pages()), ("location", f"{one(_PLACES)},"), ("publisher", f"{one(_PUBLISHERS)},")]
+        return found + [piece for piece in others if self.source.random() < 0.6]
+
+    def _article(self) -> list[tuple[str, str]]:
+        name = self.source.choice(("Journal of", "IEEE Transactions on", "Annals of", "SIAM Letters on"))
+        journal = f"{name} {self.source.choice(_FIELDS)},"
+        volume, number = self.source.randint(1, 60), self.source.randint(1, 12)
+        numbers = self.source.choice((f"{volume}({number}),", f"vol. {volume}, no. {number},", f"{volume},"))
+        return [("journal", journal), ("volume", numbers), ("pages", self._pages())]
+
+    def _book(self) -> list[tuple[str, str]]:
+        return [("publisher", f"{self.source.choice(_PUBLISHERS)},"), ("location", f"{self.source.choice(_PLACES)},")]
+
+    def _report(self) -> list[tuple[str, str]]:
+        one = self.source.choice
+        number = f"{one(('TR', 'CS'))}-{self.source.randint(10, 99)}-{self.source.randint(1, 400)}"
+        place = coin(self.source).capitalize()
+        where = one((f"University of {place}", f"Department of Computer Science, {place} University"))
+        return [("tech", f"{one(('Technical Report', 'PhD thesis'))} {number},"), ("institution", f"{where},")]
+
+    def _unpublished(self) -> list[tuple[str, str]]:
+        return [*self._article()[:1], ("note", f"{self.source.choice(_NOTES)},")]
+
+
+@cache
+def sample_citations(seed: int = 2022) -> dict[str, list[TaggedSentence]]:
+    """Citations of `train`, `validation` and `test`, all distinct."""
+    writer = _Writer(random.Random(seed))
+    seen: set[tuple[str, ...]] = set()
+    parts: dict[str, list[TaggedSentence]] = {}
+    for part, size in SIZES.items():
+        parts[part] = []
+        while len(parts[part]) < size:
+            found = writer.citation()
+            if found.words not in seen:
+                seen.add(found.words)
+                parts[part].append(found)
+    return parts

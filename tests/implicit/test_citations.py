@@ -1,0 +1,161 @@
+"""`configs/citations_implicit.jsonnet`: every method is an experiment, and citations without fields teach."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.experiment import build, check
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
+from spen_plugins.runs import runner
+from spen_plugins.samples.citations import sample_citations
+
+CONFIG = Path(__file__).parent.parent.parent / "configs" / "citations_implicit.jsonnet"
+ALONE = ("cross_entropy", "crf", "dvn")
+"""They learn from citations with fields alone."""
+METHODS = (*ALONE, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
+SMALL = {
+    "labelled": "2",
+    "task.repeat": "2",
+    "features.hidden": "4",
+    "features.word_dim": "4",
+    "features.affix_dim": "0",
+    "trainer.batch_size": "4",
+    "trainer.net_epochs": "1",
+    "trainer.epochs": "1",
+    "energy_loss.samples": "2",
+}
+
+
+def experiment(**arguments: str) -> dict:
+    return check(evaluate(CONFIG, arguments), CONFIG, Registry()).table()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", ["sample", "cora"])
+def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
+    found = experiment(data=data, method=method, labelled="10", pool="anystyle")
+    task = found["task"]
+    assert (task["type"], task["labelled"]) == ("citations", 10) and 5 <= task["repeat"] <= 15
+    assert task["unlabelled"] == "data:citations/anystyle/good.xml"
+    nets = {"crf": "crf", "dvn": "gbi"}
+    assert found["inference_net"]["type"] == nets.get(method, "independent")
+    assert task["rest"] == (method not in ALONE)
+    assert ("energy" in found) == (method not in ("cross_entropy", "crf"))
+    assert (task["parts"] and sum(task["parts"])) == (500 if data == "cora" else None)
+    if method not in ALONE:
+        assert found["energy"]["type"] == "linear_chain"
+        assert found["trainer"]["type"] == "implicit.bilevel"
+        assert found["trainer"]["inverse"] == ("none" if method == "alternating_cd" else "series")
+
+
+def test_ones_own_files() -> None:
+    own = experiment(data="./mine.txt", validation="dev.txt", labelled="null", pool="more.txt")["task"]
+    assert (own["train"], own["validation"], own["labelled"]) == ("./mine.txt", "dev.txt", None)
+    assert (own["unlabelled"], own["repeat"], own["corpus"]) == ("more.txt", 1, None)
+    assert experiment()["trainer"]["type"] == "implicit.bilevel" and len(parameters(CONFIG)) <= 15
+    with pytest.raises(ConfigError, match="name the others too"):
+        evaluate(CONFIG, {"data": "./mine.txt"})
+    with pytest.raises(ConfigError, match=r'unknown method "nce"; known: .*implicit_cd'):
+        evaluate(CONFIG, {"method": "nce"})
+
+
+def write(path: Path, part: str, size: int) -> Path:
+    """Citations of the sample, tagged inline."""
+    lines = []
+    for found in sample_citations()[part][:size]:
+        text, last = "", None
+        for word, tag, gap in zip(found.words, found.tags, found.columns["gap"], strict=True):
+            if tag != last:
+                text += f" </{last}> <{tag}> {word}" if last else f"<{tag}> {word}"
+            else:
+                text += word if gap == "glued" else f" {word}"
+            last = tag
+        lines.append(f"{text} </{last}>")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("citations")
+    for part, size in (("train", 10), ("validation", 3), ("test", 3)):
+        write(folder / f"{part}.txt", part, size)
+    return folder
+
+
+def train(files: Path, out: Path, **arguments: str) -> Path:
+    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
+    config = evaluate(CONFIG, {**paths, "test": str(files / "test.txt"), **arguments})
+    return runner.run(config, str(CONFIG), out, device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def run(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(files, tmp_path_factory.mktemp("runs") / "run", **SMALL)
+
+
+def call(*arguments: object) -> list[dict]:
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_run_predicts_a_file_of_plain_citations(run: Path, files: Path, tmp_path: Path) -> None:
+    tagged = (files / "test.txt").read_text()
+    plain = tmp_path / "plain.txt"
+    plain.write_text(re.sub(r" ?</?\w+> ?", " ", tagged))
+    found = call("predict", run, plain, "--energy")
+    assert len(found) == 3 and all(isinstance(line["energy"], float) for line in found)
+    for line, text in zip(found, plain.read_text().splitlines(), strict=True):
+        assert " ".join(field["text"] for field in line["fields"]).replace(" ", "") == text.replace(" ", "")
+    # With its fields a citation has the same prediction.
+    assert [line["tags"] for line in call("predict", run, files / "test.txt")] == [line["tags"] for line in found]
+    protocol = json.loads((run / "metrics.json").read_text())["protocol"]
+    assert protocol["labelled"] == "the first 2 training citations" and "validation part" in protocol["selection"]
+
+
+def test_citations_without_fields_teach_the_energy(files: Path) -> None:
+    """Batches wholly without gold have losses and gradients of both players."""
+    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
+    built = build(check(evaluate(CONFIG, {**paths, **SMALL}), CONFIG, Registry()))
+    task, model = built.task, built.model
+    batch = task.collate(task.part("train")[2:6])
+    assert batch.gold is None and not batch.labelled.any()
+    proposal = model.inference_net(batch.x, None)
+    loss = model.energy_loss.terms(model.energy.at(batch.x), batch, proposal)["energy_loss"]
+    assert loss.shape == (4,) and (loss > 0).all()
+    loss.sum().backward()
+    for part in (model.energy, model.inference_net):
+        assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in part.parameters())
+    candidates = torch.cat([proposal.mode, task.search(batch.x, proposal)], 1)
+    reward = task.reward(batch.x, candidates)
+    assert (reward[:, 1:].amax(1) > reward[:, 0]).all()
+
+
+@pytest.mark.parametrize("method", ["implicit_ssvm", "implicit_dvn"])
+def test_other_losses_pass_over_citations_without_fields(files: Path, method: str) -> None:
+    paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
+    built = build(check(evaluate(CONFIG, {**paths, "labelled": "2", "method": method}), CONFIG, Registry()))
+    task, model = built.task, built.model
+    for rows in (slice(2, 5), slice(1, 4)):
+        batch = task.collate(task.part("train")[rows])
+        proposal = model.inference_net(batch.x, None)
+        loss = sum(model.energy_loss.terms(model.energy.at(batch.x), batch, proposal).values())
+        assert not loss[~batch.labelled].any() and loss.requires_grad
+
+
+def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text((files / "train.txt").read_text() + "<author> A. Bee. <title> C\n")
+    for part in ("validation", "test"):
+        (tmp_path / f"{part}.txt").write_text((files / f"{part}.txt").read_text())
+    with pytest.raises(DataError, match=r"train\.txt:11: found <author>, which nothing closes, in '<author> A\. Bee"):
+        train(tmp_path, tmp_path / "run", **SMALL)
