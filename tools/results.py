@@ -30,7 +30,7 @@ ROOT = Path("runs/results")
 
 def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
     """The command for one run, without its folder."""
-    return ["spen-run", config, *(f"{name}={_text(value)}" for name, value in arguments.items()), f"seed={seed}"]
+    return ["spen-run", config, *(f"{name}={_text(value)}".replace("{seed}", str(seed)) for name, value in arguments.items()), f"seed={seed}"]
 
 
 def finish(folder: Path, line: list[str]) -> None:
