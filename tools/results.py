@@ -29,8 +29,9 @@ ROOT = Path("runs/results")
 
 
 def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
-    """The command for one run, without its folder."""
-    return ["spen-run", config, *(f"{name}={_text(value)}".replace("{seed}", str(seed)) for name, value in arguments.items()), f"seed={seed}"]
+    """The command for one run, without its folder; `{seed}` in an argument is the seed."""
+    given = [f"{name}={_text(value)}".replace("{seed}", str(seed)) for name, value in arguments.items()]
+    return ["spen-run", config, *given, f"seed={seed}"]
 
 
 def finish(folder: Path, line: list[str]) -> None:
