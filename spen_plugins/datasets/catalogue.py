@@ -79,6 +79,12 @@ def _hmc(folder: str, sums: dict[str, str]) -> tuple[File, ...]:
     return tuple(File(f"multilabel/{name}", f"{_HMC}/{name}", sums[part]) for part, name in names.items())
 
 
+def _sums(name: str) -> list[list[str]]:
+    """Checksum and path of each file in `NAME.sha256`."""
+    lines = files("spen_plugins.datasets").joinpath(f"{name}.sha256").read_text(encoding="ascii").splitlines()
+    return [line.split() for line in lines]
+
+
 def _bsd() -> tuple[File, ...]:
     """Files of `bsd.sha256`, which `sha256sum` has written in the data set's folder."""
     places = {
@@ -86,40 +92,12 @@ def _bsd() -> tuple[File, ...]:
         "BSD68": "testsets/BSD68",
         "Set12": "testsets/Set12",
     }
-    lines = files("spen_plugins.datasets").joinpath("bsd.sha256").read_text(encoding="ascii").splitlines()
     found = []
-    for line in lines:
-        checksum, path = line.split()
+    for checksum, path in _sums("bsd"):
         folder, _, name = path.partition("/")
         found.append(File(f"images/bsd/{path}", f"{_DNCNN}/{places[folder]}/{name}", checksum))
     return tuple(found)
 
-
-_REUTERS_SUMS = (
-    "9ff9bb40624ef992a03f62aace12e697dca1087abfd9b4d06aa787a6ad3e0687",
-    "1528e7e82d110d88d0234eb9619eadb7f9fd805711971df05975b92277dfdf4d",
-    "99f18068d0518952987dedd78c622e5c2a584e357d264d3754696c815f3e6628",
-    "78a3a8d7e04bc9d42c4614d5d5c60a4293dbe3f708df6fb5a71d9ef31f4b3fa3",
-    "726342c19a65873330b412378cd6a3f0d512035f5223146ddd60930c62eb6ff0",
-    "d09de619b6dd2d047d5124681f6df90550abaf592020d1c1ce338ae9b91522e7",
-    "b5535c0d66b01f4976f84621a4a795afbc00d2c4bd0a1b7ae426df6630fb361d",
-    "aa706007ec84a03537a3921ca976d60e11b3f99e4b9e9b2d5c81dd384d2c2062",
-    "a3994583694a00b7c744097c1d7eabfcf90f2e6650cc21663e46828035a336cb",
-    "29995f606dd1a9bdf907eacc9d879846c716860d9d9141676979474aaea39c7d",
-    "996df6008089bd09fa5b28a4d2eb0ee5f7b9d4601cde566fed3926ac82960fa3",
-    "d3a2782015247d9c2bffb8926267827fdd449c70d619435ef01a25a1c56a53ca",
-    "da31035d483851f2aebce5b66d779e5e2c0ac9dcfe098596c6d544e81c5604ab",
-    "8f7700bc0455fac3fcc12377ced4807b7df8aba1f21ecad059b9cc2b1cf0b8be",
-    "ef936bd3e0f36cf722afa9a6957563549775af32e9e28b4f539c8737ceda83ab",
-    "6d3bcec73eff871b8a5403588af814c4e50a0de6bc25707480522ab836f74026",
-    "be2f03a185fff70131f3b4fdbd6229b7ee2be077eba9691eaa597c8cfbda8812",
-    "f370e610b4b1342e41a98e0c426a08541044bd1d7e539674f32372a6060b73b5",
-    "a5f971bf25448e915781962309e669359a35fbcaf3017a806eca0590897f209a",
-    "d3b07097fba2633d130b4914aceba671645985248943ce9e39c289315339dffb",
-    "f6ad1b724125c202566c63b35ea0b5ee23881f8b7ed47a32829d5af05d8e860d",
-    "3f5196d32869723c9042aa5756805b4e90360f1f45ea17f4594fa0e2b3630b18",
-)
-"""Checksums of reut2-000.sgm to reut2-021.sgm."""
 
 _ALL = (
     _mulan(
@@ -214,10 +192,7 @@ _ALL = (
         "reuters",
         "topics of news stories, Reuters-21578 (ModApte): 12902 texts, 90 labels",
         "research only: Reuters-21578 Distribution 1.0 (copyright Reuters Ltd. and Carnegie Group)",
-        tuple(
-            File(f"text/reuters21578/reut2-{number:03}.sgm", f"{_REUTERS}/reut2-{number:03}.sgm", sha256)
-            for number, sha256 in enumerate(_REUTERS_SUMS)
-        ),
+        tuple(File(f"text/reuters21578/{name}", f"{_REUTERS}/{name}", sha256) for sha256, name in _sums("reuters")),
     ),
     DataSet(
         "twitter_pos",
@@ -266,6 +241,18 @@ _ALL = (
         "research only: Berkeley Segmentation Data Set (non-commercial research and education; Martin et al. 2001); "
         "Set12 is of unclear copyright; the repository they are fetched from states no licence",
         _bsd(),
+    ),
+    DataSet(
+        "horses",
+        "horses and their masks, in 32x32 pixels (Borenstein & Ullman 2004): 160 / 40 / 128 images",
+        "research only: Weizmann Horse Database, no licence stated; cite the original paper",
+        why_not=(
+            "its origin (github.com/iesl/seal-neurips-2022, data/weizmann_horse_seg) has pickled Python objects, which "
+            "may run code as they are read, so nothing here reads them; write their arrays to a .npz yourself, uint8 "
+            "train_images, train_masks, val_images and so on, and name it by data=FILE.npz, or set $SPEN_DATA to a "
+            "folder that has this one"
+        ),
+        elsewhere=("images/weizmann_horses/weizmann32.npz",),
     ),
     DataSet(
         "glove_twitter",

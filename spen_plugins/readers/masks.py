@@ -24,15 +24,16 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
     """
     wanted = "a .npz file of plain arrays (numpy.savez)"
     try:
-        with opened(path) as file, np.load(file, allow_pickle=False) as found:
+        with opened(path) as file:
+            found = np.load(file, allow_pickle=False)
             if isinstance(found, np.ndarray):
                 raise DataError(path, None, "one array (.npy)", wanted)
             return {key: found[key] for key in found.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         said = str(error)
         if "allow_pickle" in said or "pickled" in said:
-            found = "an array of Python objects, which is pickled and may run code when it is read"
-            raise DataError(path, None, found, "numbers alone: numpy.savez of uint8 arrays") from None
+            objects = "an array of Python objects, which is pickled and may run code when it is read"
+            raise DataError(path, None, objects, "numbers alone: numpy.savez of uint8 arrays") from None
         raise DataError(path, None, f"a damaged file, or none of NumPy's ({said:.80})", wanted) from None
 
 

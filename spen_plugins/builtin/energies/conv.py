@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -43,6 +43,13 @@ class Conv(Energy):
         """Rows and columns of a filter; odd."""
         hidden: int = Field(64, ge=1)
         """Units of the layer after the mean over places."""
+
+        @field_validator("size")
+        @classmethod
+        def _odd(cls, size: int) -> int:
+            if size % 2 == 0:
+                raise ValueError(f"size={size}: a filter has an odd number of rows, so that it has a middle")
+            return size
 
     def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
         super().__init__(config, task, features)

@@ -238,6 +238,7 @@ class Segmentation(Task):
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
+        self.space = BinaryGrid()
         self.inputs = ImageInputs(facts["channels"], smallest=facts["smallest"])
         self._mean, self._deviation, self._split = facts["mean"], facts["deviation"], facts["split"]
 
