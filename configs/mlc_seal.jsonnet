@@ -13,7 +13,7 @@ function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or an ARFF file of your own
   split=null,  // JSON file with the row numbers of train, validation and test
   threshold=0.5,  // a number, or "validation": chosen on the validation part
-  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; no energy: cross_entropy, ranking_direct
+  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling

@@ -14,7 +14,7 @@ function(
   test=null,  // and the one to test on
   labels=null,  // file of label names, where the TSV files have numbers
   threshold='validation',  // chosen on the validation part, or a number
-  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled
+  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )

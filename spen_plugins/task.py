@@ -208,6 +208,23 @@ class Task(ABC):
         """
         return proposal.k_best(k)[0]
 
+    def reward(self, x: X, y: Tensor) -> Tensor | None:
+        """How good outputs look without gold, from rules about the task: `(batch, sample)` in [0, 1]; None: no rules.
+
+        Args:
+            x: the inputs.
+            y: `(batch, sample, *variables)`, discrete or relaxed; of a relaxed output it is differentiable, and about
+                the expected reward of independent variables.
+        """
+        return None
+
+    def search(self, x: X, proposal: Proposal) -> Tensor | None:
+        """Discrete outputs of high reward near a proposal, `(batch, sample, *variables)`, without gradient.
+
+        None by default: a task without a search.
+        """
+        return None
+
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """The decisions (labels, tags, spans) of decoded outputs for the examples with gold, for calibration.
 

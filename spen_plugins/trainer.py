@@ -110,7 +110,8 @@ class Phase:
         trains: prefixes of parameter names, `("energy",)`.
         loss: context -> terms; the phase minimises the mean of their sum.
         player: optimiser, learning rates, clipping, and how many updates in a row.
-        gradient: the rule that turns the loss into gradients.
+        gradient: the rule that turns the loss into gradients; one with `state_dict` and `load_state_dict` (tensors,
+            numbers, lists and tables) is saved with the checkpoint.
         additive: true if the rule's gradients of parts of a batch sum to the batch's; otherwise the loop refuses
             accumulation and several processes.
         frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).

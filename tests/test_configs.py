@@ -65,6 +65,16 @@ def test_every_data_set_can_be_learned_through_the_steps(data: str, schedule: st
     }
 
 
+@pytest.mark.parametrize("data", MULTILABEL)
+@pytest.mark.parametrize("method", ["implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd"])
+def test_every_data_set_can_be_learned_implicitly(data: str, method: str) -> None:
+    config = experiment(MLC, data=data, method=method)
+    losses = {"implicit_ssvm": "seal.margin", "implicit_dvn": "seal.regression"}
+    assert config["energy_loss"]["type"] == losses.get(method, "implicit.cd")
+    assert config["trainer"]["type"] == "implicit.bilevel" and config["energy"]["type"] == "seal.labels"
+    assert config["trainer"]["inverse"] == ("none" if method == "alternating_cd" else "series")
+
+
 # What SEAL's authors released with their code. Layers are [number, width]; dropout follows each layer but the last.
 RELEASED = [
     # data, method, layers, dropout, global, λ1, λ2, perceptron, K, std, energy lr, net lr, weight decay, energy:net
@@ -357,7 +367,7 @@ def test_energy_by_name_or_as_a_table() -> None:
     ("path", "argument", "names"),
     [
         (MLC, "data", ("bibtex", "expr_fun", "files", "sample")),
-        (MLC, "method", ("cross_entropy", "unrolled", *SEAL)),
+        (MLC, "method", ("cross_entropy", "implicit_cd", "unrolled", *SEAL)),
         (MLC, "schedule", ("light", "released")),
         (SRL, "data", ("ewt", "files", "sample")),
         (SRL, "method", ("cross_entropy", "crf", *SEAL)),

@@ -21,7 +21,8 @@ REGISTRY = Registry()
 
 BASELINES = ("cross_entropy", "crf")
 ONE_NET = ("margin", "perceptron", "contrastive", "slack")
-METHODS = (*BASELINES, *ONE_NET, "compound", "unrolled")
+IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
+METHODS = (*BASELINES, *ONE_NET, "compound", "unrolled", *IMPLICIT)
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
 DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "files")}
 EVERY = [(path, data) for path, names in DATA.items() for data in names]
@@ -49,6 +50,8 @@ def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str
         assert config["inference_net"]["type"] == net
         if method == "unrolled":
             assert config["trainer"]["type"] == "e2e.unroll" and "energy_loss" not in config
+        elif method in IMPLICIT:
+            assert config["trainer"]["type"] == "implicit.bilevel" and config["trainer"]["net_epochs"] > 0
         elif "energy" in config:
             assert config["energy_loss"]["type"] == f"infnet.{method}"
             assert ("cost_net" in config["energy_loss"]) == (method == "compound")

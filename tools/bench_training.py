@@ -4,6 +4,7 @@
     python tools/bench_training.py --profile    # and a profile of a SEAL epoch
     python tools/bench_training.py --tag-lm     # tag language models as energies against a BiLSTM
     python tools/bench_training.py --tagging    # joint training of energy and inference nets against a BiLSTM tagger
+    python tools/bench_training.py --implicit   # implicit training against SEAL, SPEN and DVN, and their predictions
 
 Three trainings take turns, an epoch each, so that a machine of varying speed slows all of them alike: our cross
 entropy, our SEAL-dynamic NCE (one energy update and one net update per batch, 20 samples), and the same SEAL as a plain
@@ -14,6 +15,10 @@ to the outputs and to the parameters) and through a BiLSTM feature network of th
 
 With --tagging, a BiLSTM with cross entropy, a CRF and joint training in its parameterisations train a tagger in turns
 (Twitter POS if its data is there, else the sample corpus), all on the same feature network.
+
+With --implicit, an epoch of updates of the net and the energy, 1 : 1, by SEAL-dynamic NCE and by implicit contrastive
+divergence with several inverses (20 samples each), one of SPEN's and DVN's energies, in turns; then the seconds in
+which each predicts the test part.
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ from rich.table import Table
 from spen_plugins.batch import X
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
-from spen_plugins.loop import Loop
+from spen_plugins.loop import Loop, evaluation
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
@@ -53,12 +58,12 @@ PAGE = Path(__file__).parent.parent / "docs/plain_seal.md"
 class Ours:
     """One of our configs, an epoch at a time."""
 
-    def __init__(self, folder: Path, config: str = "mlc_seal", **arguments: Any) -> None:
+    def __init__(self, folder: Path, config: str = "mlc_seal", stage: int = 0, **arguments: Any) -> None:
         source = CONFIGS / f"{config}.jsonnet"
         experiment = check(evaluate(source, arguments), str(source), Registry())
         built = build(experiment)
         self.task, config = built.task, built.trainer.config.model_copy(update={"gradient_norms_every": 0})
-        self.stage = built.trainer.stages(built.model, built.task)[0]
+        self.stage = built.trainer.stages(built.model, built.task)[stage]
         reporter = Reporter(Console(quiet=True), built.task.selection, quiet=True)
         run = RunFolder.create(folder, experiment.table())
         self.loop = Loop(
@@ -81,6 +86,13 @@ class Ours:
         self.loop.position.epoch += 1
         self.loop.position.batch = 0
         return json.loads((self.folder / "times.jsonl").read_text().splitlines()[-1])["seconds"]
+
+    def predict(self) -> float:
+        """Predict the test part; returns the seconds."""
+        loop = self.loop
+        started = time.perf_counter()
+        evaluation.evaluate(loop.model, self.task, self.task.part("test"), loop.config.evaluated_at_once, "cpu")
+        return time.perf_counter() - started
 
 
 class Plain:
@@ -119,6 +131,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="operators of one SEAL epoch, most expensive first")
     parser.add_argument("--tag-lm", action="store_true", help="only the cost of tag language models")
     parser.add_argument("--tagging", action="store_true", help="only taggers")
+    parser.add_argument("--implicit", action="store_true", help="only implicit training and what it is compared with")
     options = parser.parse_args()
     torch.set_num_threads(1)
     real = "twitter_pos" if options.tagging else "bibtex"
@@ -128,6 +141,9 @@ def main() -> None:
         return
     if options.tagging:
         race_taggers(options.data, options.epochs)
+        return
+    if options.implicit:
+        race_implicit(options.data, options.epochs)
         return
     with tempfile.TemporaryDirectory() as folder:
         ours = {
@@ -154,6 +170,45 @@ def main() -> None:
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
                 ours["SEAL NCE 1:1"].epoch()
             print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=25, max_name_column_width=50))
+
+
+def race_implicit(data: str, epochs: int) -> None:
+    """Print the seconds per epoch of implicit training and of what it is compared with, and those of prediction."""
+    once = {"energy_loss.samples": "20", "trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
+    implicit = {"method": "implicit_cd", "energy_loss.samples": "20"}
+    rows = {
+        "SEAL NCE 1:1": {"method": "nce", **once},
+        "alternating CD": {**implicit, "trainer.inverse": "none"},
+        "implicit CD, identity": {**implicit, "trainer.inverse": "identity"},
+        "implicit CD, K = 3": implicit,
+        "implicit CD, K = 5": {**implicit, "trainer.terms": "5"},
+        "implicit CD, conjugate gradient, 5": {**implicit, "trainer.inverse": "cg", "trainer.terms": "5"},
+        "SPEN": {"method": "spen"},
+        "DVN": {"method": "dvn"},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        racers = {
+            name: Ours(Path(folder) / str(i), stage=-1, data=data, **arguments)
+            for i, (name, arguments) in enumerate(rows.items())
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in racers}
+        predicts: dict[str, list[float]] = {name: [] for name in racers}
+        for turn in range(epochs + 1):
+            for name, racer in racers.items():
+                found = racer.epoch()
+                if turn:  # the first one warms up
+                    seconds[name].append(found)
+                    predicts[name].append(racer.predict())
+    table = Table(
+        "", "s / epoch (median)", "ratio to SEAL", "s to predict", "ratio to SEAL", title=f"{data}, one thread"
+    )
+    for name in racers:
+        cells = []
+        for values in (seconds, predicts):
+            ratio = statistics.median(a / b for a, b in zip(values[name], values["SEAL NCE 1:1"], strict=True))
+            cells += [f"{statistics.median(values[name]):.3f}", f"{ratio:.2f}"]
+        table.add_row(name, *cells)
+    Console().print(table)
 
 
 def race_taggers(data: str, epochs: int) -> None:

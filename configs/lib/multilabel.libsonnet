@@ -3,10 +3,11 @@ local choose = import 'choose.libsonnet';
 local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
+local implicit = import 'methods/implicit.libsonnet';
 local label_sets = import 'methods/label_sets.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + seal + label_sets + e2e;
+local methods = { cross_entropy: baselines.cross_entropy } + seal + label_sets + e2e + implicit;
 
 local folder = 'data:multilabel/';
 local with_split(name) = { file: folder + '%s/%s.arff' % [name, name], split: folder + 'splits/%s.json' % name };

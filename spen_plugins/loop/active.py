@@ -70,6 +70,8 @@ class ActivePhase:
         self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
         self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
+        # A gradient rule may be an object with a state of its own.
+        self._rule_state: Any = phase.gradient if hasattr(phase.gradient, "state_dict") else None
         plateau = self.player.plateau
         self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
             self.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
@@ -134,6 +136,7 @@ class ActivePhase:
             "updates": self.updates,
             "optimizer": self.optimizer.state_dict(),
             "plateau": self.plateau and self.plateau.state_dict(),
+            "gradient": self._rule_state and self._rule_state.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -141,3 +144,5 @@ class ActivePhase:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.plateau is not None:
             self.plateau.load_state_dict(state["plateau"])
+        if self._rule_state is not None:
+            self._rule_state.load_state_dict(state["gradient"])

@@ -39,6 +39,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.readers.clusters import read_clusters
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vectors import STORED, read_vectors
+from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Indexer, Task, WordInputs
 
 UNKNOWN = 1
@@ -118,7 +119,7 @@ class WordNetwork(FeatureNetwork):
         self.words = nn.Embedding(len(inputs.words), config.word_dim, padding_idx=0) if config.word_dim else None
         marks = inputs.marks if config.mark_dim else {}
         self.marks = nn.ModuleDict({mark: nn.Embedding(n, config.mark_dim) for mark, n in marks.items()})
-        self.affixes = nn.EmbeddingBag(AFFIX_BUCKETS, config.affix_dim, mode="sum") if config.affix_dim else None
+        self.affixes = Bags(AFFIX_BUCKETS, config.affix_dim) if config.affix_dim else None
         for table in (self.words, self.affixes, *self.marks.values()):
             if table is not None:
                 nn.init.normal_(table.weight, std=0.1)
@@ -161,7 +162,7 @@ class WordNetwork(FeatureNetwork):
             self.clusters = ClusterTable(self._prefixes.sizes, config.clusters.dim)
             parts.append(self._prefixes)
             width += config.clusters.dim * len(config.clusters.prefixes)
-        self.hashed = nn.EmbeddingBag(config.hash_rows, config.hash_dim, mode="sum") if config.hash_dim else None
+        self.hashed = Bags(config.hash_rows, config.hash_dim) if config.hash_dim else None
         if self.hashed is not None:
             nn.init.normal_(self.hashed.weight, std=0.1)
             self._hashes = Hashed(config.hash_rows)
@@ -200,7 +201,7 @@ class WordNetwork(FeatureNetwork):
         if self.words is not None:
             parts.append(self.words(self._some_unknown(words, mask, UNKNOWN)))
         if self.affixes is not None:
-            parts.append(self.affixes(inputs[Affixes.name].flatten(0, 1)).unflatten(0, words.shape))
+            parts.append(self.affixes(inputs[Affixes.name]))
         parts.extend(table(inputs[name]) for name, table in self.marks.items())
         if self.characters is not None:
             letters = F.pad(inputs["words.characters"], (0, max(self.config.char_widths)))
@@ -217,7 +218,7 @@ class WordNetwork(FeatureNetwork):
             parts.append(self.clusters(self._some_unknown(inputs[self._prefixes.name], mask, 0)))
         if self.hashed is not None:
             rows = self._some_unknown(inputs[self._hashes.name], mask, 0)
-            parts.append(self.hashed(rows.flatten(0, 1)).unflatten(0, words.shape))
+            parts.append(self.hashed(rows))
         return torch.cat(parts, -1), mask
 
     def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
@@ -226,6 +227,18 @@ class WordNetwork(FeatureNetwork):
             return numbers
         hidden = (torch.rand(mask.shape, device=mask.device) < self.config.word_dropout) & mask
         return torch.where(hidden if numbers.dim() == 2 else hidden.unsqueeze(-1), unknown, numbers)
+
+
+class Bags(nn.EmbeddingBag):
+    """Sums of rows of a table, with derivatives of any order, which torch's own has not."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__(rows, width, mode="sum")
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Numbers of rows, `(batch, token, number)` -> `(batch, token, width)`."""
+        offsets = torch.arange(0, rows.numel(), rows.shape[-1], device=rows.device)
+        return Lists(rows.flatten(), offsets, len(self.weight)).sums(self.weight).unflatten(0, rows.shape[:-1])
 
 
 def token_mask(x: X) -> Tensor:

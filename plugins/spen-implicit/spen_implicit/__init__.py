@@ -1,0 +1,15 @@
+"""Implicit training of the energy (Shankar & Piratla)."""
+
+from __future__ import annotations
+
+from spen_plugins import Classes, hookimpl
+
+
+@hookimpl
+def spen_energy_loss() -> Classes:
+    return {"cd": "spen_implicit.divergence:ContrastiveDivergence"}
+
+
+@hookimpl
+def spen_trainer() -> Classes:
+    return {"bilevel": "spen_implicit.bilevel:Bilevel"}

@@ -1,0 +1,153 @@
+"""Trainer `bilevel`: the energy learns by the implicit gradient of a bilevel problem (Shankar & Piratla, Alg. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import nn
+
+import spen_plugins as sp
+from spen_implicit.gradient import NET, ImplicitGradient, OneBatch
+
+
+class Bilevel(sp.Trainer):
+    """The net minimises L_Aux, cross entropy + λ · the energy loss's net terms (Eq. 6).
+
+    The energy minimises L_Prim, the energy loss, at the net that its own parameters lead to (Eq. 2): its gradient has
+    a second term, for what a change of the energy does to the trained net (Eq. 4). Each batch: `net.steps` updates of
+    the net, `energy.steps` of the energy.
+
+    The energy's phase runs in full precision whatever `precision` says; second derivatives need it.
+    """
+
+    needs = ("energy", "energy_loss")
+
+    class Config(sp.TrainerConfig):
+        net_epochs: int = Field(0, ge=0)
+        """Maximal number of epochs in which the net learns alone, by cross entropy, before the bilevel problem."""
+        energy_weight: float = Field(1.0, gt=0)
+        """λ, weight of the energy loss's net terms in L_Aux; its scale depends on the loss (E, or σ(−E))."""
+        per_variable: bool = False
+        """If true, cross entropy is the mean over an example's variables instead of their sum."""
+        inverse: Literal["series", "cg", "identity", "none"] = "series"
+        """(H + δI)⁻¹ ∂L_Prim/∂θ by: the von Neumann series; conjugate gradient; the identity in the place of the
+        series' sum; or none, the control, in which training alternates without the implicit term."""
+        terms: int = Field(3, ge=1)
+        """K, terms of the series after its first, or iterations of conjugate gradient. Each costs a product with H."""
+        damping: float = Field(0.1, ge=0)
+        """δ / λmax. H is not positive definite in practice."""
+        power_iterations: int = Field(2, ge=1)
+        """Power iterations for λmax, from the last vector."""
+        power_every: int = Field(5, ge=1)
+        """λmax is estimated at each such update of the energy, and used until the next."""
+        products: Literal["exact", "finite_differences"] = "exact"
+        """Products with second derivatives: by double backward, or as differences of first derivatives, for nets that
+        have no second ones."""
+        net: sp.Player = sp.Player()
+        """The net's player; its `steps` are T_inner."""
+        energy: sp.Player = sp.Player()
+        """The energy's player."""
+
+    config: Config
+
+    def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
+        config = self.config
+        inner = sp.Phase(NET, (NET,), self._auxiliary, config.net)
+        outer = replace(sp.energy_phase(config.energy), frozen_dropout=True)
+        found = []
+        if config.net_epochs:
+            found.append(
+                sp.net_stage(
+                    model, task, config.net_epochs, config.net, config.patience, per_variable=config.per_variable
+                )
+            )
+        start = None
+        if config.inverse != "none":
+            rule = ImplicitGradient(config, _in_full(self._auxiliary), _in_full(outer.loss))
+            outer = replace(
+                outer,
+                loss=_in_full(outer.loss),
+                gradient=rule,
+                additive=False,
+                measures=partial(_measures, rule, outer.measures),
+            )
+            start = partial(_begin, rule, task)
+        frozen = sp.frozen_except(model, "energy", "inference_net")
+        if frozen:
+            raise sp.ConfigError(
+                f"trainer 'implicit.bilevel': {type(model.energy_loss).__name__} has a net of its own, and nobody "
+                "moves it; take an energy_loss without one (implicit.cd, seal.margin, seal.regression)"
+            )
+        found.append(sp.Stage("bilevel", (inner, outer), config.epochs, start=start, patience=config.patience))
+        return found
+
+    def _auxiliary(self, context: sp.Context) -> sp.Terms:
+        """L_Aux."""
+        config = self.config
+        return {
+            "cross_entropy": sp.cross_entropy(context, config.per_variable),
+            **sp.net_terms(context, config.energy_weight),
+        }
+
+
+def _in_full(loss: Any) -> Any:
+    """The loss without mixed precision: products of second derivatives in bfloat16 point elsewhere."""
+
+    def full(context: sp.Context) -> sp.Terms:
+        with torch.autocast(context.batch.rows.device.type, enabled=False):
+            return loss(context)
+
+    return full
+
+
+def _parameters(model: sp.Model) -> tuple[Sequence[nn.Parameter], Sequence[nn.Parameter]]:
+    return list(model.inference_net.parameters()), list(model.energy.parameters())
+
+
+def _measures(rule: ImplicitGradient, others: Any, context: sp.Context) -> sp.Terms:
+    return {**others(context), **rule.measures(context, *_parameters(context.model))}
+
+
+def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
+    """Tries the gradient on one example before training starts.
+
+    Raises:
+        ConfigError: the net or the energy has no second derivative, or the energy loss doesn't depend on the net.
+    """
+    device = next(p.device for p in model.parameters())
+    batch = _first_with_gold(task)
+    if batch is None:
+        return
+    theta, _ = _parameters(model)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        context = OneBatch(model, batch.to(device))
+        loss = sum(term.sum() for term in rule.primary(context).values())
+        reached = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)
+        if all(gradient is None for gradient in reached):
+            raise sp.ConfigError(
+                f"energy_loss {type(model.energy_loss).__name__}: its outputs carry no gradient to the net, so the "
+                "implicit term is zero and training alternates; take outputs that do (energy_loss.outputs=relaxed of "
+                "implicit.cd), or say so: trainer.inverse=none"
+            )
+        try:
+            rule.try_products(context, theta)
+        except (RuntimeError, NotImplementedError) as error:
+            raise sp.ConfigError(
+                f"the net or the energy has no second derivative here ({str(error).splitlines()[0]}); take "
+                "trainer.products=finite_differences"
+            ) from error
+
+
+def _first_with_gold(task: sp.Task) -> sp.Batch | None:
+    """A batch of the first training example that has gold, as large as training sees it."""
+    for example in task.part("train"):
+        batch = task.collate([task.augment(example, np.random.default_rng(0))])
+        if batch.gold is not None:
+            return batch
+    return None

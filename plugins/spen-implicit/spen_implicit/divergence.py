@@ -1,0 +1,90 @@
+"""Energy loss `cd`: gold against samples of the net, which cost what they have wrong (Shankar & Piratla)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.nn import MarginCost, margin_cost
+
+
+class ContrastiveDivergence(sp.EnergyLoss):
+    """−ln of gold's share in exp(−E(y)) + Σ_k exp(−E(ȳ_k) + Δ_k), over K outputs ȳ_k of the net.
+
+    The paper prints it without the minus, and calls Δ, the cost of an output, its score s. With one output it is the
+    hinge of the margin loss made smooth, softplus(Δ + E(y) − E(ȳ)).
+
+    In rows without gold, the output of highest `Task.reward` takes the place of gold, and Δ is the reward that an
+    output lacks; without a reward the loss is 0 there.
+    """
+
+    class Config(sp.Config):
+        samples: int = Field(20, ge=1)
+        """K, the number of the net's outputs for each example; one if they are `soft`."""
+        outputs: Literal["relaxed", "straight", "soft", "discrete"] = "relaxed"
+        """Relaxed samples, with a gradient to the net; the same rounded, with their gradient (straight-through); the
+        net's relaxed output itself; or discrete samples, without gradient."""
+        temperature: float = Field(1.0, gt=0)
+        """Of relaxed samples; a low one makes them nearly discrete, and their gradient large."""
+        cost: MarginCost = "score"
+        """Δ: 1 − the soft score; or the L1 distance, summed or divided by the number of variables."""
+
+    config: Config
+
+    def __init__(self, config: Config, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.task = task
+
+    def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        y = self._outputs(proposal)
+        compared = self._compared(batch, proposal, y)
+        if compared is None:
+            return 0 * energy(proposal.mean)[:, 0]
+        right, cost, counts = compared
+        scores = -energy(torch.cat([right.to(y), y], 1))
+        scores = torch.cat([scores[:, :1], scores[:, 1:] + cost], 1)
+        return (scores.logsumexp(1) - scores[:, 0]) * counts
+
+    def _compared(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor, Tensor] | None:
+        """The output that should win, `(batch, 1, *variables)`, Δ of the others, `(batch, K)`, and which rows count.
+
+        None if none does: the batch has no gold, and the task no reward.
+        """
+        gold, labelled = batch.gold, batch.labelled
+        rewards = None if labelled.all() else self.task.reward(batch.x, y)
+        known = None if gold is None else margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)
+        if rewards is None:
+            return None if gold is None else (gold, known, labelled)
+        best, reward = self._best(batch, proposal, y)
+        cost = (reward - rewards).clamp(min=0)
+        if gold is not None:
+            best = torch.where(labelled.view(-1, *[1] * (y.dim() - 1)), gold, best)
+            cost = torch.where(labelled.unsqueeze(1), known, cost)
+        return best, cost, torch.ones_like(labelled)
+
+    def _best(self, batch: sp.Batch, proposal: sp.Proposal, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The discrete output of highest reward among the net's and those that the task's search finds, and its reward,
+        `(batch, 1)`."""
+        with torch.no_grad():
+            found = [self.space.round(y.detach(), batch.x.mask), proposal.mode.to(y)]
+            if (searched := self.task.search(batch.x, proposal)) is not None:
+                found.append(searched.to(y))
+            candidates = torch.cat(found, 1)
+            reward, place = self.task.reward(batch.x, candidates).max(1, keepdim=True)
+            return candidates.take_along_dim(place.view(len(y), 1, *[1] * (y.dim() - 2)), 1), reward
+
+    def _outputs(self, proposal: sp.Proposal) -> Tensor:
+        """ȳ, `(batch, K, *variables)`."""
+        config = self.config
+        if config.outputs == "soft":
+            return proposal.mean
+        if config.outputs == "discrete":
+            return proposal.sample(config.samples)
+        y = proposal.rsample(config.samples, config.temperature)
+        if config.outputs == "relaxed":
+            return y
+        return y + (self.space.round(y, proposal.mask) - y).detach()

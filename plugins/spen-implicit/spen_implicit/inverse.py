@@ -1,0 +1,135 @@
+"""Solutions of (H + δI) u = v by products with H alone, for vectors that are lists of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+Vector = Sequence[Tensor]
+"""A vector in pieces, one tensor of any shape a parameter."""
+Product = Callable[[Vector], Vector]
+"""w -> H w."""
+
+
+class Solution(NamedTuple):
+    """An approximate solution.
+
+    Attributes:
+        u: the solution.
+        products: number of products with H.
+        ended: true if the method met a direction in which H + δI isn't positive, and ended there.
+    """
+
+    u: list[Tensor]
+    products: int
+    ended: bool
+
+
+def dot(a: Vector, b: Vector) -> Tensor:
+    """⟨a, b⟩, a scalar; differentiable."""
+    return torch.stack([torch.dot(x.flatten(), y.flatten()) for x, y in zip(a, b, strict=True)]).sum()
+
+
+def norm(a: Vector) -> float:
+    """Euclidean norm."""
+    return float(torch.nn.utils.get_total_norm(list(a)))
+
+
+def series(product: Product, v: Vector, terms: int, step: float, shift: float) -> Solution:
+    """The von Neumann series u = α Σ_{k=0}^{K} (I − α (H + δI))^k v.
+
+    It converges to (H + δI)⁻¹ v if all eigenvalues of α (H + δI) are between 0 and 2. It ends before a term that is
+    longer than the one before, which a negative eigenvalue of H + δI or a large step makes.
+
+    Args:
+        product: w -> H w.
+        v: the right-hand side.
+        terms: K; with 0 u is α v.
+        step: α.
+        shift: δ.
+    """
+    total, term, length = list(v), list(v), norm(v)
+    for k in range(terms):
+        term = torch._foreach_add(torch._foreach_mul(term, 1 - step * shift), list(product(term)), alpha=-step)
+        if not (found := norm(term)) <= length:  # also if it isn't a number
+            return Solution(torch._foreach_mul(total, step), k + 1, True)
+        total, length = torch._foreach_add(total, term), found
+    return Solution(torch._foreach_mul(total, step), terms, False)
+
+
+def conjugate_gradient(
+    product: Product, v: Vector, iterations: int, shift: float, tolerance: float = 1e-10
+) -> Solution:
+    """Conjugate gradient for (H + δI) u = v, from u = 0.
+
+    Args:
+        product: w -> H w.
+        v: the right-hand side.
+        iterations: at most.
+        shift: δ.
+        tolerance: it ends when the residual is that share of v's norm.
+    """
+    u = [torch.zeros_like(piece) for piece in v]
+    residual = direction = list(v)
+    square = first = float(dot(residual, residual))
+    for k in range(iterations):
+        if square <= tolerance**2 * first:
+            return Solution(u, k, False)
+        image = torch._foreach_add(list(product(direction)), direction, alpha=shift)
+        curvature = float(dot(direction, image))
+        if not curvature > 0:
+            return Solution(u if k else list(v), k + 1, True)
+        step = square / curvature
+        u = torch._foreach_add(u, direction, alpha=step)
+        residual = torch._foreach_add(residual, image, alpha=-step)
+        square, before = float(dot(residual, residual)), square
+        direction = torch._foreach_add(residual, direction, alpha=square / before)
+    return Solution(u, iterations, False)
+
+
+def largest_eigenvalue(product: Product, start: Vector, iterations: int) -> tuple[float, list[Tensor]]:
+    """|λ| of H's eigenvalue of the largest magnitude, by power iterations, and the last vector, of length 1.
+
+    Args:
+        product: w -> H w.
+        start: where to begin, not zero; the vector of a like matrix saves iterations.
+        iterations: number of products.
+    """
+    vector = torch._foreach_div(list(start), norm(start))
+    found = 0.0
+    for _ in range(iterations):
+        image = list(product(vector))
+        found = norm(image)
+        if found == 0:
+            break
+        vector = torch._foreach_div(image, found)
+    return found, vector
+
+
+def extremal_eigenvalues(product: Product, start: Vector, iterations: int) -> tuple[float, float]:
+    """Estimates of H's least and greatest eigenvalue, between the true ones (Lanczos).
+
+    Args:
+        product: w -> H w.
+        start: where to begin, not zero.
+        iterations: number of products, at most.
+    """
+    basis, diagonal, beside = [torch._foreach_div(list(start), norm(start))], [], []
+    for _ in range(iterations):
+        image = list(product(basis[-1]))
+        diagonal.append(float(dot(image, basis[-1])))
+        for vector in basis:  # all of them: rounding makes Lanczos vectors lose their right angles
+            image = torch._foreach_sub(image, torch._foreach_mul(vector, float(dot(image, vector))))
+        beside.append(norm(image))
+        if beside[-1] <= 1e-6 * max(map(abs, diagonal)):
+            break
+        basis.append(torch._foreach_div(image, beside[-1]))
+    n = len(diagonal)
+    matrix = torch.diag(torch.tensor(diagonal, dtype=torch.float64))
+    for i in range(n - 1):
+        matrix[i, i + 1] = matrix[i + 1, i] = beside[i]
+    found = torch.linalg.eigvalsh(matrix)
+    return float(found[0]), float(found[-1])
