@@ -24,7 +24,8 @@ from spen_plugins.testing import ToyLabels
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "configs" / "masks_implicit.jsonnet"
-METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin")
+IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
+METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
 TINY = {"trainer.epochs": "1", "trainer.batch_size": "4", "trainer.gradient_norms_every": "0"}
 NETS = {"inference_net.filters": "4", "inference_net.levels": "2"}
 ENERGY = {"energy.filters": "[4, 4]", "energy.hidden": "4", "energy.size": "3"}

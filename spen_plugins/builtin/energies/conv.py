@@ -59,7 +59,9 @@ class Conv(Energy):
         self.layers = nn.ModuleList(
             nn.Conv2d(before, after, size, 2, padding=size // 2) for before, after in pairwise(filters)
         )
-        self.head = nn.Sequential(nn.Linear(filters[-1], config.hidden), nn.SiLU(), nn.Linear(config.hidden, 1))
+        self.head = nn.Sequential(
+            nn.Linear(filters[-1], config.hidden), nn.SiLU(), nn.Linear(config.hidden, 1, bias=False)
+        )
         # Of one layer over all channels, whose results keep the variance of what they are given (He et al. 2015).
         for part in (self.image, self.output):
             nn.init.normal_(part.weight, std=math.sqrt(2 / (size**2 * (channels + 1))))
