@@ -37,7 +37,7 @@ class Conv(Energy):
     """
 
     class Config(Config):
-        filters: list[int] = Field(default=[32, 64, 64], min_length=1)
+        filters: list[int] = Field(default=[16, 32, 64], min_length=1)
         """Number of filters of each layer of convolutions."""
         size: int = Field(5, ge=1)
         """Rows and columns of a filter; odd."""

@@ -41,7 +41,7 @@ class Fcn(InferenceNet):
     """
 
     class Config(Config):
-        filters: int = Field(24, ge=1)
+        filters: int = Field(16, ge=1)
         """Filters at full resolution; each next level has half the rows and columns and twice the filters."""
         levels: int = Field(3, ge=1)
         """Number of resolutions."""
