@@ -57,7 +57,9 @@ __getattr__, _NAMES = lazy_names(
         "runs.predictor": ("Predictor", "load"),
         "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
         "spaces": (
+            "BinaryGrid",
             "IndependentLabels",
+            "IndependentPixels",
             "IndependentReals",
             "IndependentTags",
             "LabelSet",
@@ -123,7 +125,9 @@ if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor, load
     from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
     from spen_plugins.spaces import (
+        BinaryGrid,
         IndependentLabels,
+        IndependentPixels,
         IndependentReals,
         IndependentTags,
         LabelSet,

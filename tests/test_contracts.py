@@ -16,6 +16,7 @@ from spen_plugins.testing import (
     ToyFeatures,
     ToyImages,
     ToyLabels,
+    ToyMasks,
     ToyTags,
     check_cost_net,
     check_energy,
@@ -35,11 +36,14 @@ TOYS = {
     "texts": lambda: sample_texts(),
     "images": ToyImages,
     "images of one size": lambda: ToyImages(padded=False),
+    "masks": ToyMasks,
+    "masks of one size": lambda: ToyMasks(padded=False),
 }
-PLAIN = {name: TOYS[name] for name in ("labels", "tags", "images", "images of one size")}
+PLAIN = {name: TOYS[name] for name in TOYS if name not in ("binary labels", "texts")}
 WITH_NETS = [
     *(("labels", "independent"), ("tags", "independent"), ("tags", "crf")),
     *(("images", "e2e.convnet"), ("images of one size", "e2e.convnet")),
+    *(("masks", "fcn"), ("masks of one size", "fcn")),
 ]
 """Toys, and the net of checks that need one."""
 
@@ -52,9 +56,12 @@ SMALL = {
     "e2e.convnet": {"filters": 2, "size": 3},
     "e2e.deep_prior": {"filters": 2, "size": 3},
     "e2e.foe": {"filters": 2, "size": 3},
+    "fcn": {"filters": 2, "levels": 2, "groups": 1},
+    "conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
     "citations": {"corpus": "sample"},
     "denoising": {"corpus": "sample"},
+    "segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
     "arcs": {"corpus": "sample", "longest": 2},
@@ -151,7 +158,18 @@ def _images_energy(task):
     return cls(config, task)
 
 
-ENERGY_FOR = {ToyLabels: _labels_energy, ToyTags: _tags_energy, ToyImages: _images_energy}
+def _masks_energy(task):
+    cls, config = REGISTRY.parse("energy", {"type": "conv", **SMALL["conv"]}, "energy", "test")
+    return cls(config, task)
+
+
+ENERGY_FOR = {
+    ToyLabels: _labels_energy,
+    ToyTags: _tags_energy,
+    ToyImages: _images_energy,
+    ToyMasks: _masks_energy,
+}
+NET_FOR = {ToyImages: "e2e.convnet", ToyMasks: "fcn"}
 
 
 def inference_net(name, task):
@@ -161,7 +179,7 @@ def inference_net(name, task):
 
 def independent(task):
     """A net whose variables are independent given x."""
-    return inference_net("e2e.convnet" if isinstance(task, ToyImages) else "independent", task)
+    return inference_net(NET_FOR.get(type(task), "independent"), task)
 
 
 @pytest.mark.parametrize("toy", PLAIN)

@@ -173,7 +173,11 @@ def test_unknown_and_unavailable_names(cache):
         get("bibtx")
     with pytest.raises(ConfigError, match=r"reconstruction.*\$SPEN_DATA"):
         get("expr_fun", yes=True)
-    for name, argument in (("glove_twitter", "vectors=FILE"), ("clusters", "clusters=FILE")):
+    for name, argument in (
+        ("glove_twitter", "vectors=FILE"),
+        ("clusters", "clusters=FILE"),
+        ("horses", r"may run code.*data=FILE\.npz"),
+    ):
         with pytest.raises(ConfigError, match=rf"{argument}.*\$SPEN_DATA"):
             get(name, yes=True)
 

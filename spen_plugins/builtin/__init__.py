@@ -13,6 +13,7 @@ def spen_task() -> Classes:
         "citations": "spen_plugins.builtin.tasks.citations:Citations",
         "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
+        "segmentation": "spen_plugins.builtin.tasks.segmentation:Segmentation",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
         "text": "spen_plugins.builtin.tasks.text:TextLabels",
@@ -35,6 +36,7 @@ def spen_inference_net() -> Classes:
     return {
         "independent": "spen_plugins.builtin.nets.independent:Independent",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
+        "fcn": "spen_plugins.builtin.nets.fcn:Fcn",
         "gbi": "spen_plugins.builtin.nets.gbi:Gbi",
         "rerank": "spen_plugins.builtin.nets.rerank:Rerank",
     }
@@ -45,6 +47,7 @@ def spen_energy() -> Classes:
     return {
         "local": "spen_plugins.builtin.energies.basic:Local",
         "linear_chain": "spen_plugins.builtin.energies.basic:LinearChain",
+        "conv": "spen_plugins.builtin.energies.conv:Conv",
         "sum": "spen_plugins.builtin.energies.sum:Sum",
     }
 

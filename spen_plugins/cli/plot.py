@@ -135,6 +135,16 @@ def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
 
 @app.command()
 @guarded
+def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
+    """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
+    from spen_plugins.research.mask_plots import masked, masks_figure
+
+    groups = _groups(runs)
+    _save(masks_figure(masked(groups, images)), groups[0], "masks", out)
+
+
+@app.command()
+@guarded
 def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
     """Energy and score after each step of gradient-based inference."""
     from spen_plugins.research.gbi_plots import read_trajectory, trajectory_figure

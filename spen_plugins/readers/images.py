@@ -1,4 +1,4 @@
-"""Grayscale images of 8 bits: PNG and JPEG files, folders of them, and PNG in base64."""
+"""Images of 8 bits, grayscale or in colours: PNG and JPEG files, folders of them, and PNG in base64."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ PNG = "iVBORw0KGgo"
 """How every PNG begins in base64."""
 _KINDS = {
     "1": "a bilevel image",
+    "L": "a grayscale image",
     "LA": "a grayscale image with transparency",
     "La": "a grayscale image with transparency",
     "P": "an image with a palette of colours",
@@ -28,8 +29,9 @@ _KINDS = {
     "I": "an image of 32 bits",
     "F": "an image of real numbers",
 }
-_WANTED = "a grayscale image of 8 bits"
-_CONVERT = "Pillow makes one: Image.open(FILE).convert('L').save(NEW)"
+_MODES = {1: "L", 3: "RGB"}
+"""Number of channels -> Pillow's name."""
+_WANTED = {"L": "a grayscale image of 8 bits", "RGB": "a colour image of 8 bits, red, green and blue"}
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, ArithmeticError, LookupError, TypeError)
 """What Pillow raises for damaged files, apart from struct.error and zlib.error, which it turns into these."""
 
@@ -54,23 +56,23 @@ def image_files(path: str | Path) -> list[Path]:
     return found
 
 
-def read_image(path: str | Path) -> np.ndarray:
-    """Grey levels of a PNG or JPEG file, `(row, column)` uint8.
+def read_image(path: str | Path, channels: int = 1) -> np.ndarray:
+    """Levels of a PNG or JPEG file, uint8: `(row, column)` of one channel, `(row, column, 3)` of three.
 
     Raises:
-        DataError: no such file, no image, a damaged one, colours, or other than 8 bits.
+        DataError: no such file, no image, a damaged one, one of other channels, or other than 8 bits.
     """
     with opened(path) as file:
-        return _decoded(file, path)
+        return _decoded(file, path, channels)
 
 
-def from_base64(text: str, where: object = "input") -> np.ndarray:
-    """Grey levels of a PNG in base64, `(row, column)` uint8; `DataError` as `read_image`."""
+def from_base64(text: str, where: object = "input", channels: int = 1) -> np.ndarray:
+    """Levels of a PNG in base64, uint8, in the shapes of `read_image`; `DataError` as there."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise DataError(where, None, f"{shorten(text)}, which is not base64", "a PNG in base64") from None
-    return _decoded(io.BytesIO(data), where)
+    return _decoded(io.BytesIO(data), where, channels)
 
 
 def to_base64(pixels: np.ndarray) -> str:
@@ -124,17 +126,19 @@ def smallest_side(images: Sequence[np.ndarray]) -> int:
     return min(min(image.shape) for image in images)
 
 
-def _decoded(file: Any, where: object) -> np.ndarray:
+def _decoded(file: Any, where: object, channels: int) -> np.ndarray:
     from PIL import Image
 
+    mode = _MODES[channels]
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(file, formats=("PNG", "JPEG")) as image:
-                if image.mode != "L":
-                    deep = image.mode[0] in "IF"  # convert('L') would clip such levels
-                    how = "divide its levels, so that white is 255" if deep else _CONVERT
-                    raise DataError(where, None, _kind(image.mode), f"{_WANTED}; {how}")
+                if image.mode != mode:
+                    deep = image.mode[0] in "IF"  # convert would clip such levels
+                    convert = f"Pillow makes one: Image.open(FILE).convert('{mode}').save(NEW)"
+                    how = "divide its levels, so that white is 255" if deep else convert
+                    raise DataError(where, None, _kind(image.mode), f"{_WANTED[mode]}; {how}")
                 return np.array(image)
         except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
             raise DataError(where, None, str(error).rstrip("."), "a smaller image") from None

@@ -1,6 +1,7 @@
 """Output spaces, and distributions over outputs."""
 
 from spen_plugins.spaces.base import OutputSpace
+from spen_plugins.spaces.binary import BinaryGrid, IndependentPixels
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.labels import IndependentLabels, LabelSet
 from spen_plugins.spaces.reals import IndependentReals, RealGrid
@@ -10,7 +11,9 @@ from spen_plugins.spaces.tags import IndependentTags, TagSequence
 from spen_plugins.spaces.viterbi import viterbi
 
 __all__ = [
+    "BinaryGrid",
     "IndependentLabels",
+    "IndependentPixels",
     "IndependentReals",
     "IndependentTags",
     "LabelSet",

@@ -18,13 +18,14 @@ from spen_plugins.testing.components import (
     check_inference_net,
 )
 from spen_plugins.testing.spaces import check_space
-from spen_plugins.testing.tasks import ToyFeatures, ToyImages, ToyLabels, ToyTags
+from spen_plugins.testing.tasks import ToyFeatures, ToyImages, ToyLabels, ToyMasks, ToyTags
 from spen_plugins.testing.training import check_task, check_trainer
 
 __all__ = [
     "ToyFeatures",
     "ToyImages",
     "ToyLabels",
+    "ToyMasks",
     "ToyTags",
     "check_cost_net",
     "check_energy",

@@ -13,7 +13,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.spaces import LabelSet, Proposal, RealGrid, TagSequence
+from spen_plugins.spaces import BinaryGrid, LabelSet, Proposal, RealGrid, TagSequence
 from spen_plugins.task import PARTS, ImageInputs, Metric, Task, VectorInputs, WordInputs
 
 
@@ -203,26 +203,43 @@ class ToyImages(_Toy):
         return clean + 0.5 * torch.randn(rows, columns, generator=generator), clean
 
     def length(self, example: Any) -> int:
-        return sum(example[0].shape)
+        return sum(example[0].shape[-2:])
 
     def metric(self) -> Metric:
         return MeanScore(self)
 
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
-        height, width = (max(noisy.shape[axis] for noisy, _ in examples) for axis in (0, 1))
+        height, width = (max(noisy.shape[axis] for noisy, _ in examples) for axis in (-2, -1))
 
         def padded(images: Sequence[Tensor]) -> Tensor:
-            return torch.stack([F.pad(i, (0, width - i.shape[1], 0, height - i.shape[0])) for i in images])
+            return torch.stack([F.pad(i, (0, width - i.shape[-1], 0, height - i.shape[-2])) for i in images])
 
         labelled = torch.tensor([clean is not None for _, clean in examples])
-        mask = padded([torch.ones_like(noisy) for noisy, _ in examples]).bool() if self._padded else None
-        gold = padded([torch.zeros_like(noisy) if clean is None else clean for noisy, clean in examples])
+        mask = padded([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._padded else None
+        gold = padded([torch.zeros(noisy.shape[-2:]) if clean is None else clean for noisy, clean in examples])
         return Batch(
             X({"image": padded([noisy for noisy, _ in examples])}, mask, len(examples)),
             torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
             gold.unsqueeze(1) if labelled.any() else None,
             labelled,
         )
+
+
+class ToyMasks(ToyImages):
+    """Images of two channels with masks of what is bright. An example is `(image, mask)`, tensors `(channel, row,
+    column)` and `(row, column)`; the mask may be None.
+
+    Args:
+        padded: as of `ToyImages`.
+    """
+
+    def _set_up(self) -> None:
+        self.space = BinaryGrid()
+        self.inputs = ImageInputs(channels=2)
+
+    def _example(self, generator: torch.Generator) -> Any:
+        noisy, clean = super()._example(generator)
+        return torch.stack([noisy, noisy.square()]), (clean > 0.5).float()
 
 
 class ToyFeatures(FeatureNetwork):
