@@ -43,7 +43,7 @@ local data_sets = {
       task: { type: 'citations' }
             + choose.files(data_sets, data, validation, test)
             + choose.given({ labelled: labelled, unlabelled: pooled })
-            + (if std.isNumber(labelled) then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),
+            + (if std.isNumber(labelled) && labelled > 0 then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),
     },
 
   features(data):: {

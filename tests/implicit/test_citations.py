@@ -66,6 +66,8 @@ def test_ones_own_files() -> None:
         evaluate(CONFIG, {"data": "./mine.txt"})
     with pytest.raises(ConfigError, match=r'unknown method "nce"; known: .*implicit_cd'):
         evaluate(CONFIG, {"method": "nce"})
+    with pytest.raises(ConfigError, match=r"'task.labelled': found 0"):
+        experiment(labelled="0")
 
 
 def write(path: Path, part: str, size: int) -> Path:
