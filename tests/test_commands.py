@@ -35,7 +35,7 @@ NOT_RUN = {
     r"^pip ": "installs",
     r"^torchrun ": "starts processes of its own",
     r"^spen data get ": "needs the network",
-    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs a data set from $SPEN_DATA",
+    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
 }
