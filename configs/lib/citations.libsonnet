@@ -14,7 +14,7 @@ local tuned = {
   implicit_cd: { energy_loss+: { samples: 5 } },
   alternating_cd: self.implicit_cd,
   // These learn nothing from citations without fields.
-  cross_entropy: { task+: { rest: false } },
+  cross_entropy: { task+: { rest: false, unlabelled: null } },
   crf: self.cross_entropy,
   dvn: self.cross_entropy,
 };
