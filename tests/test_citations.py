@@ -133,6 +133,15 @@ def test_padding_changes_no_reward(sample: Citations) -> None:
     assert sample.collate([long]).x.mask.all() and padded.x.mask[1].all()
 
 
+def test_fields_that_no_rule_knows(tmp_path: Path) -> None:
+    (path := tmp_path / "own.txt").write_text("<name> A. Bee. </name> <year> 1990. </year>\n<name> C. Dee </name>\n")
+    task = made(train=str(path), validation=str(path), fields=["name", "year"])
+    batch = task.collate(task.part("train"))
+    assert torch.allclose(task.reward(batch.x, batch.gold), torch.ones(2, 1))
+    found = task.search(batch.x, task.space.independent(torch.randn_like(batch.gold), batch.x.mask))
+    assert torch.equal(found.sum(-1)[:, 0].bool(), batch.x.mask)
+
+
 def test_gold_has_a_high_reward_and_noise_a_low_one(sample: Citations) -> None:
     batch = sample.collate(sample.part("train"))
     gold = sample.reward(batch.x, batch.gold)
@@ -287,7 +296,7 @@ def test_plain_texts_are_predicted_and_written_back(sample: Citations, tmp_path:
         {"field": "date", "text": "1990."},
     ]
     assert found["tags"] == fields and len(found["scores"]) == 13
-    for wrong in ("", {"words": ["A"]}, 7):
+    for wrong in ("", " <br> ", {"words": ["A"]}, 7):
         with pytest.raises(DataError, match="a citation, a text or"):
             sample.parse(wrong)
     with pytest.raises(DataError, match="found <title>, which nothing closes"):

@@ -35,7 +35,7 @@ NOT_RUN = {
     r"^pip ": "installs",
     r"^torchrun ": "starts processes of its own",
     r"^spen data get ": "needs the network",
-    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora)\b": "needs a data set from $SPEN_DATA",
+    r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
 }
@@ -45,6 +45,7 @@ SHORTER = {
     r"^spen-run (?!--)(?!.* trainer\.epochs=)(?!\S+\.json )": ["trainer.epochs=1"],
     r"^spen-run .* method=spen\b": ["trainer.net_epochs=1", "inference_net.steps=2"],
     r"^spen-run .* method=unrolled\b": ["trainer.init_epochs=1", "trainer.clamped_epochs=1"],
+    r"^spen-run masks_implicit(?!.* method=cross_entropy)": ["trainer.net_epochs=1"],
     r"^spen-run (?!--)": ["--device", "cpu"],
     r"^spen-run .* --jobs ": ["--jobs", "1"],
     r"^spen sweep (?!.* trainer\.epochs=)": ["trainer.epochs=1"],

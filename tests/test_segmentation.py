@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import pickle
 import re
 
 import numpy as np
@@ -241,6 +242,10 @@ def test_nothing_is_unpickled(tmp_path):
     (tmp_path / "dict.npy").rename(tmp_path / "dict.npz")
     with pytest.raises(DataError, match=r"dict\.npz: found an array of Python objects"):
         segmentation(file=str(tmp_path / "dict.npz"))
+    for name, content in (("pickle.npz", pickle.dumps(Code())), ("text.txt", b"no images here")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataError, match=rf"{name}: found a file of another kind, or of pickled.*a \.npz file"):
+            segmentation(file=str(tmp_path / name))
 
 
 IMAGES, MASKS = arrays()

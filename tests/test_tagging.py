@@ -425,6 +425,8 @@ def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
     assert batch.labelled.tolist() == [True, False, False] and not batch.gold[1:].any()
     assert task.collate(train[1:3]).gold is None
     assert len(make(tmp_path, tags=1, labelled=1, rest=False).part("train")) == 1
+    assert task.protocol()["labelled"] == "the first 1 training sentences"
+    assert "labelled" not in make(tmp_path, tags=1).protocol()
     spans = make(tmp_path, scheme="iob1", columns={"pos": 1}, labelled=1)
     assert [len(example.spans) for example in spans.part("train")] == [2, 0]
     assert spans.part("train")[1].columns["pos"].tolist() == spans.part("train")[0].columns["pos"][:3].tolist()

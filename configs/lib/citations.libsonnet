@@ -14,7 +14,7 @@ local tuned = {
   implicit_cd: { energy_loss+: { samples: 5 } },
   alternating_cd: self.implicit_cd,
   // These learn nothing from citations without fields.
-  cross_entropy: { task+: { rest: false } },
+  cross_entropy: { task+: { rest: false, unlabelled: null } },
   crf: self.cross_entropy,
   dvn: self.cross_entropy,
 };
@@ -43,7 +43,7 @@ local data_sets = {
       task: { type: 'citations' }
             + choose.files(data_sets, data, validation, test)
             + choose.given({ labelled: labelled, unlabelled: pooled })
-            + (if std.isNumber(labelled) then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),
+            + (if std.isNumber(labelled) && labelled > 0 then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),
     },
 
   features(data):: {

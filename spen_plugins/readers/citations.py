@@ -142,9 +142,7 @@ def _read_xml(path: Path) -> list[TaggedSentence]:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise DataError(
-            path, error.position[0], f"broken XML ({error})", "anystyle's <dataset> of <sequence>"
-        ) from None
+        raise DataError(path, error.position[0], f"broken XML ({error})", _XML) from None
     texts = (" ".join(sequence.itertext()) for sequence in root.iter("sequence"))
     found = [tagged([(None, text)]) for text in texts]
     found = [one for one in found if one.words]

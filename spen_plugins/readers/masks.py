@@ -31,9 +31,13 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
             return {key: found[key] for key in found.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         said = str(error)
-        if "allow_pickle" in said or "pickled" in said:
+        if said.startswith("Object arrays"):
             objects = "an array of Python objects, which is pickled and may run code when it is read"
             raise DataError(path, None, objects, "numbers alone: numpy.savez of uint8 arrays") from None
+        if "pickled" in said:  # NumPy takes any other file for one
+            raise DataError(
+                path, None, "a file of another kind, or of pickled objects, which are not read", wanted
+            ) from None
         raise DataError(path, None, f"a damaged file, or none of NumPy's ({said:.80})", wanted) from None
 
 

@@ -72,6 +72,10 @@ def test_a_loss_whose_outputs_carry_no_gradient_is_refused(tmp_path) -> None:
         model = sp.Model(make(Independent, task), energy_for(task).float(), loss)
         with pytest.raises(sp.ConfigError, match=r"carry no gradient to the net.*trainer.inverse=none"):
             loop_for(model, task, trainer(), tmp_path / type(loss).__name__).run()
+        early = loop_for(model, task, trainer(net_epochs=2), tmp_path / "early" / type(loss).__name__)
+        with pytest.raises(sp.ConfigError, match="carry no gradient to the net"):
+            early.run()
+        assert not early.folder.history()
         loop_for(model, task, trainer(inverse="none", epochs=1), tmp_path / "control" / type(loss).__name__).run()
 
 

@@ -45,7 +45,7 @@ def test_every_data_set_with_every_method_is_an_experiment(data: str, method: st
     found = experiment(data=data, method=method, labelled="10", pool="anystyle")
     task = found["task"]
     assert (task["type"], task["labelled"]) == ("citations", 10) and 5 <= task["repeat"] <= 15
-    assert task["unlabelled"] == "data:citations/anystyle/good.xml"
+    assert task["unlabelled"] == (None if method in ALONE else "data:citations/anystyle/good.xml")
     nets = {"crf": "crf", "dvn": "gbi"}
     assert found["inference_net"]["type"] == nets.get(method, "independent")
     assert task["rest"] == (method not in ALONE)
@@ -66,6 +66,8 @@ def test_ones_own_files() -> None:
         evaluate(CONFIG, {"data": "./mine.txt"})
     with pytest.raises(ConfigError, match=r'unknown method "nce"; known: .*implicit_cd'):
         evaluate(CONFIG, {"method": "nce"})
+    with pytest.raises(ConfigError, match=r"'task.labelled': found 0"):
+        experiment(labelled="0")
 
 
 def write(path: Path, part: str, size: int) -> Path:

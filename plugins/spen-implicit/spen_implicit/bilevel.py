@@ -84,8 +84,9 @@ class Bilevel(sp.Trainer):
                 f"trainer 'implicit.bilevel': {type(model.energy_loss).__name__} has a net of its own, and nobody "
                 "moves it; take an energy_loss without one (implicit.cd, seal.margin, seal.regression)"
             )
-        found.append(sp.Stage("bilevel", (inner, outer), config.epochs, start=start, patience=config.patience))
-        return found
+        found.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
+        # Before the net learns alone, which may take hours.
+        return [replace(found[0], start=start), *found[1:]]
 
     def _auxiliary(self, context: sp.Context) -> sp.Terms:
         """L_Aux."""

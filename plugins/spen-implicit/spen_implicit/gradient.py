@@ -109,12 +109,13 @@ class ImplicitGradient:
         config = self.config
         self._find_largest(inner, v)
         shift = config.damping * self._largest
+        # Room above λmax: power iterations reach it from below.
+        step = 1 / (1.2 * self._largest + shift)
         if config.inverse == "cg":
-            found = conjugate_gradient(inner.product, v, config.terms, shift)
+            found = conjugate_gradient(inner.product, v, config.terms, step, shift)
         else:
             terms = 0 if config.inverse == "identity" else config.terms
-            # Room above λmax: power iterations reach it from below.
-            found = series(inner.product, v, terms, 1 / (1.2 * self._largest + shift), shift)
+            found = series(inner.product, v, terms, step, shift)
         if found.ended:
             self._updates = -1  # look at the largest eigenvalue again
         if not math.isfinite(norm(found.u)):
@@ -190,8 +191,9 @@ class _Differences:
 
     def __init__(self, loss: Callable[[], Tensor], theta: Sequence[nn.Parameter]) -> None:
         self.loss, self.theta = loss, list(theta)
-        self._random = torch.get_rng_state()
         self._device = self.theta[0].device
+        cuda = self._device.type == "cuda"
+        self._random = torch.get_rng_state(), torch.cuda.get_rng_state(self._device) if cuda else None
 
     def product(self, w: Vector) -> list[Tensor]:
         return self._difference(w, self.theta)
@@ -225,11 +227,11 @@ class _Differences:
 
     @contextmanager
     def _same_numbers(self) -> Iterator[None]:
-        cuda = self._device.type == "cuda"
-        with torch.random.fork_rng([self._device] if cuda else []):
-            torch.set_rng_state(self._random)
-            if cuda:
-                torch.cuda.manual_seed(int(self._random[:4].view(torch.int32)))
+        random, on_cuda = self._random
+        with torch.random.fork_rng([] if on_cuda is None else [self._device]):
+            torch.set_rng_state(random)
+            if on_cuda is not None:
+                torch.cuda.set_rng_state(on_cuda, self._device)
             yield
 
 

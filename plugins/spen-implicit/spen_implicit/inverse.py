@@ -61,14 +61,15 @@ def series(product: Product, v: Vector, terms: int, step: float, shift: float) -
 
 
 def conjugate_gradient(
-    product: Product, v: Vector, iterations: int, shift: float, tolerance: float = 1e-10
+    product: Product, v: Vector, iterations: int, step: float, shift: float, tolerance: float = 1e-10
 ) -> Solution:
-    """Conjugate gradient for (H + δI) u = v, from u = 0.
+    """Conjugate gradient for (H + δI) u = v, from u = 0; it ends before a direction in which H + δI isn't positive.
 
     Args:
         product: w -> H w.
         v: the right-hand side.
         iterations: at most.
+        step: α; if v itself is such a direction, u is α v, as the first term of the series.
         shift: δ.
         tolerance: it ends when the residual is that share of v's norm.
     """
@@ -81,10 +82,10 @@ def conjugate_gradient(
         image = torch._foreach_add(list(product(direction)), direction, alpha=shift)
         curvature = float(dot(direction, image))
         if not curvature > 0:
-            return Solution(u if k else list(v), k + 1, True)
-        step = square / curvature
-        u = torch._foreach_add(u, direction, alpha=step)
-        residual = torch._foreach_add(residual, image, alpha=-step)
+            return Solution(u if k else torch._foreach_mul(list(v), step), k + 1, True)
+        length = square / curvature
+        u = torch._foreach_add(u, direction, alpha=length)
+        residual = torch._foreach_add(residual, image, alpha=-length)
         square, before = float(dot(residual, residual)), square
         direction = torch._foreach_add(residual, direction, alpha=square / before)
     return Solution(u, iterations, False)

@@ -45,12 +45,13 @@ def terms(y: Tensor, mask: Tensor, votes: Tensor, breaks: Tensor, shape: Shape) 
     present = starts.clamp(max=1)
     pieces, fields = starts.sum(-1), present.sum(-1)
     whole = [starts[..., list(group)].sum(-1).clamp(max=1) for group in shape.whole]
+    every = torch.ones_like(words)  # where the task knows none of these fields
     return {
         "words": _share(words, covered),
         "breaks": _share(at_breaks, changes.sum(-1)),
         "once": (1 - _share(pieces - fields, fields)).clamp(min=0),
-        "whole": torch.stack(whole).mean(0),
-        "begins": y[:, :, 0, list(shape.first)].sum(-1),
+        "whole": torch.stack(whole).mean(0) if whole else every,
+        "begins": y[:, :, 0, list(shape.first)].sum(-1) if shape.first else every,
     }
 
 

@@ -67,9 +67,10 @@ class Citations(Tagging):
     def parse(self, item: Any) -> Example:
         """A text, or `{"text": …}`; its fields may be tagged inline."""
         text = item.get("text") if isinstance(item, Mapping) else item
-        if not isinstance(text, str) or not text.strip():
+        sentence = citation(text, self.config.fields) if isinstance(text, str) else None
+        if sentence is None or not sentence.words:
             raise DataError("input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}')
-        sentence = _ruled(citation(text, self.config.fields))
+        sentence = _ruled(sentence)
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
     def reward(self, x: X, y: Tensor) -> Tensor:

@@ -200,6 +200,7 @@ class Tagging(Task):
             "split": {part: getattr(config, part) for part in PARTS}
             if config.corpus is None
             else f"{config.corpus} sample (synthetic)",
+            **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": None,
         }
 
