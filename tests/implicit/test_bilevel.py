@@ -144,7 +144,7 @@ def test_the_history_has_the_measures(tmp_path) -> None:
     assert 0 <= measures["energy.ended"] <= 1
 
 
-def test_labels_and_measures_change_no_training(tmp_path) -> None:
+def test_measures_change_no_training(tmp_path) -> None:
     """Measures are logged at some updates, and the weights are the same without them."""
     task, _ = toy("labels")
     weights = []

@@ -122,9 +122,14 @@ class Segmentation(Task):
                     f"images of {n} channels for {part}",
                     f"{channels['train']}, as of the training part",
                 )
-        pixels = np.stack([e.image for e in train]).reshape(-1, channels["train"]) / WHITE
-        self._mean = pixels.mean(0).tolist()
-        self._deviation = np.maximum(pixels.std(0), 1e-3).tolist()
+        # An image at a time: all of them as numbers would be eight times what they are in memory.
+        total, squares, count = 0.0, 0.0, 0
+        for example in train:
+            pixels = example.image.reshape(-1, channels["train"]) / WHITE
+            total, squares, count = total + pixels.sum(0), squares + (pixels**2).sum(0), count + len(pixels)
+        mean = total / count
+        self._mean = mean.tolist()
+        self._deviation = np.maximum(np.sqrt(np.maximum(squares / count - mean**2, 0)), 1e-3).tolist()
         self.inputs = ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
 
     def part(self, name: str) -> Sequence[Example]:
