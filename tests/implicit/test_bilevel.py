@@ -144,6 +144,15 @@ def test_the_history_has_the_measures(tmp_path) -> None:
     assert 0 <= measures["energy.ended"] <= 1
 
 
+def test_parameters_that_need_no_gradient_stand_still(tmp_path) -> None:
+    task, _ = toy("labels")
+    model = model_for(task)
+    held = [next(model.inference_net.parameters()), next(model.energy.parameters())]
+    before = [p.requires_grad_(False).clone() for p in held]
+    loop_for(model, task, trainer(), tmp_path).run()
+    assert all(torch.equal(p, q) for p, q in zip(held, before, strict=True))
+
+
 def test_measures_change_no_training(tmp_path) -> None:
     """Measures are logged at some updates, and the weights are the same without them."""
     task, _ = toy("labels")

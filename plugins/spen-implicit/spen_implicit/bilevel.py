@@ -108,7 +108,9 @@ def _in_full(loss: Any) -> Any:
 
 
 def _parameters(model: sp.Model) -> tuple[Sequence[nn.Parameter], Sequence[nn.Parameter]]:
-    return list(model.inference_net.parameters()), list(model.energy.parameters())
+    """θ and φ, what of them is trained."""
+    theta, phi = ([p for p in net.parameters() if p.requires_grad] for net in (model.inference_net, model.energy))
+    return theta, phi
 
 
 def _measures(rule: ImplicitGradient, others: Any, context: sp.Context) -> sp.Terms:
@@ -138,7 +140,9 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
             )
         try:
             rule.try_products(context, theta)
-        except (RuntimeError, NotImplementedError) as error:
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
             raise sp.ConfigError(
                 f"the net or the energy has no second derivative here ({str(error).splitlines()[0]}); take "
                 "trainer.products=finite_differences"
