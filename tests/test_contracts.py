@@ -27,6 +27,7 @@ from spen_plugins.testing import (
     check_task,
     check_trainer,
 )
+from tests.loaded import loaded
 
 REGISTRY = Registry()
 TOYS = {
@@ -78,10 +79,7 @@ TRAINED_NET = {"e2e.unroll": "e2e.unrolled"}
 
 def sample_texts():
     """The sample's texts, which need no files either."""
-    cls, config = REGISTRY.parse("task", {"type": "text", "corpus": "sample"}, "task", "test")
-    task = cls(config)
-    task.load()
-    return task
+    return loaded("text", corpus="sample")
 
 
 @pytest.fixture(autouse=True)

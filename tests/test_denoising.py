@@ -16,17 +16,12 @@ from spen_plugins.builtin.tasks.denoising_metric import DenoisingMetric
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.evaluation import evaluation_batches
 from spen_plugins.readers import images
-from spen_plugins.registry import Registry
 from spen_plugins.testing import check_task
-
-REGISTRY = Registry()
+from tests.loaded import loaded
 
 
 def denoising(**fields):
-    cls, config = REGISTRY.parse("task", {"type": "denoising", **fields}, "task", "test")
-    task = cls(config)
-    task.load()
-    return task
+    return loaded("denoising", **fields)
 
 
 @pytest.fixture(scope="module")

@@ -16,18 +16,13 @@ from PIL import Image
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.evaluation import evaluation_batches
 from spen_plugins.readers import images
-from spen_plugins.registry import Registry
 from spen_plugins.samples import masks as sample_masks
 from spen_plugins.testing import check_task
-
-REGISTRY = Registry()
+from tests.loaded import loaded
 
 
 def segmentation(**fields):
-    cls, config = REGISTRY.parse("task", {"type": "segmentation", **fields}, "task", "test")
-    task = cls(config)
-    task.load()
-    return task
+    return loaded("segmentation", **fields)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from torch import Tensor
 from spen_plugins.builtin.tasks.denoising_metric import psnr, squared_error
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
-from spen_plugins.research.plots import new_figure, styled
+from spen_plugins.research.plots import images_figure
 from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
@@ -73,24 +73,17 @@ def denoised(groups: Sequence[Group], count: int) -> list[Denoised]:
     return found
 
 
-@styled
 def denoising_figure(images: Sequence[Denoised]) -> Figure:
     """A row for each image: clean, noisy, and denoised by each run, with its PSNR."""
-    columns = 2 + len(images[0].outputs)
-    heights = [WIDTH * image.clean.shape[0] / image.clean.shape[1] for image in images]
-    figure = new_figure(WIDTH * columns, sum(heights) + 0.3 * len(images) + 0.2)
-    axes = figure.subplots(len(images), columns, squeeze=False, height_ratios=heights)
-    for first, (row, image) in zip([True] + [False] * len(images), zip(axes, images, strict=True), strict=False):
-        cells = [
-            ("clean", image.clean, ""),
-            ("noisy", image.noisy, f"{image.noisy_psnr:.2f} dB"),
-            *((label, y, f"{image.psnrs[label]:.2f} dB") for label, y in image.outputs.items()),
+    rows = [
+        [
+            ("clean", image.clean.numpy(), ""),
+            ("noisy", image.noisy.numpy(), f"{image.noisy_psnr:.2f} dB"),
+            *((label, y.numpy(), f"{image.psnrs[label]:.2f} dB") for label, y in image.outputs.items()),
         ]
-        for axis, (name, pixels, score) in zip(row, cells, strict=True):
-            axis.imshow(pixels.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_axis_off()
-            axis.set_title("\n".join(line for line in ([name] if first else []) + [score] if line))
-    return figure
+        for image in images
+    ]
+    return images_figure(rows, WIDTH)
 
 
 def _require_images(task: Task, run: RunFolder) -> None:

@@ -12,7 +12,7 @@ import torch
 from spen_plugins.builtin.tasks.segmentation import Segmentation
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
-from spen_plugins.research.plots import new_figure, styled
+from spen_plugins.research.plots import images_figure
 from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.predictor import Predictor
 
@@ -65,21 +65,14 @@ def masked(groups: Sequence[Group], count: int) -> list[Masked]:
     return found
 
 
-@styled
 def masks_figure(images: Sequence[Masked]) -> Figure:
     """A row for each image: the image, its gold mask, and that of each run with its IoU."""
-    columns = 2 + len(images[0].outputs)
-    heights = [WIDTH * image.gold.shape[0] / image.gold.shape[1] for image in images]
-    figure = new_figure(WIDTH * columns, sum(heights) + 0.3 * len(images) + 0.2)
-    axes = figure.subplots(len(images), columns, squeeze=False, height_ratios=heights)
-    for number, (row, image) in enumerate(zip(axes, images, strict=True)):
-        cells = [
+    rows = [
+        [
             ("image", image.image / 255, ""),
             ("gold", image.gold, ""),
             *((label, y, f"IoU {image.ious[label]:.3f}") for label, y in image.outputs.items()),
         ]
-        for axis, (name, pixels, score) in zip(row, cells, strict=True):
-            axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-            axis.set_axis_off()
-            axis.set_title("\n".join(line for line in ([name] if number == 0 else []) + [score] if line))
-    return figure
+        for image in images
+    ]
+    return images_figure(rows, WIDTH)

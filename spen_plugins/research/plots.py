@@ -68,6 +68,25 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+@styled
+def images_figure(rows: Sequence[Sequence[tuple[str, Any, str]]], width: float) -> Figure:
+    """Rows of images, each with its name above the first row, and its score.
+
+    Args:
+        rows: name, pixels from 0 black to 1 white `(row, column)`, in colours `(row, column, 3)`, and score in words.
+        width: inches of an image.
+    """
+    heights = [width * cells[0][1].shape[0] / cells[0][1].shape[1] for cells in rows]
+    figure = new_figure(width * len(rows[0]), sum(heights) + 0.3 * len(rows) + 0.2)
+    axes = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=heights)
+    for number, (row, cells) in enumerate(zip(axes, rows, strict=True)):
+        for axis, (name, pixels, score) in zip(row, cells, strict=True):
+            axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+            axis.set_axis_off()
+            axis.set_title("\n".join(line for line in ([name] if number == 0 else []) + [score] if line))
+    return figure
+
+
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write `stem`.png and `stem`.svg; the folder is created.
 

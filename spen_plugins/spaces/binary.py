@@ -9,48 +9,36 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.spaces.base import OutputSpace, at_least_float32
 from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.grid import Grid, grid_sum, masked
 from spen_plugins.spaces.labels import IndependentLabels, LabelSet
 
 NEVER = -1e4
 """Logit of a pixel of padding: sigmoid and softplus of it are 0."""
 
 
-class BinaryGrid(OutputSpace):
-    """0 or 1 at each place of a grid, relaxed to [0, 1]; `y` is `(batch, sample, row, column)`.
-
-    Masks are `(batch, row, column)`; sizes may differ between batches.
-    """
-
-    @property
-    def shape(self) -> tuple[int | None, ...]:
-        return (None, None)
+class BinaryGrid(Grid):
+    """0 or 1 at each place of a grid, relaxed to [0, 1]; `y` is `(batch, sample, row, column)`."""
 
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(torch.sigmoid(logits), mask)
+        return masked(torch.sigmoid(logits), mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(torch.logit(y, eps=1e-4), mask)
+        return masked(torch.logit(y, eps=1e-4), mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(y.clamp(0.0, 1.0), mask)
+        return masked(y.clamp(0.0, 1.0), mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked((y > 0.5).to(y.dtype), mask)
+        return masked((y > 0.5).to(y.dtype), mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
-        return _sum((y - gold).abs(), mask)
+        return grid_sum((y - gold).abs(), mask)
 
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """Soft IoU: Σ min(y, gold) / Σ max(y, gold) (Lee et al. 2022, Eq. 10); 1 where both are empty."""
-        intersection, union = _sum(torch.minimum(y, gold), mask), _sum(torch.maximum(y, gold), mask)
+        intersection, union = grid_sum(torch.minimum(y, gold), mask), grid_sum(torch.maximum(y, gold), mask)
         return torch.where(union > 0, intersection / union.clamp(min=1e-12), torch.ones_like(union))
-
-    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        if mask is None:
-            return y.new_full((y.shape[0], 1), float(y.shape[2] * y.shape[3]))
-        return mask.flatten(1).sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentPixels:
         return IndependentPixels(self, logits, mask, **kept)
@@ -86,7 +74,7 @@ class IndependentPixels(Proposal):
         return self._grid(self._labels.rsample(n, temperature))
 
     def log_prob(self, y: Tensor) -> Tensor:
-        return self._labels.log_prob(_masked(y, self.mask).flatten(2))
+        return self._labels.log_prob(masked(y, self.mask).flatten(2))
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         y, log_q = self._labels.k_best(k)
@@ -96,13 +84,3 @@ class IndependentPixels(Proposal):
         outside = (y * ~self.mask.flatten(1).unsqueeze(1)).any(2)
         y = torch.where(outside.unsqueeze(2), y[:, :1], y)
         return self._grid(y), log_q.masked_fill(outside, -torch.inf)
-
-
-def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero on padding: y `(batch, sample, row, column)`, mask `(batch, row, column)`."""
-    return y if mask is None else y * mask.unsqueeze(1)
-
-
-def _sum(values: Tensor, mask: Tensor | None) -> Tensor:
-    """Σ over the grid, without padding: `(batch, sample)`."""
-    return _masked(at_least_float32(values), mask).flatten(2).sum(-1)

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.spaces.base import OutputSpace, at_least_float32
+from spen_plugins.spaces.base import at_least_float32
 from spen_plugins.spaces.distribution import Proposal
+from spen_plugins.spaces.grid import Grid, grid_sum, masked
 
 
-class RealGrid(OutputSpace):
+class RealGrid(Grid):
     """Any real number at each place of a grid; `y` is `(batch, sample, row, column)`.
 
-    Masks are `(batch, row, column)`. There is nothing to relax: `relax`, `round`, `project` and `logits` return their
+    There is nothing to relax: `relax`, `round`, `project` and `logits` return their
     argument, zero on padding, and a descent in logits is one in y.
 
     Args:
@@ -29,21 +30,17 @@ class RealGrid(OutputSpace):
     def __init__(self, std: float = 1.0, cost_weight: float = 0.5) -> None:
         self.std, self.cost_weight = std, cost_weight
 
-    @property
-    def shape(self) -> tuple[int | None, ...]:
-        return (None, None)
-
     def relax(self, logits: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(logits, mask)
+        return masked(logits, mask)
 
     def logits(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(y, mask)
+        return masked(y, mask)
 
     def project(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(y, mask)
+        return masked(y, mask)
 
     def round(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        return _masked(y, mask)
+        return masked(y, mask)
 
     def cost(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """The margin's Δ: c · ½ Σ (y − gold)², `(batch, sample)`."""
@@ -52,11 +49,6 @@ class RealGrid(OutputSpace):
     def score(self, y: Tensor, gold: Tensor, mask: Tensor | None) -> Tensor:
         """1 / (1 + MSE / std²): 1 at gold, 1/2 at a root mean square error of `std`."""
         return 1 / (1 + _squares(y - gold, mask) / self.size(y, mask) / self.std**2)
-
-    def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
-        if mask is None:
-            return y.new_full((y.shape[0], 1), float(y.shape[2] * y.shape[3]))
-        return mask.flatten(1).sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentReals:
         return IndependentReals(self, logits, mask, **kept)
@@ -71,7 +63,7 @@ class IndependentReals(Proposal):
     @property
     def mode(self) -> Tensor:
         """The mean."""
-        return _masked(self.logits.detach(), self.mask)
+        return masked(self.logits.detach(), self.mask)
 
     def sample(self, n: int) -> Tensor:
         return self.rsample(n).detach()
@@ -80,18 +72,13 @@ class IndependentReals(Proposal):
         """`n` samples with a gradient to the mean; the temperature multiplies the deviation."""
         batch, _, *places = self.logits.shape
         noise = torch.randn(batch, n, *places, device=self.logits.device, dtype=self.logits.dtype)
-        return _masked(self.logits + temperature * self.space.std * noise, self.mask)
+        return masked(self.logits + temperature * self.space.std * noise, self.mask)
 
     def log_prob(self, y: Tensor) -> Tensor:
         """−½ Σ ((y − mean) / std)², `(batch, sample)`."""
         return -0.5 * _squares((y - self.logits) / self.space.std, self.mask)
 
 
-def _masked(y: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero on padding: y `(batch, sample, row, column)`, mask `(batch, row, column)`."""
-    return y if mask is None else y * mask.unsqueeze(1)
-
-
 def _squares(values: Tensor, mask: Tensor | None) -> Tensor:
     """Σ of squares over the grid, without padding: `(batch, sample)`."""
-    return _masked(at_least_float32(values), mask).square().flatten(2).sum(-1)
+    return grid_sum(at_least_float32(values).square(), mask)

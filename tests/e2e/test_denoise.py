@@ -26,6 +26,7 @@ from spen_plugins.runs import runner
 from spen_plugins.testing import ToyLabels
 from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
+from tests.loaded import loaded
 
 CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
 METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
@@ -174,9 +175,7 @@ def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: P
 
 
 def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path) -> None:
-    cls, config = REGISTRY.parse("task", {"type": "denoising", "corpus": "sample", "crop": 8}, "task", "test")
-    task = cls(config)
-    task.load()
+    task = loaded("denoising", corpus="sample", crop=8)
     assert type(task).augment is not sp.Task.augment
 
     def loop_in(folder: Path, **more: object):

@@ -17,6 +17,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyLabels, check_energy, check_energy_loss, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import collate
 from tests.e2e.toys import images, make
+from tests.loaded import loaded
 
 REGISTRY = Registry()
 ENERGIES = {"foe": FieldOfExperts, "deep_prior": DeepPrior, "residual_prior": ResidualPrior}
@@ -24,10 +25,7 @@ SMALL = {"filters": 3, "size": 3, "weight": 0.3}
 
 
 def denoising(**fields):
-    cls, config = REGISTRY.parse("task", {"type": "denoising", "corpus": "sample", **fields}, "task", "test")
-    task = cls(config)
-    task.load()
-    return task
+    return loaded("denoising", corpus="sample", **fields)
 
 
 def energy(name: str, task: sp.Task) -> sp.Energy:
