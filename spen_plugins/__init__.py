@@ -81,7 +81,7 @@ __getattr__, _NAMES = lazy_names(
             "VectorInputs",
             "WordInputs",
         ),
-        "trainer": ("Context", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
+        "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
 __all__ = ["__version__", "hookimpl", *_NAMES]
@@ -149,4 +149,4 @@ if TYPE_CHECKING:
         VectorInputs,
         WordInputs,
     )
-    from spen_plugins.trainer import Context, Phase, Stage, Trainer, TrainerConfig, Update
+    from spen_plugins.trainer import Context, OneBatch, Phase, Stage, Trainer, TrainerConfig, Update

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -70,6 +71,24 @@ class Context:
     def proposal(self) -> Proposal:
         """The inference net's proposal, with gradient to the net."""
         raise NotImplementedError
+
+
+class OneBatch(Context):
+    """A context outside the loop: bound energy and proposal of a batch, each computed at first use and kept."""
+
+    def __init__(self, model: Model, batch: Batch) -> None:
+        self.model, self.batch = model, batch
+
+    @cached_property
+    def energy(self) -> BoundEnergy:
+        if self.model.energy is None:
+            raise ValueError("this experiment has no energy")
+        return self.model.energy.at(self.batch.x)
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        net = self.model.inference_net
+        return net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
 
 
 @dataclass

@@ -5,33 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import torch
 
-from spen_plugins.batch import Batch
-from spen_plugins.energy import BoundEnergy
 from spen_plugins.model import Model
-from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 from spen_plugins.testing.comparing import by_length, collate, owned, same, shaped
-from spen_plugins.trainer import Context, Trainer
-
-
-class _Context(Context):
-    """Context of one batch with cached values, to call a phase's loss without the loop."""
-
-    def __init__(self, model: Model, batch: Batch) -> None:
-        self.model, self.batch = model, batch
-
-    @cached_property
-    def energy(self) -> BoundEnergy:
-        assert self.model.energy is not None
-        return self.model.energy.at(self.batch.x)
-
-    @cached_property
-    def proposal(self) -> Proposal:
-        return self.model.propose(self.batch.x)
+from spen_plugins.trainer import OneBatch, Trainer
 
 
 def check_task(task: Task) -> None:
@@ -95,10 +75,10 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
             owners += ["frozen"] * owned(stage.frozen, key)
             assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'no phase'}"
         for phase in stage.phases:
-            terms = phase.loss(_Context(model, batch))
+            terms = phase.loss(OneBatch(model, batch))
             for term, value in terms.items():
                 shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
-            for measure, value in ({} if phase.measures is None else phase.measures(_Context(model, batch))).items():
+            for measure, value in ({} if phase.measures is None else phase.measures(OneBatch(model, batch))).items():
                 shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, measure {measure!r}")
             trained = {
                 key: value

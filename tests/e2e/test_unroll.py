@@ -16,7 +16,6 @@ from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.trainers.energy_alone import EnergyAlone
 from spen_plugins.loop.evaluation import evaluate
 from spen_plugins.testing import check_trainer
-from spen_plugins.testing.training import _Context
 from spen_seal.dynamic import Dynamic
 from spen_seal.margin import Margin
 from tests.e2e.toys import KINDS, energy_for, make, net_for, resumes_exactly, toy
@@ -51,7 +50,7 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
     batch = replace(batch, labelled=labelled, gold=batch.gold * labelled.view(-1, *[1] * (batch.gold.dim() - 1)))
     model, found = model_for(task), {}
     model.double()
-    context = _Context(model, batch)
+    context = sp.OneBatch(model, batch)
     for which in ("all", "last"):
         [stage] = trainer(iterates=which, per_variable=per_variable).stages(model, task)
         [found[which]] = stage.phases[0].loss(context).values()
@@ -75,7 +74,7 @@ def test_the_loss_against_equation_9(kind: str, per_variable: bool) -> None:
 def test_a_batch_without_gold_has_a_loss_of_zero_with_a_gradient(kind: str) -> None:
     task, batch = toy(kind)
     model = model_for(task)
-    context = _Context(model.double(), replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)))
+    context = sp.OneBatch(model.double(), replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)))
     [stage] = trainer().stages(model, task)
     [loss] = stage.phases[0].loss(context).values()
     loss.sum().backward()

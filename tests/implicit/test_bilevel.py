@@ -57,9 +57,7 @@ def test_stages() -> None:
 def test_the_auxiliary_loss() -> None:
     task, batch = toy("tags")
     model = model_for(task).double()
-    from spen_implicit.gradient import OneBatch
-
-    context = OneBatch(model, batch)
+    context = sp.OneBatch(model, batch)
     found = trainer(energy_weight=0.3)._auxiliary(context)
     proposal = context.proposal
     torch.testing.assert_close(found["cross_entropy"], -proposal.log_prob(batch.gold)[:, 0])

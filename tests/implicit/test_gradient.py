@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import spen_plugins as sp
 from spen_implicit.bilevel import Bilevel
 from spen_implicit.divergence import ContrastiveDivergence
-from spen_implicit.gradient import ImplicitGradient, OneBatch
+from spen_implicit.gradient import ImplicitGradient
 from spen_plugins.builtin.nets.independent import Independent
 from tests.e2e.toys import energy_for, make, toy
 
@@ -128,18 +128,18 @@ def test_a_real_batch_against_the_dense_hessian(kind: str, inverse: str) -> None
     torch.manual_seed(0)
     _, model, batch = small(kind)
     rule, trainer = rule_for(model, inverse=inverse, terms=300, damping=3.0, power_iterations=60)
-    context = OneBatch(model, batch)
+    context = sp.OneBatch(model, batch)
     theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
     loss = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
     found = by_rule(rule, loss, theta, phi, context)
 
-    auxiliary = sum(term.sum() for term in trainer._auxiliary(OneBatch(model, batch)).values()) / len(batch)
+    auxiliary = sum(term.sum() for term in trainer._auxiliary(sp.OneBatch(model, batch)).values()) / len(batch)
     g = torch.cat([p.flatten() for p in torch.autograd.grad(auxiliary, theta, create_graph=True)])
     flat = lambda tensors: torch.cat([t.flatten() for t in tensors])  # noqa: E731
     rows = [torch.autograd.grad(value, theta, retain_graph=True, materialize_grads=True) for value in g]
     h = torch.stack([flat(row) for row in rows])
     torch.testing.assert_close(h, h.T)
-    primary = sum(term.sum() for term in rule.primary(OneBatch(model, batch)).values()) / len(batch)
+    primary = sum(term.sum() for term in rule.primary(sp.OneBatch(model, batch)).values()) / len(batch)
     v = flat(torch.autograd.grad(primary, theta, retain_graph=True, materialize_grads=True))
     largest = float(torch.linalg.eigvalsh(h).abs().max())
     shift = 3.0 * largest
@@ -165,7 +165,7 @@ def test_differences_agree_with_double_backward(kind: str, outputs: str) -> None
     for products in ("exact", "finite_differences"):
         torch.manual_seed(0)
         rule, _ = rule_for(model, products=products, terms=3)
-        context = OneBatch(model, batch)
+        context = sp.OneBatch(model, batch)
         theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
         before = [p.detach().clone() for p in theta]
         loss = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
@@ -178,7 +178,7 @@ def test_a_batch_without_gold_has_no_implicit_term() -> None:
     _, model, batch = small("tags")
     batch = replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
     rule, trainer = rule_for(model)
-    context = OneBatch(model, batch)
+    context = sp.OneBatch(model, batch)
     loss = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
     theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
     assert all(not found.any() for found in by_rule(rule, loss, theta, phi, context))
@@ -193,7 +193,7 @@ def test_measures() -> None:
     theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
     before = rule.state_dict()
     with torch.no_grad():
-        found = rule.measures(OneBatch(model, batch), theta, phi)
+        found = rule.measures(sp.OneBatch(model, batch), theta, phi)
     assert set(found) == {"ended", "explicit", "implicit", "eigenvalue_min", "eigenvalue_max"}
     assert all(value.shape == (len(batch),) for value in found.values())
     assert found["eigenvalue_max"][0] > found["eigenvalue_min"][0] and found["implicit"][0] > 0
@@ -204,7 +204,7 @@ def test_the_state_survives() -> None:
     _, model, batch = small("labels")
     rule, _ = rule_for(model)
     theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
-    context = OneBatch(model, batch)
+    context = sp.OneBatch(model, batch)
     loss = sum(term.sum() for term in rule.primary(context).values())
     by_rule(rule, loss, theta, phi, context)
     other, _ = rule_for(model)
@@ -212,3 +212,26 @@ def test_the_state_survives() -> None:
     assert other.state_dict()["largest"] == rule.state_dict()["largest"] > 0
     assert other.state_dict()["counts"] == rule.state_dict()["counts"]
     assert rule.state_dict()["counts"][1] == 1
+
+
+def quadratic(scale: float = 1.0):
+    """θ, φ, and L_Aux of Hessian 2 · scale · I."""
+    theta, phi = (nn.Parameter(torch.ones(2, dtype=torch.float64)) for _ in range(2))
+    return theta, phi, lambda context: {"loss": scale * theta.square().sum() + (theta * phi).sum()}
+
+
+@pytest.mark.parametrize("scale", [0.0, float("nan")])
+def test_a_hessian_without_inverse_ends_with_a_sentence(scale: float) -> None:
+    theta, phi, terms = quadratic(scale)
+    rule = ImplicitGradient(settings(), terms, None)
+    with pytest.raises(sp.RunError, match="has no inverse"):
+        by_rule(rule, (theta - 2 * phi).square().sum(), [theta], [phi])
+
+
+def test_a_diverging_series_ends_with_a_sentence() -> None:
+    """λmax is far out of date, so the step is far too long: u is too large for a number."""
+    theta, phi, terms = quadratic()
+    rule = ImplicitGradient(settings(), terms, None)
+    rule.load_state_dict({"vector": [torch.ones_like(theta)], "largest": 1e-300, "counts": [1, 1, 0]})
+    with pytest.raises(sp.RunError, match=r"is not finite.*trainer\.damping"):
+        by_rule(rule, 1e10 * (theta - 2 * phi).square().sum(), [theta], [phi])

@@ -8,7 +8,6 @@ from torch import Tensor
 
 import spen_plugins as sp
 from spen_implicit.divergence import ContrastiveDivergence
-from spen_implicit.gradient import OneBatch
 from spen_plugins.registry import Registry
 from spen_plugins.testing import ToyMasks
 from spen_plugins.testing.comparing import by_length, collate
@@ -36,16 +35,16 @@ def test_a_real_batch_against_the_dense_hessian(padded: bool) -> None:
     model = sp.Model(net, energy, loss)
     batch = collate(task, by_length(task, 3))
     rule, trainer = rule_for(model, inverse="cg", terms=300, damping=3.0, power_iterations=60)
-    context = OneBatch(model, batch)
+    context = sp.OneBatch(model, batch)
     theta, phi = list(net.parameters()), list(energy.parameters())
     primary = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
     found = by_rule(rule, primary, theta, phi, context)
 
-    auxiliary = sum(term.sum() for term in trainer._auxiliary(OneBatch(model, batch)).values()) / len(batch)
+    auxiliary = sum(term.sum() for term in trainer._auxiliary(sp.OneBatch(model, batch)).values()) / len(batch)
     g = flat(torch.autograd.grad(auxiliary, theta, create_graph=True))
     h = torch.stack([flat(torch.autograd.grad(value, theta, retain_graph=True, materialize_grads=True)) for value in g])
     torch.testing.assert_close(h, h.T)
-    primary = sum(term.sum() for term in rule.primary(OneBatch(model, batch)).values()) / len(batch)
+    primary = sum(term.sum() for term in rule.primary(sp.OneBatch(model, batch)).values()) / len(batch)
     v = flat(torch.autograd.grad(primary, theta, retain_graph=True, materialize_grads=True))
     u = torch.linalg.solve(h + 3 * torch.linalg.eigvalsh(h).abs().max() * torch.eye(len(h)).to(h), v)
     explicit = flat(torch.autograd.grad(primary, phi, materialize_grads=True))

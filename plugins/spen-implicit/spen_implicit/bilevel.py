@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import nn
 
 import spen_plugins as sp
-from spen_implicit.gradient import NET, ImplicitGradient, OneBatch
+from spen_implicit.gradient import NET, ImplicitGradient
 
 
 class Bilevel(sp.Trainer):
@@ -129,7 +129,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         return
     theta, _ = _parameters(model)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        context = OneBatch(model, batch.to(device))
+        context = sp.OneBatch(model, batch.to(device))
         loss = sum(term.sum() for term in rule.primary(context).values())
         reached = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)
         if all(gradient is None for gradient in reached):

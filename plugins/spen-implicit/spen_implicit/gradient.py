@@ -103,7 +103,7 @@ class ImplicitGradient:
     def _inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> _Exact | _Differences:
         if self.config.products == "exact":
             return _Exact(_total(self.auxiliary(context), examples), theta)
-        return _Differences(lambda: _total(self.auxiliary(OneBatch(context.model, context.batch)), examples), theta)
+        return _Differences(lambda: _total(self.auxiliary(sp.OneBatch(context.model, context.batch)), examples), theta)
 
     def _solve(self, inner: _Exact | _Differences, v: Vector) -> Solution:
         config = self.config
@@ -141,28 +141,6 @@ class ImplicitGradient:
                 f"the Hessian of the net's loss has the largest eigenvalue {self._largest:g}, so it has no inverse: "
                 "that loss has diverged, or doesn't depend on the net to second order"
             )
-
-
-class OneBatch(sp.Context):
-    """A context of a batch outside the loop: everything is computed at first use."""
-
-    def __init__(self, model: sp.Model, batch: sp.Batch) -> None:
-        self.model, self.batch = model, batch
-        self._energy: sp.BoundEnergy | None = None
-        self._proposal: sp.Proposal | None = None
-
-    @property
-    def energy(self) -> sp.BoundEnergy:
-        if self._energy is None:
-            self._energy = self.model.energy.at(self.batch.x)
-        return self._energy
-
-    @property
-    def proposal(self) -> sp.Proposal:
-        if self._proposal is None:
-            net = self.model.inference_net
-            self._proposal = net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
-        return self._proposal
 
 
 class _Exact:
