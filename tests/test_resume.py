@@ -23,7 +23,8 @@ from spen_plugins.cli.run import main
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
-SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=128", "seed=3")
+SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=256", "seed=3")
+SEAL += ("trainer.epoch_updates=12",)  # two passes of six batches
 BATCHES = 12
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
 _FORK = multiprocessing.get_context("forkserver")
