@@ -122,6 +122,14 @@ def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(whole: Path, tmp_pat
     same_results(folder, whole)
 
 
+def test_ctrl_c_in_the_last_evaluation_says_how_to_go_on(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "unscored"
+    said = train(folder, at="vocabulary.json", count=2, number=signal.SIGINT, status=130)
+    assert "last evaluation" in said and f"spen-run --resume {folder}" in " ".join(said.split())
+    resume(folder)
+    same_results(folder, whole)
+
+
 def test_nothing_written_can_run_code(whole: Path) -> None:
     for path in whole.rglob("*"):
         if path.is_file() and path.suffix not in (".json", ".jsonl"):

@@ -228,6 +228,18 @@ def _train(
             loop.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+    try:
+        _finish(built, folder, accelerator, console, test)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"stopped in its last evaluation; training is done and saved. Go on with: spen-run --resume {folder.path}"
+        ) from None
+    return folder.path
+
+
+def _finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
+    """Score the trained model, and write and print what a finished run has."""
+    task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
@@ -241,7 +253,6 @@ def _train(
         print_scores(console, folder)
         if test and constant and scores["validation"][task.selection] <= constant["validation"]:
             Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
-    return folder.path
 
 
 def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
