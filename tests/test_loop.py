@@ -569,13 +569,13 @@ def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_pat
 def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
     model: sp.Model, task: ToyTask, tmp_path: Path, learned: bool, epochs: int
 ) -> None:
-    still = net_phase(adam(lr=1e-12, plateau={"factor": 0.5, "patience": 0}))
+    still = net_phase(adam(lr=1e-6, plateau={"factor": 0.5, "patience": 0}))
     loop = make_loop(model, task, [sp.Stage("s", (still,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
     loop.constant.__dict__["score"] = -1.0 if learned else 1.0
     loop.run()
     history = loop.folder.history()
     assert len(history) == epochs
-    assert (loop.active == []) and (history[-1]["learning_rates"]["net"] < 1e-12) == learned
+    assert (loop.active == []) and (history[-1]["learning_rate"]["net"] < 1e-6) == learned
 
 
 def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
