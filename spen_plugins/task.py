@@ -178,6 +178,10 @@ class Task(ABC):
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
         """Examples -> a batch on the CPU; gold is None if no example has it."""
 
+    def notes(self) -> Sequence[str]:
+        """Sentences about how the data were read, said as a run starts: formats recognised, a part carved off."""
+        return ()
+
     def augment(self, example: Any, rng: np.random.Generator) -> Any:
         """The form of a training example in one epoch: a random crop, added noise; by default the example itself.
 
