@@ -15,7 +15,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.srl import read_srl
+from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
@@ -103,7 +103,7 @@ def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
         for key in ("words", "tags", "columns"):
             if getattr(config, key):
                 raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
-        return predicate_sentences(read_srl(path, gold=gold))
+        return predicate_sentences(read_roles(path, gold=gold).sentences)
     conllu = config.format == "conllu" or (config.format == "auto" and path.suffix == ".conllu")
     wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
     for key, column in wanted.items():
