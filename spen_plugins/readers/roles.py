@@ -24,8 +24,13 @@ class RoleFile(NamedTuple):
 
     def note(self, path: object) -> str:
         """What was read, for the user."""
+        return f"{path}: {self.said}"
+
+    @property
+    def said(self) -> str:
+        """The same without the file's name."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
-        return f"{path}: read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
 
 
 def _is_columns(head: Head) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field
 
-from spen_plugins.builtin.tasks.sentences import files_of
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
@@ -17,7 +17,6 @@ from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, re
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.text import sha256
-from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
 
@@ -25,10 +24,15 @@ CORPORA = ("pos", "ner", "predicates")
 class SentencesConfig(Config):
     """Files of tagged sentences, which of them have gold, and the look-up of words."""
 
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
     train: str | None = None
     """Training file; `data:` paths are below $SPEN_DATA."""
     validation: str | None = None
-    """Validation file."""
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
     test: str | None = None
     """Test file."""
     labelled: int | None = Field(None, ge=1)
@@ -51,20 +55,26 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 """Source and sentences of each part."""
 
 
-def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
-    """All parts of a task's config, and the sha256 of each file read.
+def read_parts(config: Any) -> FileParts[TaggedSentence]:
+    """All parts of a task's config.
 
     Raises:
         ConfigError: the config names no data, or columns that its data do not have.
         DataError: a file is missing or broken.
     """
     files = files_of(config, CORPORA)
-    found: Parts = {part: (None, []) for part in PARTS} if files else _sample(config)
-    for part, name in files.items():
-        path = locate(name)
-        found[part] = path, read_tagged(config, path, gold=True)
-    found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
-    return found, {name: sha256(locate(name)) for name in (*files.values(), *more)}
+    found: FileParts[TaggedSentence] = (
+        read_file_parts(files, lambda path: (read_tagged(config, path, gold=True), None), _tags, "tags")
+        if files
+        else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
+    )
+    train, more = hide_tags(config, found.parts["train"], lambda path: read_tagged(config, path, gold=False))
+    checksums = found.checksums | {name: sha256(locate(name)) for name in more}
+    return found._replace(parts={**found.parts, "train": train}, checksums=checksums)
+
+
+def _tags(sentence: TaggedSentence) -> set[str] | None:
+    return None if sentence.tags is None else set(sentence.tags)
 
 
 def hide_tags(
