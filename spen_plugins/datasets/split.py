@@ -10,7 +10,8 @@ import numpy as np
 from spen_plugins.datasets.places import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.arff import read_arff
-from spen_plugins.readers.table import Columns, label_columns, read_label_names
+from spen_plugins.readers.label_names import label_columns, read_label_names
+from spen_plugins.readers.table import Columns
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
@@ -85,7 +86,8 @@ def stratify(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     wanted_rows = np.full(folds, rows / folds)
     wanted = np.tile(labels.sum(0) / folds, (folds, 1)).astype(float)
     left = labels.copy()
-    while (counts := left.sum(0)).any():
+    counts = labels.sum(0)  # of each label, in the rows that are left
+    while counts.any():
         label = np.where(counts > 0, counts, rows + 1).argmin()
         for row in rng.permutation(np.flatnonzero(left[:, label])):
             best = np.flatnonzero(wanted[:, label] == wanted[:, label].max())
@@ -95,6 +97,7 @@ def stratify(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
             fold[row] = chosen
             wanted[chosen] -= labels[row]
             wanted_rows[chosen] -= 1
+            counts = counts - left[row]
             left[row] = False
     for row in rng.permutation(np.flatnonzero(fold < 0)):  # rows without a label
         chosen = wanted_rows.argmax()

@@ -52,6 +52,10 @@ class LabelTask(Task):
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
         self._split = ""
+        self._notes: list[str] = []
+
+    def notes(self) -> Sequence[str]:
+        return self._notes
 
     @abstractmethod
     def collate_inputs(self, examples: Sequence[Any]) -> dict[str, Tensor]:
