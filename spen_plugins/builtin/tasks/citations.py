@@ -139,7 +139,7 @@ class Citations(Tagging):
     def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
         return _VALUES
 
-    def _read_parts(self) -> tuple[Parts, dict[str, str]]:
+    def _read_parts(self) -> tuple[Parts, dict[str, str], list[str]]:
         c = self.config
         found, names = self._sample() if c.corpus else self._files()
         parts: Parts = {part: (where, [_ruled(s) for s in some]) for part, (where, some) in found.items()}
@@ -148,7 +148,7 @@ class Citations(Tagging):
             return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
 
         parts["train"], more = hide_tags(c, parts["train"], read)
-        return parts, {name: sha256(locate(name)) for name in (*names, *more)}
+        return parts, {name: sha256(locate(name)) for name in (*names, *more)}, []
 
     def _sample(self) -> tuple[Parts, list[str]]:
         given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]
