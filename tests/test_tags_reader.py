@@ -173,7 +173,7 @@ def test_conllu_is_recognised_by_its_content(tmp_path):
 def test_tags_that_are_mostly_blank_are_warned_of(tmp_path):
     path = tmp_path / "a"
     path.write_text("Anna\tNNP\nlives\t_\nhere\t_\n")
-    [_, warning, *_] = loaded(path).notes()
+    warning = next(note for note in loaded(path).notes() if "'_'" in note)
     assert warning.startswith(f"warning: 2 of 3 tags of {path} are '_', which means no value")
     path.write_text("Anna\tNNP\nlives\t_\n")
     assert not any("warning" in note and "'_'" in note for note in loaded(path).notes())

@@ -52,12 +52,18 @@ local schedules = {
 };
 
 {
-  task(data, split, threshold):: {
-    task: { type: 'multilabel', threshold: threshold }
-          + choose.data(data_sets, data).task
-          + (if choose.is_path(data) then { file: data } else {})
-          + choose.given({ split: split }),
-  },
+  task(data, validation, test, split, labels, threshold)::
+    local apart = choose.given({ validation: validation, test: test });
+    local mine = choose.is_path(data);
+    if !mine && (apart != {} || labels != null) then
+      error 'validation=, test= and labels= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
+    else {
+      task: { type: 'multilabel', threshold: threshold }
+            + choose.data(data_sets, data).task
+            + (if !mine then {} else if apart == {} then { file: data } else { train: data } + apart)
+            + choose.given({ split: split })
+            + (if std.isNumber(labels) then { label_count: labels } else choose.given({ labels: labels })),
+    },
 
   method(data, name, schedule)::
     patches.method(methods, name, choose.from(schedules, schedule, 'schedule')(choose.data(data_sets, data).tuned)),

@@ -54,7 +54,7 @@ local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained el
 local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 } } } };
 
 {
-  task(data, validation, test):: { task: { type: 'srl' } + choose.files(data_sets, data, validation, test) },
+  task(data, validation, test, split):: { task: { type: 'srl' } + choose.files(data_sets, data, validation, test, split=split) },
 
   // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
   features(data, encoder):: {

@@ -47,8 +47,8 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, labels, threshold):: {
-    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }),
+  task(data, validation, test, split, labels, threshold):: {
+    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }, split),
   },
 
   method(data, name):: patches.method(methods, name, [start, choose.data(data_sets, data).tuned]),

@@ -22,10 +22,11 @@ class RoleFile(NamedTuple):
     sentences: list[Sentence]
     format: str
 
-    def note(self, path: object) -> str:
+    @property
+    def said(self) -> str:
         """What was read, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
-        return f"{path}: read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
 
 
 def _is_columns(head: Head) -> bool:

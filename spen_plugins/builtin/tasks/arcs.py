@@ -61,15 +61,18 @@ class RoleArcs(Task):
         obey, by integer linear programming; "none", not at all."""
 
     def load(self) -> None:
-        sentences, self._checksums, self._notes = read_parts(self.config)
+        read = read_parts(self.config)
+        self._checksums, self._notes, self._split = read.checksums, read.notes, read.split
+        sentences = {part: some for part, (_, some) in read.parts.items()}
         trees = self._read_trees(self.config.trees)
         self._checksums |= {name: sha256(locate(name)) for name in self.config.trees}
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
         self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in PARTS}
         for part in PARTS:
-            if not self._parts[part] and (path := getattr(self.config, part)) is not None:
-                raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+            where, some = read.parts[part]
+            if not self._parts[part] and some:
+                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
         self._reach = {part: reach_of(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -78,6 +81,7 @@ class RoleArcs(Task):
         self._parts = {part: [] for part in PARTS}
         self._checksums: dict[str, str] = {}
         self._notes: list[str] = []
+        self._split: Any = None
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "roles": self.space.tags, "reach": self._reach}
@@ -93,7 +97,7 @@ class RoleArcs(Task):
         files = [name for name in self.config.trees if locate(name).exists()]
         trees = self._read_trees([*files, *([str(beside)] if beside.exists() and beside != file else [])])
         found = read_roles(file, self.config.layout, gold=False)
-        self._notes = [found.note(path)]
+        self._notes = [f"{path}: {found.said}"]
         sentences = [s for s in found.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:
@@ -181,7 +185,7 @@ class RoleArcs(Task):
             "reach of the candidates": self._reach,
             "trees": config.trees,
             "decoding": {"none": "the most probable role of each pair"}.get(config.repair, f"repair: {config.repair}"),
-            "split": {part: getattr(config, part) for part in PARTS} if config.corpus is None else "sample (synthetic)",
+            "split": self._split,
             "threshold": None,
         }
 
@@ -210,7 +214,7 @@ class RoleArcs(Task):
         self._number = {role: i for i, role in enumerate(roles) if i}
 
     def _where(self, part: str) -> str:
-        return getattr(self.config, part) or f"the sample's {part} part"
+        return getattr(self.config, part) or self.config.file or f"the sample's {part} part"
 
     def _read_trees(self, files: Iterable[str]) -> dict[tuple[str, ...], Tree]:
         trees: dict[tuple[str, ...], Tree] = {}

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -18,7 +19,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, read_parts, read_tagged
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -81,7 +82,8 @@ class Tagging(Task):
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
     def load(self) -> None:
-        sentences, self._checksums, self._notes = self._read_parts()
+        self._read = self._read_parts()
+        sentences = self._read.parts
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]
         tags = {tag for names, _ in encoded["train"] for tag in names or ()}
@@ -96,8 +98,7 @@ class Tagging(Task):
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(facts["words"], self.config), facts["columns"], list(facts["tags"]))
         self._parts = {part: [] for part in PARTS}
-        self._checksums: dict[str, str] = {}
-        self._notes: list[str] = []
+        self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
@@ -109,7 +110,7 @@ class Tagging(Task):
         """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
         found = read_tagged(self.config, where, gold=False)
-        self._notes = [found.note(path)]
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
         try:
             examples = [self._example(s.words, s.columns, *self._encode(s, where)) for s in found.sentences]
         except DataError as error:
@@ -196,9 +197,7 @@ class Tagging(Task):
             **(TAG_DEFINITIONS if self._encoding is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if self._encoding is None else f"{config.scheme}, learned as {self._encoding}",
             "decoding": f"the best sequence under {self._encoding}" if kept else "the net's best, of all sequences",
-            "split": {part: getattr(config, part) for part in PARTS}
-            if config.corpus is None
-            else f"{config.corpus} sample (synthetic)",
+            "split": self._read.split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": None,
         }
@@ -206,11 +205,11 @@ class Tagging(Task):
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
 
-    def notes(self) -> Sequence[str]:
-        return self._notes
-
     def checksums(self) -> dict[str, str]:
-        return self._checksums
+        return self._read.checksums
+
+    def notes(self) -> Sequence[str]:
+        return self._read.notes
 
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
@@ -218,7 +217,7 @@ class Tagging(Task):
     def words_read(self, example: Example) -> int | None:
         return example.entry.words_read(self.indexers)
 
-    def _read_parts(self) -> tuple[Parts, dict[str, str], list[str]]:
+    def _read_parts(self) -> FileParts[TaggedSentence]:
         return read_parts(self.config)
 
     def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:

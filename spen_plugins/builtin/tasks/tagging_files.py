@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from spen_plugins.builtin.tasks.sentences import files_of
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
@@ -31,10 +31,15 @@ CORPORA = ("pos", "ner", "predicates")
 class SentencesConfig(Config):
     """Files of tagged sentences, which of them have gold, and the look-up of words."""
 
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
     train: str | None = None
     """Training file; `data:` paths are below $SPEN_DATA."""
     validation: str | None = None
-    """Validation file."""
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
     test: str | None = None
     """Test file."""
     labelled: int | None = Field(None, ge=1)
@@ -63,40 +68,48 @@ class TagFile(NamedTuple):
     sentences: list[TaggedSentence]
     format: str
 
-    def note(self, path: object) -> str:
+    @property
+    def said(self) -> str:
         """What was read, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
-        return f"{path}: read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
 
 
-def read_parts(config: Any) -> tuple[Parts, dict[str, str], list[str]]:
-    """All parts of a task's config, the sha256 of each file read, and notes about the files.
+def read_parts(config: Any) -> FileParts[TaggedSentence]:
+    """All parts of a task's config.
 
     Raises:
         ConfigError: the config names no data, or columns that its data do not have.
         DataError: a file is missing or broken.
     """
     files = files_of(config, CORPORA)
-    found: Parts = {part: (None, []) for part in PARTS} if files else _sample(config)
-    notes = []
-    for part, name in files.items():
-        path = locate(name)
-        read = read_tagged(config, path, gold=True)
-        found[part] = path, read.sentences
-        notes += [read.note(name), *_blank_tags(name, read.sentences)]
-    found["train"], more = hide_tags(
-        config, found["train"], lambda path: read_tagged(config, path, gold=False).sentences
+
+    def read(path: Path) -> tuple[list[TaggedSentence], str]:
+        found = read_tagged(config, path, gold=True)
+        return found.sentences, found.said
+
+    found: FileParts[TaggedSentence] = (
+        read_file_parts(files, read, _tags, "tags")
+        if files
+        else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    return found, {name: sha256(locate(name)) for name in (*files.values(), *more)}, notes
+    train, more = hide_tags(config, found.parts["train"], lambda path: read_tagged(config, path, False).sentences)
+    checksums = found.checksums | {name: sha256(locate(name)) for name in more}
+    notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
+    return found._replace(parts={**found.parts, "train": train}, checksums=checksums, notes=[*found.notes, *notes])
 
 
-def _blank_tags(name: str, sentences: Sequence[TaggedSentence]) -> list[str]:
+def _tags(sentence: TaggedSentence) -> set[str] | None:
+    return None if sentence.tags is None else set(sentence.tags)
+
+
+def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
     """A warning if most tags are `_`, which is CoNLL's sign for no value."""
     tags = [tag for sentence in sentences for tag in sentence.tags or ()]
     blank = sum(tag == "_" for tag in tags)
     if blank * 2 <= len(tags):
         return []
-    share = f"{blank:,} of {len(tags):,} tags of {name} are '_'"
+    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
     return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
 
 
