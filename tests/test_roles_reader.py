@@ -160,7 +160,7 @@ def test_a_format_is_recognised_by_its_content(write, name):
         found = read_roles(path)
         check(found)
         assert found.format.startswith(format_)
-        assert found.note("x") == f"x: read as {found.format}: 3 sentences, 3 predicates"
+        assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
 
 
 def test_words_and_props_are_found_beside_each_other(write, tmp_path):

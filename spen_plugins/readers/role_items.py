@@ -62,7 +62,7 @@ def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) ->
     if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
         raise _bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
     if tags is not None and len(tags) != words:
-        raise _bad(f"{len(tags)} tags for {words} words", "one tag a word")
+        raise _bad(f"{len(tags)} tags for {words} words", "a tag a word")
     if tags is None and table.get("arguments") is not None:
         tags = _tags(table["arguments"], predicate, words)
     return Proposition(predicate, None, None if tags is None else tuple(tags))

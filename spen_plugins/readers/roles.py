@@ -22,13 +22,9 @@ class RoleFile(NamedTuple):
     sentences: list[Sentence]
     format: str
 
-    def note(self, path: object) -> str:
-        """What was read, for the user."""
-        return f"{path}: {self.said}"
-
     @property
     def said(self) -> str:
-        """The same without the file's name."""
+        """What was read, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
         return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
 

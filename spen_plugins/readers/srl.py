@@ -64,6 +64,10 @@ class Layout:
 
 LAYOUTS = {"propbank": Layout(1, 4, 6), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
+_WANTED = (
+    "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
+    f"layout if it is another: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +148,12 @@ def _layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
     if fixed - 1 <= word:
         line = blocks[0].first
         found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
-        wanted = "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate"
-        raise DataError(path, line, found, f"{wanted}; name the layout if it is another: {', '.join(LAYOUTS)}")
-    return LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+        raise DataError(path, line, found, _WANTED)
+    found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+    rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
+    if all(row[found.predicate] not in UNMARKED for row in rows):
+        raise DataError(path, blocks[0].first, f"no '-' in column {found.predicate + 1}, the predicates'", _WANTED)
+    return found
 
 
 def _fixed(row: list[str]) -> int:

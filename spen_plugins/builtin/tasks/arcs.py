@@ -97,7 +97,7 @@ class RoleArcs(Task):
         files = [name for name in self.config.trees if locate(name).exists()]
         trees = self._read_trees([*files, *([str(beside)] if beside.exists() and beside != file else [])])
         found = read_roles(file, self.config.layout, gold=False)
-        self._notes = [found.note(path)]
+        self._notes = [f"{path}: {found.said}"]
         sentences = [s for s in found.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:

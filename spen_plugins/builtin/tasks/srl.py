@@ -65,7 +65,6 @@ class SemanticRoles(Task):
 
     def load(self) -> None:
         self._read = read_parts(self.config)
-        self._notes = self._read.notes
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
@@ -79,7 +78,6 @@ class SemanticRoles(Task):
         self._set(Vocabulary(facts["words"], self.config), list(facts["tags"]))
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
-        self._notes: list[str] = []
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "tags": self.space.tags}
@@ -89,7 +87,7 @@ class SemanticRoles(Task):
 
     def read(self, path: str) -> list[Example]:
         found = read_roles(locate(path), self.config.layout, gold=False)
-        self._notes = [found.note(path)]
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
         return self._examples(found.sentences)
 
     def parse(self, item: Any) -> Example:
@@ -153,7 +151,7 @@ class SemanticRoles(Task):
         return Shown(example.entry.words, example.names)
 
     def notes(self) -> Sequence[str]:
-        return self._notes
+        return self._read.notes
 
     def checksums(self) -> dict[str, str]:
         return self._read.checksums
