@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spen_plugins.datasets.split import stratify
+from spen_plugins.datasets.stratification import label_matrix, stratify
 from spen_plugins.errors import DataError
 
 SEED = 0
@@ -48,16 +48,6 @@ def carve(labels: Sequence[Collection[Hashable] | None], path: object, what: str
         f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {SEED}"
     )
     return Carved(train, validation, said)
-
-
-def label_matrix(labels: Sequence[Collection[Hashable]]) -> np.ndarray:
-    """Boolean `(rows, labels)`, labels in the order of their first row."""
-    place: dict[Hashable, int] = {}
-    at = [[place.setdefault(label, len(place)) for label in dict.fromkeys(some)] for some in labels]
-    matrix = np.zeros((len(labels), len(place)), dtype=bool)
-    for row, columns in enumerate(at):
-        matrix[row, columns] = True
-    return matrix
 
 
 def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:

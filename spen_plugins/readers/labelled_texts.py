@@ -55,10 +55,10 @@ def is_libmultilabel(head: Head) -> bool:
 
 
 _JSON = Format("JSONL", _FORM, JSON_LINES.fits)
-_LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
-_TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
+LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
+TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
 _CSV = Format("CSV", CSV.shape, _is_csv)
-FORMATS = (_JSON, _LIBMULTILABEL, _TSV, _CSV)
+FORMATS = (_JSON, LIBMULTILABEL, TSV, _CSV)
 
 
 def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
@@ -73,7 +73,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
     head = head_of(path)
-    tried = [form for form in FORMATS if form is not _LIBMULTILABEL or layout == Layout()]
+    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
     form = next((form for form in tried if form.fits(head)), None)
     if form is None and not gold:
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
@@ -81,10 +81,10 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
     if form is _JSON:
         rows, said = _read_json(path, layout, gold), "JSONL"
-    elif form is _LIBMULTILABEL:
+    elif form is LIBMULTILABEL:
         cells = ((n, line.split("\t")) for n, line in enumerate(read_lines(path), 1))
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
-    elif form is _TSV:
+    elif form is TSV:
         rows, said = read_tsv(path, layout, gold), "TSV"
     else:
         rows, said = _read_csv(path, layout, gold, separator_of(head) or ",")
