@@ -68,6 +68,7 @@ SMALL = {
     "arcs": {"corpus": "sample", "longest": 2},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},
     "text": {"corpus": "sample"},
+    "bag": {"buckets": 32, "characters": [2, 3]},
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
