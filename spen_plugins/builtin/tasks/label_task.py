@@ -156,3 +156,14 @@ class LabelTask(Task):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
+        self._note_unseen()
+
+    def _note_unseen(self) -> None:
+        """Warn of labels that other parts have and no training example."""
+        seen = {i for example in self._parts["train"] if example.gold is not None for i in example.gold.tolist()}
+        others = [example for name, some in self._parts.items() if name != "train" for example in some]
+        unseen = sorted({i for example in others if example.gold is not None for i in example.gold.tolist()} - seen)
+        if unseen:
+            names = ", ".join(self.space.labels[i] for i in unseen[:5]) + (", …" if len(unseen) > 5 else "")
+            count = f"{len(unseen)} of the {len(self.space.labels)} labels"
+            self._notes.append(f"warning: no training example has {count} ({names}): they can't be learned")
