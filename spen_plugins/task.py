@@ -24,12 +24,19 @@ PARTS = ("train", "validation", "test")
 class VectorInputs:
     """Inputs of vectors of fixed size.
 
-    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary`, the indices of the non-zero
-    features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`.
+    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary` or `sparse`, the indices of the
+    non-zero features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`,
+    and, if `sparse`, their `"values"`, `(total,)` float; all values of binary features are 1.
     """
 
     size: int
     binary: bool
+    sparse: bool = False
+
+    @property
+    def listed(self) -> bool:
+        """Whether a batch holds indices instead of vectors."""
+        return self.binary or self.sparse
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,10 @@ class Metric(ABC):
     def compute(self) -> dict[str, Any]:
         """Scores by their usual names, as fractions; a nested table for scores with parts (`"roles"`)."""
 
+    def details(self) -> dict[str, Any]:
+        """Further scores, computed once, at the end of a run, and not after each epoch; none by default."""
+        return {}
+
     def ratios(self) -> tuple[Tensor, Tensor] | None:
         """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
 
@@ -177,6 +188,10 @@ class Task(ABC):
     @abstractmethod
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
         """Examples -> a batch on the CPU; gold is None if no example has it."""
+
+    def notes(self) -> Sequence[str]:
+        """Sentences about how the data were read, said as a run starts: formats recognised, a part carved off."""
+        return ()
 
     def augment(self, example: Any, rng: np.random.Generator) -> Any:
         """The form of a training example in one epoch: a random crop, added noise; by default the example itself.

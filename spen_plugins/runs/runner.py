@@ -209,6 +209,8 @@ def _train(
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
+        for note in task.notes():
+            reporter.say(escape(note))
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
             model,
@@ -289,6 +291,6 @@ def _score(
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
         if part == "validation":
             task.fit_threshold(metric)
-        scores[part] = metric.compute()
+        scores[part] = {**metric.compute(), **metric.details()}
         ratios = example_ratios(metric, task, examples)
     return scores, ratios, decisions
