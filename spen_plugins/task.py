@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace, Proposal
 
@@ -148,6 +149,22 @@ class Metric(ABC):
         return None
 
 
+class RawText(Protocol):
+    """Raw text, and what finds sentences and predicates in it."""
+
+    text: str
+
+    def sentences(self) -> list[list[str]]:
+        """The words of each sentence."""
+
+    def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The words that are predicates, from 0, of each sentence."""
+
+
+Writer = Callable[[Sequence[Any], Sequence[Any]], str | bytes]
+"""Predictions and their examples -> the content of a file."""
+
+
 class Task(ABC):
     """A data format, its output space and its score.
 
@@ -163,6 +180,8 @@ class Task(ABC):
     Config: ClassVar[type[Config]] = Config
     selection: str
     """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
+    shown: int | None = None
+    """Most labels whose probabilities a prediction lists, if outputs are label sets; None: all."""
     temperature: float = 1.0
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
@@ -260,6 +279,14 @@ class Task(ABC):
     @abstractmethod
     def parse(self, item: Any) -> Any:
         """One example from a Python or JSON value, for `sp.load(run).predict([...])`; the docstring shows its form."""
+
+    def read_text(self, raw: RawText) -> Sequence[Any]:
+        """Examples of raw text, for prediction; a ConfigError by default: a task whose inputs are no text."""
+        raise ConfigError("found raw text, and the run's task reads none; tags, roles and labels of texts are of text")
+
+    def formats(self) -> Mapping[str, Writer]:
+        """Formats besides JSON lines in which predictions can be written, by name; none by default."""
+        return {}
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

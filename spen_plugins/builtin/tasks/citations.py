@@ -28,7 +28,7 @@ from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, cita
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS
+from spen_plugins.task import PARTS, RawText, Writer
 
 RULE = "rule"
 _VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}
@@ -66,6 +66,13 @@ class Citations(Tagging):
         where = locate(path)
         found = read_citations(where, self.config.fields, gold=False)
         return [self._example(s.words, s.columns, *self._encode(s, where)) for s in map(_ruled, found)]
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        """A citation a line."""
+        return [self.parse(line) for line in raw.text.splitlines() if line.strip()]
+
+    def formats(self) -> dict[str, Writer]:
+        return {}
 
     def parse(self, item: Any) -> Example:
         """A text, or `{"text": …}`; its fields may be tagged inline."""
