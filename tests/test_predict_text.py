@@ -302,7 +302,7 @@ def test_words_with_tabs_go_to_json_alone(runs):
         task.formats()["conll"]([item], [task.parse(item)])
 
 
-def test_labels_of_texts_as_csv(runs):
+def test_labels_of_texts_as_csv(runs, tmp_path):
     task = sp.load(runs["text"]).task
     examples = [task.parse({"text": 'the "match", at last'}), task.parse({"text": "nothing"})]
     predictions = [{"labels": ["news", "sport"]}, {"labels": []}]
@@ -312,6 +312,10 @@ def test_labels_of_texts_as_csv(runs):
         ['the "match", at last', "news,sport"],
         ["nothing", ""],
     ]
+    (tmp_path / "out").write_text(written)
+    back = task.read(str(tmp_path / "out"))
+    assert [example.text for example in back] == [example.text for example in examples]
+    assert [[task.space.labels[i] for i in example.gold] for example in back] == [one["labels"] for one in predictions]
 
 
 def test_label_sets_as_csv():

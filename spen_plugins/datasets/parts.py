@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spen_plugins.datasets.split import stratify
+from spen_plugins.datasets.stratification import label_matrix, stratify
 from spen_plugins.errors import DataError
 
 SEED = 0
@@ -34,11 +34,12 @@ def carve(labels: Sequence[Collection[Hashable] | None], path: object, what: str
     Raises:
         DataError: fewer than two rows with labels.
     """
-    known = [row for row, some in enumerate(labels) if some is not None]
+    some = [(row, found) for row, found in enumerate(labels) if found is not None]
+    known = [row for row, _ in some]
     if len(known) < 2:
         raise DataError(path, None, f"{len(known)} rows with {what}", "at least two, one of them to validate on")
     folds = min(5 if len(known) < FEW else 10, len(known))
-    fold = stratify(label_matrix([labels[row] or () for row in known]), folds, SEED)
+    fold = stratify(label_matrix([found for _, found in some]), folds, SEED)
     held = 0 if (fold == 0).any() else int(np.bincount(fold).argmax())  # of very few rows, a fold may be empty
     validation = np.array(known)[fold == held].tolist()
     train = sorted(set(range(len(labels))) - set(validation))
@@ -47,16 +48,6 @@ def carve(labels: Sequence[Collection[Hashable] | None], path: object, what: str
         f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {SEED}"
     )
     return Carved(train, validation, said)
-
-
-def label_matrix(labels: Sequence[Collection[Hashable]]) -> np.ndarray:
-    """Boolean `(rows, labels)`, labels in the order of their first row."""
-    place: dict[Hashable, int] = {}
-    at = [[place.setdefault(label, len(place)) for label in dict.fromkeys(some)] for some in labels]
-    matrix = np.zeros((len(labels), len(place)), dtype=bool)
-    for row, columns in enumerate(at):
-        matrix[row, columns] = True
-    return matrix
 
 
 def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:

@@ -49,6 +49,11 @@ class Head:
         return [line for line in self.lines if line.strip()]
 
     @property
+    def first(self) -> int | None:
+        """Number of the first line that is not blank, from 1; None of a binary file."""
+        return self.lines.index(self.filled[0]) + 1 if self.filled else None
+
+    @property
     def found(self) -> str:
         """What a message says that was found."""
         kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
@@ -98,8 +103,7 @@ def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Fo
     head = head_of(path)
     found = next((form for form in formats if form.fits(head)), None)
     if found is None:
-        line = None if not head.filled else head.lines.index(head.filled[0]) + 1
-        raise DataError(path, line, head.found, one_of(formats) + hint)
+        raise DataError(path, head.first, head.found, one_of(formats) + hint)
     return found
 
 

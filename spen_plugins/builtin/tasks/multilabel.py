@@ -108,6 +108,8 @@ class MultiLabel(LabelTask):
         tables = [self._read(first)]
         labels = self._label_names(first, tables[0])
         start = Columns.of(tables[0], labels, c.drop, c.root)
+        if tables[0].sets is None:
+            start.gold(tables[0])  # an error in it comes before those of files that are read like it
         tables += [self._read(path, start) for path in others]
         if tables[0].sets is not None:
             start = replace(start, labels=tuple(label_sets(tables)))

@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV files, Reuters-21578, or the embedded sample."""
+"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, or the sample."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks.label_task import LabelTask, written
 from spen_plugins.datasets import locate, stratify
+from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
+from spen_plugins.readers.split import read_split
 from spen_plugins.readers.text import read_lines, sha256
-from spen_plugins.readers.tsv import Layout, Row, read_names, read_tsv
+from spen_plugins.readers.tsv import Layout, Row, read_names
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import PARTS, RawText, Shown, TextInputs
 
@@ -29,9 +33,11 @@ FORMS = (
     ({"corpus"}, set()),
     ({"reuters"}, set()),
     ({"train", "validation"}, {"test", "labels"}),
+    ({"train", "test"}, {"labels"}),
+    ({"file", "split"}, {"labels"}),
 )
 """Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "reuters", *PARTS, "labels")
+DATA_KEYS = ("corpus", "reuters", "file", "split", *PARTS, "labels")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
@@ -62,22 +68,30 @@ class TextLabels(LabelTask):
     class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
+        file: str | None = None
+        """A file that is divided into parts by `split`."""
+        split: str | None = None
+        """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
         train: str | None = None
-        """TSV file of the training part: one text per line with its labels, tab-separated, without quoting."""
+        """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, JSONL or
+        LibMultiLabel, recognised by its content."""
         validation: str | None = None
-        """TSV file of the validation part."""
+        """File of the validation part; without one, it is carved from the training part."""
         test: str | None = None
-        """TSV file of the test part."""
+        """File of the test part."""
         labels: str | None = None
-        """File of label names, one per line; a label in a TSV file is one of them or its number, from 0."""
+        """File of label names, one per line; a label in the files is one of them or its number, from 0."""
         text_column: int | str = 1
-        """Number of the text's column in a TSV file, counted from 1, or its name in the header."""
-        label_column: int | str = 2
-        """Number or name of the labels' column."""
+        """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A CSV file
+        with a column `text` needs none."""
+        label_column: int | str | list[str] = 2
+        """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
+        names, "is_*", of columns of 0 and 1. A CSV file with a column `labels` needs none."""
         separator: str = Field(",", min_length=1)
-        """Separator of a text's labels in a TSV file."""
-        header: bool = False
-        """If true, the first line of a TSV file names the columns."""
+        """Separator of a text's labels in one column."""
+        header: bool | None = None
+        """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one of a CSV
+        file is called text."""
         reuters: str | None = None
         """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
         test part."""
@@ -96,7 +110,7 @@ class TextLabels(LabelTask):
         super().__init__(config)
         for name in ("text_column", "label_column"):
             column = getattr(config, name)
-            if isinstance(column, str) and not config.header:
+            if isinstance(column, str) and config.header is False:
                 raise ConfigError(f"task.{name}: found the name {column!r}; names need task.header=true")
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
@@ -114,7 +128,7 @@ class TextLabels(LabelTask):
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.reuters or "the sample"
+        where = self.config.file or self.config.reuters or "the sample"
         self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -142,17 +156,18 @@ class TextLabels(LabelTask):
         return Shown([example.text])
 
     def read(self, path: str) -> list[Example]:
-        """Read a TSV file in the config's format, labels optional; a .txt file, one text a line; or .sgm files of
-        Reuters.
+        """Read a file in any of the formats, labels optional; a .txt file, one text a line; or .sgm files of Reuters.
 
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
         where = locate(path)
         if where.is_dir() or where.suffix == ".sgm":
             return self._documents(read_reuters(where))
-        if where.suffix == ".txt":
+        if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
             return [Example(line, None) for line in read_lines(where)]
-        return self._rows(where, read_tsv(where, self._layout(), gold=False))
+        found = read_texts(where, self._layout(), gold=False)
+        self._notes = [f"{path}: read as {found.said} ({len(found.rows)} texts)"]
+        return self._rows(where, found.rows)
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line."""
@@ -210,8 +225,8 @@ class TextLabels(LabelTask):
         found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
         hint = " To put files in the place of a config's own data set, pass data=files." if "train" in given else ""
         raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, or train= and "
-            f"validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
+            f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, file= with split=, or "
+            f"train= with validation= or test= (or both), files perhaps with labels=FILE.{hint}"
         )
 
     def _load_sample(self) -> None:
@@ -223,19 +238,36 @@ class TextLabels(LabelTask):
 
     def _load_files(self) -> None:
         c = self.config
-        names = {name: path for name in PARTS if (path := getattr(c, name)) is not None}
+        names = {"file": c.file} if c.file else {n: path for n in PARTS if (path := getattr(c, n)) is not None}
         places = {name: locate(path) for name, path in names.items()}
-        rows = {name: read_tsv(place, self._layout()) for name, place in places.items()}
+        files = {name: read_texts(place, self._layout()) for name, place in places.items()}
         if c.labels is None:
-            self._set_labels(sorted({label for some in rows.values() for row in some for label in row.labels or ()}))
+            found = {label for file in files.values() for row in file.rows for label in row.labels or ()}
+            self._set_labels(sorted(found))
         else:
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
         if not self.space.labels:
-            raise DataError(c.train, None, "no label in any line", f"labels in column {c.label_column}")
-        self._parts = {name: self._rows(places[name], some) for name, some in rows.items()}
+            raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
+        self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
         self._files.update({names[name]: sha256(place) for name, place in places.items()})
+        examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
         self._split = "files " + ", ".join(names.values())
+        if c.file:
+            rows = read_split(locate(c.split), len(examples["file"]))
+            self._parts = {part: [examples["file"][row] for row in rows[part]] for part in PARTS}
+            self._files[c.split] = sha256(locate(c.split))
+            self._split = f"rows of {c.split}"
+            return
+        self._parts = examples
+        self._notes += same_files(names, self._files)
+        if "validation" not in examples:
+            train = examples["train"]
+            carved = carve([example.gold for example in train], c.train)
+            rows = {"train": carved.train, "validation": carved.validation}
+            self._parts = {**examples, **{part: [train[row] for row in some] for part, some in rows.items()}}
+            self._notes.append(carved.said)
+            self._split += f"; {carved.said}"
 
     def _load_reuters(self) -> None:
         folder = locate(self.config.reuters)
