@@ -34,7 +34,7 @@ Yes\t-
 NAMES = "Anna\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n.\tO\n\n"
 POS = "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tlives\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n"
 TEXTS = "the match, at last\tsport,news\nthe band\tmusic\nnothing\t\n"
-SMALL = {"trainer.epochs": "1", "method": "cross_entropy"}
+SMALL = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy"}
 BILSTM = {"features.hidden": "8", "features.word_dim": "8"}
 
 
