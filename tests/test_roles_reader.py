@@ -291,3 +291,18 @@ def test_several_predicates_in_one_item():
     assert [(p.predicate, p.tags) for p in sentence_of(written).propositions] == [(1, WANTS), (3, LEAVE)]
     plain = sentence_of({"words": words, "predicates": [3, 1], "tags": [LEAVE, WANTS]})
     assert plain == sentence_of(written)
+
+
+def test_ten_thousand_columns(write):
+    """A predicate for each is wanted."""
+    row = ["w", "x", *["*"] * 9998]
+    with pytest.raises(DataError, match=r"a.txt:1: found 1 predicates marked in column 2 and 9998 columns of brackets"):
+        read_roles(write("\t".join(row) + "\n" + "\t".join(["w", "-", *row[2:]]) + "\n"))
+    with pytest.raises(DataError, match=r"a.txt:2: found 2 columns"):
+        read_roles(write("\t".join(row) + "\nw\t-\n" + "\t".join(["w", "-", *row[2:]]) + "\n"))
+
+
+@pytest.mark.parametrize("text", ["", " \n", "# only a comment\n"])
+def test_empty_files(write, text):
+    with pytest.raises(DataError, match=r"an empty file|comments or blank lines only"):
+        read_roles(write(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,16 +79,14 @@ def predict(
 
     loaded = predictor.load(run, device, _table(refine))
     writer = writing.writer(loaded, form, out)
-    for note in writing.labels_shown(loaded, every):
-        typer.echo(note, err=True)
+    _say(list(writing.labels_shown(loaded, every)))
     raw = raw_text.Raw("" if text is None else text, language, predicates, device)
     if text is not None or str(file) == "-":
         raw.text = raw_text.plain(sys.stdin.read()) if text is None else text
         examples, notes = loaded.task.read_text(raw), []
     else:
         examples, notes = raw_text.read(loaded, file, raw)
-    for note in notes:
-        typer.echo(note, err=True)
+    _say(notes)
     writer(loaded.predict_examples(examples, energy), examples)
 
 
@@ -108,6 +107,13 @@ def evaluate(
         write_lines(loaded.trajectory_file(file), out)
     else:
         write_lines([loaded.evaluate_file(file)], out, indent=2)
+    _say(loaded.task.notes())
+
+
+def _say(notes: Sequence[str]) -> None:
+    """What a file was recognised as, on standard error."""
+    for note in notes:
+        typer.echo(note, err=True)
 
 
 def _table(refine: str | None) -> Any:
