@@ -15,7 +15,7 @@ function(
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   labels=null,  // file of label names, where the TSV files have numbers
   threshold='validation',  // chosen on the validation part, or a number
-  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
+  method='nce',  // cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )

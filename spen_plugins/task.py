@@ -139,6 +139,10 @@ class Metric(ABC):
     def compute(self) -> dict[str, Any]:
         """Scores by their usual names, as fractions; a nested table for scores with parts (`"roles"`)."""
 
+    def details(self) -> dict[str, Any]:
+        """Further scores, computed once, at the end of a run, and not after each epoch; none by default."""
+        return {}
+
     def ratios(self) -> tuple[Tensor, Tensor] | None:
         """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
 

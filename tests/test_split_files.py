@@ -16,7 +16,14 @@ from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 
 COLUMNS = "Anna\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit\tPRP\tO\nrains\tVBZ\tO\n\n"
-CONLLU = "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tran\t_\tVERB\tVBD\t_\t_\t_\t_\t_\n\n1\tno\t_\tINTJ\tUH\t_\t_\t_\t_\t_\n\n"
+CONLLU = "".join(
+    f"{n}\t{word}\t_\t{tag}\t{xpos}\t_\t_\t_\t_\t_\n{end}"
+    for n, word, tag, xpos, end in (
+        (1, "Anna", "PROPN", "NNP", ""),
+        (2, "ran", "VERB", "VBD", "\n"),
+        (1, "no", "INTJ", "UH", "\n"),
+    )
+)
 ROLES = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\nit\t-\t*\nrains\train\t(V*)\n\n"
 TABLE = "x,word,t_a,t_b\n" + "1,one,1,0\n2,two,0,1\n"
 TEXTS = 'text,labels\n"a, b","x,y"\nc,\n'

@@ -11,12 +11,14 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
 from spen_plugins.spaces import LabelSet, Proposal
@@ -44,12 +46,16 @@ class LabelTask(Task):
         validation part, in steps of 0.05."""
         average_precision: bool = False
         """If true, also computes `map`, micro-averaged average precision."""
+        at: list[int] = Field([1, 3, 5], min_length=1)
+        """Numbers k of likeliest labels: `ranking` has precision, recall, nDCG and R-precision of each k."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
         if not 0 <= self.threshold <= 1:
             raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
+        if min(config.at) < 1:
+            raise ConfigError(f"task.at: found {config.at}; expected numbers of labels, at least 1")
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
         self._split = ""
@@ -78,7 +84,7 @@ class LabelTask(Task):
         return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
 
     def metric(self) -> LabelMetric:
-        return LabelMetric(self.threshold, self.config.average_precision)
+        return LabelMetric(self.threshold, self.config.average_precision, self.config.at)
 
     def fit_threshold(self, metric: Metric) -> None:
         if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
@@ -136,7 +142,8 @@ class LabelTask(Task):
         fitted = self.config.threshold == "validation"
         policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
         more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+        defined = {**DEFINITIONS, **ranking.DEFINITIONS, **more}
+        return {**defined, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
 
     def checksums(self) -> dict[str, str]:
         return dict(self._files)
