@@ -234,7 +234,19 @@ def test_overlapping_spans_go_to_the_shorter(write):
 
 
 NO_ROLES = "\n".join("\t".join([*line.split("\t")[:8], "_", "_"]) for line in UP_1.split("\n")[1:6])
+
+
+def test_nested_brackets_of_conll_2012(write):
+    """As a few in OntoNotes."""
+    nested = CONLL_2012.replace("(ARG0*) (12)", "(ARG1(ARG0*) (12)", 1).replace("(ARG2*) (3", "* (3", 1)
+    nested = nested.replace("(ARG1* -", "(ARGM-MNR* -", 1).replace("* * -\n\nwb", "* *) -\n\nwb", 1)
+    found = read_roles(write(nested)).sentences[0].propositions[0]
+    assert found.tags == ("B-ARG0", "B-V", "B-ARG1", "B-ARGM-MNR", "I-ARGM-MNR", "B-C-ARG1")
+
+
 LINES = {
+    "2012 closed twice": (CONLL_2012.replace("(ARG2*)", "*)"), 4, "with no bracket open"),
+    "2012 no star": (CONLL_2012.replace("(ARG2*)", "(ARG2)"), 4, r"'\(ARG2\)' in column 12"),
     "ragged 2012": (CONLL_2012.replace(" (V*) -\nwb/a2e/00/a2e_0001 0 2 Bob", "\nwb/a2e/00/a2e_0001 0 2 Bob"), 3, "11"),
     "2012 without a verb": (CONLL_2012.replace("* *) (V*) -", "* *) * -"), 11, r"no \(V\*\) in column 13"),
     "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
