@@ -176,6 +176,14 @@ def test_words_and_props_are_found_beside_each_other(write, tmp_path):
     check(read_roles(tmp_path / "props" / "test.wsj.props"))
 
 
+def test_a_word_may_be_a_dash(write, tmp_path):
+    write("-\n-\nAnna\nleft\n.\n", "a.words")
+    write("-\t*\n-\t*\n-\t(A0*)\nleave\t(V*)\n-\t*\n", "a.props")
+    for name in ("a.words", "a.props"):
+        [sentence] = read_roles(tmp_path / name).sentences
+        assert sentence.words == ("-", "-", "Anna", "left", ".")
+
+
 def test_props_need_the_same_words(write):
     write(WORDS.replace("a\nbook", "book"), "train.words")
     with pytest.raises(DataError, match=r"train.props:6: found - \*, and no token in this line of train.words"):

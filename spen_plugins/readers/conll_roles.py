@@ -136,7 +136,7 @@ def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
 def is_words_or_props(head: Head) -> bool:
     """True if the lines have a verb or `-` and brackets, and no word; or a word alone, and props are beside."""
     rows = [line.split() for line in head.filled if not line.startswith("#") or "\t" in line]
-    if not rows or not any(cells[0] in UNMARKED for cells in rows):
+    if not _are_verbs(rows):
         return bool(rows) and all(len(cells) == 1 for cells in rows) and beside(head.path, "words", "props") is not None
     return all(_BRACKETS.fullmatch(cell) for cells in rows for cell in cells[1:])
 
@@ -164,7 +164,12 @@ def read_props(path: Path, gold: bool = True) -> tuple[list[Sentence], str]:
 
 
 def _is_verbs(path: Path) -> bool:
-    return any(line.split()[0] in UNMARKED for line in read_lines(path) if line.strip())
+    return _are_verbs([line.split() for line in read_lines(path) if line.strip()])
+
+
+def _are_verbs(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether most lines begin with `-`, as most words are no verbs; a word may be `-`, too."""
+    return sum(cells[0] in UNMARKED for cells in rows) * 2 >= len(rows) > 0
 
 
 def _pasted(words: Path, props: Path) -> Iterator[str]:
