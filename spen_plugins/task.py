@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace, Proposal
 
@@ -151,18 +152,6 @@ class Metric(ABC):
             gold. The score is the sum of the numerators over the sum of the denominators.
         """
         return None
-
-
-class RawText(Protocol):
-    """Raw text, and what finds sentences and predicates in it."""
-
-    text: str
-
-    def sentences(self) -> list[list[str]]:
-        """The words of each sentence."""
-
-    def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
-        """The words that are predicates, from 0, of each sentence."""
 
 
 Writer = Callable[[Sequence[Any], Sequence[Any]], str | bytes]

@@ -85,7 +85,8 @@ def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str 
                 found = f"the tags of the field {tags!r}, such as {given[0]!r}"
                 raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
         starts = [i == 0 for i in range(len(sentence.words))]
-        made.add(Doc(vocab, words=[word if word.strip() else _BLANK for word in sentence.words], sent_starts=starts, **layers))
+        words = [word if word.strip() else _BLANK for word in sentence.words]
+        made.add(Doc(vocab, words=words, sent_starts=starts, **layers))
     return made.to_bytes()
 
 

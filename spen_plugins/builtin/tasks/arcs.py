@@ -27,6 +27,7 @@ from spen_plugins.builtin.tasks.sentences import (
 from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats, sentences_of_text
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import sha256
@@ -35,7 +36,7 @@ from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded
 from spen_plugins.scores.spans import Argument
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, ArcInputs, RawText, Shown, Task, Writer
+from spen_plugins.task import PARTS, ArcInputs, Shown, Task, Writer
 
 NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]

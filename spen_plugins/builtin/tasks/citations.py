@@ -26,9 +26,10 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, RawText, Writer
+from spen_plugins.task import PARTS, Writer
 
 RULE = "rule"
 _VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}

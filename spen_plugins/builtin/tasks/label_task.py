@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol
 
@@ -15,6 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
@@ -131,12 +130,7 @@ class LabelTask(Task):
         ]
 
     def formats(self) -> dict[str, Writer]:
-        return {"csv": self._csv}
-
-    def _csv(self, predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        """A column of 0 and 1 for each label, and a record for each example."""
-        names = self.space.labels
-        return written([names, *([int(name in found["labels"]) for name in names] for found in predictions)])
+        return {"csv": columns_csv(self.space.labels)}
 
     def protocol(self) -> dict[str, Any]:
         fitted = self.config.threshold == "validation"
@@ -166,10 +160,14 @@ class LabelTask(Task):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
+        self._note_unseen()
 
-
-def written(records: Iterable[Sequence[Any]]) -> str:
-    """CSV, quoted where needed."""
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(records)
-    return file.getvalue()
+    def _note_unseen(self) -> None:
+        """Warn of labels that other parts have and no training example."""
+        seen = {i for example in self._parts["train"] if example.gold is not None for i in example.gold.tolist()}
+        others = [example for name, some in self._parts.items() if name != "train" for example in some]
+        unseen = sorted({i for example in others if example.gold is not None for i in example.gold.tolist()} - seen)
+        if unseen:
+            names = ", ".join(self.space.labels[i] for i in unseen[:5]) + (", …" if len(unseen) > 5 else "")
+            count = f"{len(unseen)} of the {len(self.space.labels)} labels"
+            self._notes.append(f"warning: no training example has {count} ({names}): they can't be learned")

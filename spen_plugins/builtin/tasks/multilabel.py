@@ -89,7 +89,10 @@ class MultiLabel(LabelTask):
         c = self.config
         given = {name for name in DATA_KEYS if getattr(c, name) not in (None, [])}
         if "file" in given and not given & {"split", "corpus", "train", "validation", "test"}:
-            raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
+            raise ConfigError(
+                f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`, or name a test file "
+                "too: then a part of this one is held out to validate on"
+            )
         for needed, allowed in FORMS:
             if needed <= given <= needed | allowed and not {"labels", "label_count"} <= given:
                 return
@@ -226,6 +229,7 @@ class MultiLabel(LabelTask):
 
     def read(self, path: str) -> Sequence[Example]:
         table = read_table(locate(path), self.columns.known, self.columns.drop)
+        self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
         features, gold = self.columns.encode(table)
         self._scale(features)
         return [_example(features, gold, i) for i in range(len(table))]

@@ -24,6 +24,7 @@ from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.role_items import FORM, sentence_of
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Proposition, Sentence
@@ -31,7 +32,7 @@ from spen_plugins.readers.write_roles import FileExamples, columns, conllu, pred
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, RawText, Shown, Task, WordInputs, Writer
+from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
 
 
 class SemanticRoles(Task):

@@ -32,12 +32,13 @@ from spen_plugins.builtin.tasks.tagging_metric import (
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, RawText, Shown, Task, WordInputs, Writer
+from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
 
 _NO_TAGS = "a file to predict may have no column of tags"
 
