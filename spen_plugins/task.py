@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +14,8 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace, Proposal
 
@@ -152,6 +154,10 @@ class Metric(ABC):
         return None
 
 
+Writer = Callable[[Sequence[Any], Sequence[Any]], str | bytes]
+"""Predictions and their examples -> the content of a file."""
+
+
 class Task(ABC):
     """A data format, its output space and its score.
 
@@ -167,6 +173,8 @@ class Task(ABC):
     Config: ClassVar[type[Config]] = Config
     selection: str
     """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
+    shown: int | None = None
+    """Most labels whose probabilities a prediction lists, if outputs are label sets; None: all."""
     temperature: float = 1.0
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
@@ -264,6 +272,14 @@ class Task(ABC):
     @abstractmethod
     def parse(self, item: Any) -> Any:
         """One example from a Python or JSON value, for `sp.load(run).predict([...])`; the docstring shows its form."""
+
+    def read_text(self, raw: RawText) -> Sequence[Any]:
+        """Examples of raw text, for prediction; a ConfigError by default: a task whose inputs are no text."""
+        raise ConfigError("found raw text, and the run's task reads none; tags, roles and labels of texts are of text")
+
+    def formats(self) -> Mapping[str, Writer]:
+        """Formats besides JSON lines in which predictions can be written, by name; none by default."""
+        return {}
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

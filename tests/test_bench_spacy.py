@@ -16,7 +16,8 @@ from spacy.tokens import Doc, DocBin
 from spen_plugins.errors import DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import spans
-from spen_plugins.readers.srl import Proposition, Sentence, write_srl
+from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.write_roles import write_srl
 from spen_plugins.runs import runner
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus

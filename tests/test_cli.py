@@ -57,8 +57,9 @@ def spen_run(spen):
 def fake(monkeypatch):
     """A module of the package that does what a test wants."""
     # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
-    for user in ("seeds", "sweep", "report", "label_plots"):
-        importlib.import_module(f"spen_plugins.research.{user}")
+    for user in ("research.seeds", "research.sweep", "research.report", "research.label_plots", "runs.raw_text"):
+        importlib.import_module(f"spen_plugins.{user}")
+    importlib.import_module("spen_plugins.runs.writing")
 
     def put(name: str, **members):
         module = types.ModuleType(f"spen_plugins.{name}")
@@ -417,8 +418,13 @@ def test_describe_what_there_is_not(spen, words):
 
 
 class Predictor:
-    def predict_file(self, path, energy=False):
-        yield from ({"labels": ["é"]}, [1, 2])
+    task = types.SimpleNamespace(
+        read_inputs=lambda path: ["x", "y"], notes=lambda: ["f: read as it is"], formats=dict, shown=None, space=None
+    )
+
+    def predict_examples(self, examples, energy=False):
+        assert examples == ["x", "y"]
+        return [{"labels": ["é"]}, [1, 2]]
 
     def evaluate_file(self, path):
         return {"scores": {"example_f1": 0.5}}

@@ -8,6 +8,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from spen_plugins.datasets import catalogue, ewt, fetch, get, locate, split_file
 from spen_plugins.datasets.catalogue import CATALOGUE, DataSet, File
 from spen_plugins.errors import ConfigError, DataError, RunError
 
+ROOT = Path(__file__).resolve().parent.parent
 SPEN_DATA = os.environ.get("SPEN_DATA")
 real_data = pytest.mark.skipif(not SPEN_DATA, reason="$SPEN_DATA is not set")
 
@@ -344,3 +346,18 @@ def test_features_of_any_type_may_be_split(tmp_path):
     assert json.loads(split_file(path, label_count=3).read_text()) == plain
     with pytest.raises(ConfigError, match="labels and label_count"):
         split_file(path, label_count=3, labels=tmp_path / "x.xml")
+
+
+def test_the_catalogue_has_every_data_set_of_docs_and_configs():
+    globs = ("README.md", "docs/*.md", "plugins/*/README.md", "configs/*.jsonnet")
+    pages = [page for pattern in globs for page in ROOT.glob(pattern)]
+    named = {name for page in pages for name in re.findall(r"\bdata=([a-z_0-9]+)(?![\w./-])", page.read_text())}
+    assert {"bibtex", "ewt", "horses"} < named
+    assert named - {"files", "data"} <= CATALOGUE.keys()  # data={data}
+    libraries = [*ROOT.glob("configs/**/*.libsonnet"), *pages]
+    paths = {path for page in libraries for path in re.findall(r"\bdata:([\w./%-]*\w)", page.read_text())}
+    assert len(paths) > 20
+    for path in paths:
+        parts = [path.replace("%s", part) for part in ("train", "dev", "test")] if "%s" in path else [path]
+        known = [file for entry in CATALOGUE.values() for file in entry.paths]
+        assert all(any(file.startswith(part) for file in known) for part in parts), path

@@ -465,15 +465,15 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
         app, ["evaluate", str(seal), str(gold), "--refine", '{"type": "gbi", "steps": 4}', "--trajectory"]
     )
     assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.output.splitlines()]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
     plain = CliRunner().invoke(app, ["evaluate", str(seal), str(gold)])
-    assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.output)["scores"]["example_f1"])
+    assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.stdout)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
     refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(gold)
     assert refined["scores"] == lines[-1]["scores"]
     assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
-    assert "refined" not in json.loads(plain.output)["protocol"]
+    assert "refined" not in json.loads(plain.stdout)["protocol"]
     bad = CliRunner().invoke(app, ["evaluate", str(seal), str(gold), "--trajectory"])
     assert bad.exit_code == 2 and "--refine gbi" in bad.output
 

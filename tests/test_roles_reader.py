@@ -176,6 +176,14 @@ def test_words_and_props_are_found_beside_each_other(write, tmp_path):
     check(read_roles(tmp_path / "props" / "test.wsj.props"))
 
 
+def test_a_word_may_be_a_dash(write, tmp_path):
+    write("-\n-\nAnna\nleft\n.\n", "a.words")
+    write("-\t*\n-\t*\n-\t(A0*)\nleave\t(V*)\n-\t*\n", "a.props")
+    for name in ("a.words", "a.props"):
+        [sentence] = read_roles(tmp_path / name).sentences
+        assert sentence.words == ("-", "-", "Anna", "left", ".")
+
+
 def test_props_need_the_same_words(write):
     write(WORDS.replace("a\nbook", "book"), "train.words")
     with pytest.raises(DataError, match=r"train.props:6: found - \*, and no token in this line of train.words"):
@@ -234,7 +242,19 @@ def test_overlapping_spans_go_to_the_shorter(write):
 
 
 NO_ROLES = "\n".join("\t".join([*line.split("\t")[:8], "_", "_"]) for line in UP_1.split("\n")[1:6])
+
+
+def test_nested_brackets_of_conll_2012(write):
+    """As a few in OntoNotes."""
+    nested = CONLL_2012.replace("(ARG0*) (12)", "(ARG1(ARG0*) (12)", 1).replace("(ARG2*) (3", "* (3", 1)
+    nested = nested.replace("(ARG1* -", "(ARGM-MNR* -", 1).replace("* * -\n\nwb", "* *) -\n\nwb", 1)
+    found = read_roles(write(nested)).sentences[0].propositions[0]
+    assert found.tags == ("B-ARG0", "B-V", "B-ARG1", "B-ARGM-MNR", "I-ARGM-MNR", "B-C-ARG1")
+
+
 LINES = {
+    "2012 closed twice": (CONLL_2012.replace("(ARG2*)", "*)"), 4, "with no bracket open"),
+    "2012 no star": (CONLL_2012.replace("(ARG2*)", "(ARG2)"), 4, r"'\(ARG2\)' in column 12"),
     "ragged 2012": (CONLL_2012.replace(" (V*) -\nwb/a2e/00/a2e_0001 0 2 Bob", "\nwb/a2e/00/a2e_0001 0 2 Bob"), 3, "11"),
     "2012 without a verb": (CONLL_2012.replace("* *) (V*) -", "* *) * -"), 11, r"no \(V\*\) in column 13"),
     "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
@@ -291,3 +311,18 @@ def test_several_predicates_in_one_item():
     assert [(p.predicate, p.tags) for p in sentence_of(written).propositions] == [(1, WANTS), (3, LEAVE)]
     plain = sentence_of({"words": words, "predicates": [3, 1], "tags": [LEAVE, WANTS]})
     assert plain == sentence_of(written)
+
+
+def test_ten_thousand_columns(write):
+    """A predicate for each is wanted."""
+    row = ["w", "x", *["*"] * 9998]
+    with pytest.raises(DataError, match=r"a.txt:1: found 1 predicates marked in column 2 and 9998 columns of brackets"):
+        read_roles(write("\t".join(row) + "\n" + "\t".join(["w", "-", *row[2:]]) + "\n"))
+    with pytest.raises(DataError, match=r"a.txt:2: found 2 columns"):
+        read_roles(write("\t".join(row) + "\nw\t-\n" + "\t".join(["w", "-", *row[2:]]) + "\n"))
+
+
+@pytest.mark.parametrize("text", ["", " \n", "# only a comment\n"])
+def test_empty_files(write, text):
+    with pytest.raises(DataError, match=r"an empty file|comments or blank lines only"):
+        read_roles(write(text))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.srl import Layout, read_srl, write_srl
+from spen_plugins.readers.srl import Layout, read_srl
+from spen_plugins.readers.write_roles import write_srl
 from spen_plugins.samples.srl import sample_corpus
 
 GOOD = """# sent_id = one

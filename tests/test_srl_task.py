@@ -13,7 +13,7 @@ import torch
 
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.srl import write_srl
+from spen_plugins.readers.write_roles import write_srl
 from spen_plugins.samples.lexicon import NOUNS, VERBS
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of

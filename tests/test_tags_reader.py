@@ -186,3 +186,31 @@ def test_a_file_whose_tags_are_all_unknown_is_no_file_of_the_run(tmp_path):
     (tmp_path / "raw").write_text("She left\n")
     with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as NNP, VBZ"):
         task.read(str(tmp_path / "raw"))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_ten_thousand_columns(tmp_path, rows):
+    """Read if a file has them throughout; a line that has fewer is named."""
+    path = tmp_path / "a"
+    wide = "\t".join(["w", *["x"] * 9998, "T"]) + "\n"
+    path.write_text(wide * rows)
+    [found] = read_tagged(config(), path, gold=True).sentences
+    assert found.tags == ("T",) * rows
+    path.write_text(wide * 2 + "w\tT\n")
+    with pytest.raises(DataError, match=r"a:3: found 2 columns; expected 10000"):
+        read_tagged(config(), path, gold=True)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "word,tag\nAnna,NNP\n", "word;tag\nAnna;NNP\n"])
+def test_empty_files_and_other_separators(tmp_path, text):
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(DataError, match=r"a: found an empty file|a:1: found 1 column, so column -1 for tags is that"):
+        read_tagged(config(), tmp_path / "a", gold=True)
+
+
+def test_a_file_of_gigabytes_is_refused_with_its_size(tmp_path):
+    with (tmp_path / "a").open("wb") as file:
+        file.write(b"Anna\tNNP\n")
+        file.truncate(2_000_000_000)
+    with pytest.raises(DataError, match=r"a: found a file of 2\.0 GB; expected at most"):
+        read_tagged(config(), tmp_path / "a", gold=True)

@@ -46,11 +46,11 @@ class Part(StrEnum):
 INTERRUPTED = 130
 
 
-def app(help_text: str, group: type[TyperGroup] = TyperGroup) -> typer.Typer:
-    """A typer application; unexpected errors show Python's plain traceback."""
+def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool = False) -> typer.Typer:
+    """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
     settings = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(
-        cls=group, help=help_text, pretty_exceptions_enable=False, add_completion=False, context_settings=settings
+        cls=group, help=help_text, pretty_exceptions_enable=False, add_completion=completion, context_settings=settings
     )
 
 

@@ -10,7 +10,9 @@ from spen_plugins.cli.commands import Commands
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import show_version
 
-app = make_app("Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.", Commands)
+app = make_app(
+    "Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.", Commands, completion=True
+)
 
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_SEEDS = 1000
 
-app = make_app("Train and evaluate the experiment a config describes.")
+app = make_app("Train and evaluate the experiment a config describes.", completion=True)
 
 Config = Annotated[
     Path | None, typer.Argument(metavar="CONFIG", show_default=False, help="A .jsonnet, .json or .yaml config.")

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from spen_plugins.cli.common import guarded, write_lines
+from spen_plugins.errors import ConfigError
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
 File = Annotated[Path, typer.Argument(help="A file in the format of the run's task.", show_default=False)]
+Input = Annotated[
+    Path | None,
+    typer.Argument(
+        help="A file in the format of the run's task, or of raw text; - for raw text from standard input.",
+        show_default=False,
+    ),
+]
+Text = Annotated[str | None, typer.Option(help="Raw text, in place of FILE.", show_default=False)]
+Form = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="jsonl; of roles conll, props or conllu; of tags conll, conllu or docbin; of label sets csv.",
+    ),
+]
+Every = Annotated[
+    bool,
+    typer.Option("--all", help="List the probabilities of all labels, not of the ten likeliest alone."),
+]
+Predicates = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="The run that finds the predicates of raw text (default: that of the plugin spen-en, if it is installed).",
+        show_default=False,
+    ),
+]
+Language = Annotated[str, typer.Option(help="Code of raw text's language, whose spaCy tokeniser is used.")]
 Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
@@ -29,12 +60,34 @@ Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each o
 
 @guarded
 def predict(
-    run: Run, file: File, out: Out = None, device: Device = "cpu", refine: Refine = None, energy: Energy = False
+    run: Run,
+    file: Input = None,
+    text: Text = None,
+    out: Out = None,
+    form: Form = "jsonl",
+    every: Every = False,
+    predicates: Predicates = None,
+    language: Language = "en",
+    device: Device = "cpu",
+    refine: Refine = None,
+    energy: Energy = False,
 ) -> None:
-    """Predict the outputs of a file: one JSON value per line, in the file's order."""
-    from spen_plugins.runs import predictor
+    """Predict the outputs of a file or of raw text, in its order: one JSON value per line, or another format."""
+    if (file is None) == (text is None):
+        raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
+    from spen_plugins.runs import predictor, raw_text, writing
 
-    write_lines(predictor.load(run, device, _table(refine)).predict_file(file, energy), out)
+    loaded = predictor.load(run, device, _table(refine))
+    writer = writing.writer(loaded, form, out)
+    _say(list(writing.labels_shown(loaded, every)))
+    raw = raw_text.Raw("" if text is None else text, language, predicates, device)
+    if text is not None or str(file) == "-":
+        raw.text = raw_text.plain(sys.stdin.read()) if text is None else text
+        examples, notes = loaded.task.read_text(raw), []
+    else:
+        examples, notes = raw_text.read(loaded, file, raw)
+    _say(notes)
+    writer(loaded.predict_examples(examples, energy), examples)
 
 
 @guarded
@@ -54,6 +107,13 @@ def evaluate(
         write_lines(loaded.trajectory_file(file), out)
     else:
         write_lines([loaded.evaluate_file(file)], out, indent=2)
+    _say(loaded.task.notes())
+
+
+def _say(notes: Sequence[str]) -> None:
+    """What a file was recognised as, on standard error."""
+    for note in notes:
+        typer.echo(note, err=True)
 
 
 def _table(refine: str | None) -> Any:

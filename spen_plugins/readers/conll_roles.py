@@ -25,6 +25,7 @@ from pathlib import Path
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.formats import Head
+from spen_plugins.readers.overlaps import tags_of_spans
 from spen_plugins.readers.srl import (
     UNMARKED,
     Block,
@@ -32,13 +33,13 @@ from spen_plugins.readers.srl import (
     Proposition,
     Sentence,
     blocks_of,
-    bracket_tags,
     read_brackets,
 )
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 
 TOKEN, WORD, LEMMA, FRAME = 2, 3, 6, 7  # columns of CoNLL-2012, from 0
 _BEGINS, _VERB = "#begin document", re.compile(r"\(V[*)]")
+_CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
 
 
@@ -59,9 +60,10 @@ def is_conll_2012(head: Head) -> bool:
 
 
 def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
-    """All sentences of a file of CoNLL-2012; arguments as in `read_srl`.
+    """All sentences of a file of CoNLL-2012.
 
-    Predicates are the words with `(V*` in a column of brackets; in a file without brackets those with a frame.
+    A word in nested arguments belongs to the inner one, and the outer one's later piece is a C-X. Predicates are the
+    words with `(V*` in a column of brackets; in a file without brackets those with a frame.
     """
     lines = ["" if line.startswith(("#begin", "#end")) else line for line in read_lines(path)]
     blocks = list(blocks_of(lines, ends_within_a_line(path)))
@@ -80,7 +82,7 @@ def read_conll_2012(path: Path, gold: bool = True) -> list[Sentence]:
 
 def _verbs(row: Sequence[str]) -> int:
     """How many columns of brackets have their verb in this row."""
-    return sum(bool(_VERB.match(cell)) for cell in row[FRAME + 1 :])
+    return sum(bool(_VERB.search(cell)) for cell in row[FRAME + 1 :])
 
 
 def _check_width(path: Path, block: Block) -> None:
@@ -100,20 +102,41 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
         return Sentence(words, tuple(Proposition(i, rows[i][LEMMA], None) for i in marked), block.name)
     propositions = []
     for column in range(fixed, len(rows[0]) - after):
-        predicate = next((i for i, row in enumerate(rows) if _VERB.match(row[column])), None)
+        predicate = next((i for i, row in enumerate(rows) if _VERB.search(row[column])), None)
         if predicate is None:
             found = f"no (V*) in column {column + 1}{block.end(block.first)}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
-        tags = bracket_tags(path, block, column, predicate)
+        tags = tags_of_spans(len(rows), predicate, _spans(path, block, column))
         propositions.append(Proposition(predicate, rows[predicate][LEMMA], tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
     return Sentence(words, tuple(propositions), block.name)
 
 
+def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:
+    """Role, first and last word of each argument of a column; brackets may nest."""
+    where, open_, found = f"in column {column + 1}", [], []
+    for i, row in enumerate(block.rows):
+        cell, number = _CELL.fullmatch(row[column]), block.first + i
+        if cell is None:
+            raise DataError(path, number, f"{row[column]!r} {where}{block.end(number)}", "*, (ROLE*, *) or (ROLE*)")
+        open_ += [(role, i) for role in cell["roles"].split("(")[1:]]
+        for _ in cell["closed"]:
+            if not open_:
+                raise DataError(path, number, f"{row[column]!r} {where} with no bracket open", "* outside an argument")
+            role, first = open_.pop()
+            found.append((role, first, i))
+    if open_:
+        role, first = open_[-1]
+        last = block.first + len(block.rows) - 1
+        what = f"({role}* {where} not closed by the end of the sentence{block.end(last)}"
+        raise DataError(path, block.first + first, what, f"*) closing ({role}*")
+    return found
+
+
 def is_words_or_props(head: Head) -> bool:
     """True if the lines have a verb or `-` and brackets, and no word; or a word alone, and props are beside."""
     rows = [line.split() for line in head.filled if not line.startswith("#") or "\t" in line]
-    if not rows or not any(cells[0] in UNMARKED for cells in rows):
+    if not _are_verbs(rows):
         return bool(rows) and all(len(cells) == 1 for cells in rows) and beside(head.path, "words", "props") is not None
     return all(_BRACKETS.fullmatch(cell) for cells in rows for cell in cells[1:])
 
@@ -141,7 +164,12 @@ def read_props(path: Path, gold: bool = True) -> tuple[list[Sentence], str]:
 
 
 def _is_verbs(path: Path) -> bool:
-    return any(line.split()[0] in UNMARKED for line in read_lines(path) if line.strip())
+    return _are_verbs([line.split() for line in read_lines(path) if line.strip()])
+
+
+def _are_verbs(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether most lines begin with `-`, as most words are no verbs; a word may be `-`, too."""
+    return sum(cells[0] in UNMARKED for cells in rows) * 2 >= len(rows) > 0
 
 
 def _pasted(words: Path, props: Path) -> Iterator[str]:

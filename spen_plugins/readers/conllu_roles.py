@@ -18,14 +18,13 @@ that has a role or is the predicate, so that arguments share no words; later pie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.conllu import conllu_sentences
 from spen_plugins.readers.formats import Head
-from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.readers.overlaps import tags_of_owners, tags_of_spans
 from spen_plugins.readers.srl import UNMARKED, Proposition, Sentence
 
 _NO_ROLES = "the fields UP:PRED and UP:ARGSPANS or UP:ARGHEADS, a column of roles for each predicate, or Args= in MISC"
@@ -130,7 +129,7 @@ def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
             continue
         spans = word.fields.get("up:argspans")
         if spans is not None:
-            found.append(Proposition(i, frame, _of_spans(len(words), i, [*_places(path, word, spans, place)])))
+            found.append(Proposition(i, frame, tags_of_spans(len(words), i, [*_places(path, word, spans, place)])))
             continue
         roles = ["_"] * len(words)
         for role, first, _ in _places(path, word, word.fields.get("up:argheads", "_"), place):
@@ -152,18 +151,6 @@ def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> lis
     return found
 
 
-def _of_spans(size: int, predicate: int, spans: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
-    """BIO tags; where spans overlap, a word is the shortest's."""
-    if not any(role == "V" and first <= predicate <= last for role, first, last in spans):
-        spans = [("V", predicate, predicate), *spans]
-    owner: list[int | None] = [None] * size
-    for number, (_, first, last) in sorted(enumerate(spans), key=lambda span: span[1][1] - span[1][2]):
-        owner[first : last + 1] = [number] * (last + 1 - first)
-    verb = next(n for n, (role, first, last) in enumerate(spans) if role == "V" and first <= predicate <= last)
-    owner[predicate] = verb
-    return _tags(owner, [role for role, _, _ in spans])
-
-
 def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
     """The proposition whose arguments are the subtrees of the words with roles."""
     heads = _heads(path, words)
@@ -175,9 +162,8 @@ def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, ro
         if steps > len(words):
             raise DataError(path, words[word].line, "a word below itself", "heads in a tree")
         owner.append(predicate if word == predicate else None if above == predicate else above)
-    return Proposition(
-        predicate, frame, _tags(owner, ["V" if i == predicate else role for i, role in enumerate(roles)])
-    )
+    names = ["V" if i == predicate else role for i, role in enumerate(roles)]
+    return Proposition(predicate, frame, tags_of_owners(owner, names))
 
 
 def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:
@@ -189,18 +175,3 @@ def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:
             raise DataError(path, word.line, f"{head!r} as a word's head", f"a number, 0 to {len(words)}")
         found.append(place[int(head)])
     return found
-
-
-def _tags(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
-    """BIO tags of words that each belong to an argument or to none; later pieces of an argument are C-X."""
-    cuts = [0, *(i for i, (a, b) in enumerate(pairwise(owner), 1) if a != b), len(owner)]
-    seen: set[int] = set()
-    spans = []
-    for start, end in pairwise(cuts):
-        number = owner[start]
-        if number is None:
-            continue
-        role = roles[number]
-        spans.append(Span(f"C-{role}" if number in seen and not role.startswith("C-") else role, start, end))
-        seen.add(number)
-    return tuple(write_tags(spans, len(owner), "bio"))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -231,24 +231,7 @@ def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple
     return tuple(tags)
 
 
-def write_srl(sentences: Iterable[Sentence], path: Path) -> None:
-    """Write sentences in the layout `propbank` (POS and roleset as `-`), through a temporary file."""
-    lines = []
-    for sentence in sentences:
-        if sentence.name:
-            lines.append(f"# sent_id = {sentence.name}")
-        marks = {p.predicate: p.lemma or "?" for p in sentence.propositions}
-        columns = [_brackets(p.tags) for p in sentence.propositions if p.tags is not None]
-        for i, word in enumerate(sentence.words):
-            fixed = [str(i), word, "-", "*", marks.get(i, "-"), "-"]
-            lines.append("\t".join([*fixed, *(column[i] for column in columns)]))
-        lines.append("")
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    partial.replace(path)
-
-
-def _brackets(tags: Sequence[str]) -> list[str]:
+def brackets_of(tags: Sequence[str]) -> list[str]:
     """The inverse of `bracket_tags`."""
     following = [*tags[1:], "O"]
     return [

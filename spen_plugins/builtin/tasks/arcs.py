@@ -24,17 +24,19 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts
+from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats, sentences_of_text
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
+from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded
 from spen_plugins.scores.spans import Argument
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, ArcInputs, Shown, Task
+from spen_plugins.task import PARTS, ArcInputs, Shown, Task, Writer
 
 NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
@@ -106,7 +108,13 @@ class RoleArcs(Task):
                 f"spans of at most {self.config.longest} words are their candidates",
                 stacklevel=2,
             )
-        return self._examples(sentences, trees)
+        return self._examples(found.sentences, trees)
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        return self._examples(sentences_of_text(raw), {})
+
+    def formats(self) -> dict[str, Writer]:
+        return role_formats()
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicates": [1]}`, predicates from 0; optional are `"heads"`
@@ -222,17 +230,19 @@ class RoleArcs(Task):
             trees = read_trees(locate(name)) | trees
         return trees
 
-    def _examples(self, sentences: Iterable[Sentence], trees: Trees, where: str | Path | None = None) -> list[Example]:
+    def _examples(self, sentences: Iterable[Sentence], trees: Trees, where: str | Path | None = None) -> FileExamples:
         """The sentences that have a predicate; if `where` is given, a sentence without a tree is an error."""
-        examples = []
+        examples, words, rows = [], [], []
         for number, sentence in enumerate(sentences, 1):
+            words.append(sentence.words)
             if sentence.propositions:
                 tree = trees.get(sentence.words)
                 if tree is None and self.config.trees and where is not None:
                     named = f"sentence {sentence.name or number}, {' '.join(sentence.words)[:60]!r}, without a tree"
                     raise DataError(where, None, named, "a sentence of the same words in the files of task.trees")
                 examples.append(self._example(sentence, tree))
-        return examples
+                rows.append(number - 1)
+        return FileExamples(examples, words, rows)
 
     def _example(self, sentence: Sentence, tree: Tree | None) -> Example:
         n = len(sentence.words)

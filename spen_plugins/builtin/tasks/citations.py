@@ -26,9 +26,10 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS
+from spen_plugins.task import PARTS, Writer
 
 RULE = "rule"
 _VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}
@@ -66,6 +67,13 @@ class Citations(Tagging):
         where = locate(path)
         found = read_citations(where, self.config.fields, gold=False)
         return [self._example(s.words, s.columns, *self._encode(s, where)) for s in map(_ruled, found)]
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        """A citation a line."""
+        return [self.parse(line) for line in raw.text.splitlines() if line.strip()]
+
+    def formats(self) -> dict[str, Writer]:
+        return {}
 
     def parse(self, item: Any) -> Example:
         """A text, or `{"text": …}`; its fields may be tagged inline."""

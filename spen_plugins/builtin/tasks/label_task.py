@@ -13,6 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
@@ -20,9 +21,7 @@ from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
 from spen_plugins.spaces import LabelSet, Proposal
-from spen_plugins.task import Metric, Task
-
-SHOWN = 10  # labels with their probabilities in a prediction, at least
+from spen_plugins.task import Metric, Task, Writer
 
 
 class Labelled(Protocol):
@@ -37,6 +36,7 @@ class LabelTask(Task):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"
+    shown = 10
     space: LabelSet
 
     class Config(Config):
@@ -108,14 +108,15 @@ class LabelTask(Task):
         return Decisions("labels", LabelConfidences(p), gold > 0.5)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        """For each example the predicted labels, and the probabilities of these and of the ten most probable.
+        """For each example the predicted labels, and the probabilities of these and of the `shown` most probable.
 
         Probabilities are calibrated; the threshold applies to the uncalibrated ones.
         """
         p = proposal.mean[:, 0].detach().float().cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
         sizes = predicted.sum(1).long()
-        count = min(max(SHOWN, int(sizes.max())), p.shape[1])
+        shown = p.shape[1] if self.shown is None else self.shown
+        count = min(max(shown, int(sizes.max())), p.shape[1])
         label = (p + predicted).topk(count, dim=1).indices  # predicted ones come first, whatever their probability
         value = p.gather(1, label)
         calibrated = LabelConfidences(value.numpy()).at(self.temperature)
@@ -123,10 +124,13 @@ class LabelTask(Task):
         return [
             {
                 "labels": [names[i] for i in order[:n]],
-                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, SHOWN)], values, strict=False)},
+                "probabilities": {names[i]: round(v, 6) for i, v in zip(order[: max(n, shown)], values, strict=False)},
             }
             for order, values, n in zip(label.tolist(), calibrated.tolist(), sizes.tolist(), strict=True)
         ]
+
+    def formats(self) -> dict[str, Writer]:
+        return {"csv": columns_csv(self.space.labels)}
 
     def protocol(self) -> dict[str, Any]:
         fitted = self.config.threshold == "validation"

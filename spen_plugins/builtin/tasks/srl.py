@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,13 +24,15 @@ from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.role_items import FORM, sentence_of
 from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.srl import Sentence
+from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.write_roles import FileExamples, columns, conllu, predicted, props
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task, WordInputs
+from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
 
 
 class SemanticRoles(Task):
@@ -89,6 +91,12 @@ class SemanticRoles(Task):
         found = read_roles(locate(path), self.config.layout, gold=False)
         self._read = self._read._replace(notes=[f"{path}: {found.said}"])
         return self._examples(found.sentences)
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        return self._examples(sentences_of_text(raw))
+
+    def formats(self) -> dict[str, Writer]:
+        return role_formats()
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
@@ -174,13 +182,15 @@ class SemanticRoles(Task):
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
         return Example(entry, predicate, names, tags)
 
-    def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
-        examples = []
-        for sentence in sentences:
+    def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
+        examples, words, rows = [], [], []
+        for row, sentence in enumerate(sentences):
+            words.append(sentence.words)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words)
                 examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
-        return examples
+                rows.extend([row] * len(sentence.propositions))
+        return FileExamples(examples, words, rows)
 
     def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
         """A prediction without its arguments."""
@@ -210,6 +220,24 @@ class SemanticRoles(Task):
             proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
         )
         return arguments, owner, confidences
+
+
+def sentences_of_text(raw: RawText) -> list[Sentence]:
+    """The sentences of raw text with their predicates."""
+    sentences = raw.sentences()
+    return [
+        Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
+        for words, some in zip(sentences, raw.predicates(sentences), strict=True)
+    ]
+
+
+def role_formats() -> dict[str, Writer]:
+    """The formats of predicted roles, each with all sentences of the file that was read."""
+
+    def writer(write: Callable[[list[Sentence]], str]) -> Writer:
+        return lambda predictions, examples: write(predicted(predictions, examples))
+
+    return {name: writer(write) for name, write in (("conll", columns), ("props", props), ("conllu", conllu))}
 
 
 def read_parts(config: Any) -> FileParts[Sentence]:

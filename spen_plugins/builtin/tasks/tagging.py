@@ -20,6 +20,7 @@ from spen_plugins.builtin.tasks.sentences import (
     padded,
 )
 from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_formats import tag_formats
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -31,12 +32,13 @@ from spen_plugins.builtin.tasks.tagging_metric import (
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task, WordInputs
+from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
 
 _NO_TAGS = "a file to predict may have no column of tags"
 
@@ -121,6 +123,12 @@ class Tagging(Task):
             some = ", ".join(self.space.tags[:5])
             raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
         return examples
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        return [self.parse({"words": words}) for words in raw.sentences()]
+
+    def formats(self) -> dict[str, Writer]:
+        return tag_formats(self.config, self._values)
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.

@@ -13,18 +13,20 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
 from spen_plugins.readers.split import read_split
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.tsv import Layout, Row, read_names
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Shown, TextInputs
+from spen_plugins.task import PARTS, Shown, TextInputs, Writer
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
@@ -168,6 +170,13 @@ class TextLabels(LabelTask):
         found = read_texts(where, self._layout(), gold=False)
         self._notes = [f"{path}: read as {found.said} ({len(found.rows)} texts)"]
         return self._rows(where, found.rows)
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        """A text a line."""
+        return [Example(line.strip(), None) for line in raw.text.splitlines() if line.strip()]
+
+    def formats(self) -> dict[str, Writer]:
+        return {"csv": texts_csv(self.config.separator)}
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`; optional `"labels": ["joy"]` are gold."""

@@ -1,0 +1,137 @@
+"""Raw text as a task's examples: tokenised by spaCy's rules, predicates found by another run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.datasets import locate
+from spen_plugins.errors import ConfigError, DataError, PluginError
+from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.prose import is_prose
+from spen_plugins.readers.text import shorten
+from spen_plugins.registry import Registry
+from spen_plugins.runs.predictor import Predictor, load
+from spen_plugins.task import Task
+
+PREDICATE = "B-V"
+ROLES = "spen_srl"
+"""The spaCy component whose installed model has a run that finds predicates, in the folder `predicates`."""
+_HOW = (
+    "name a run that finds them, --predicates RUN (spen-run predicates trains one), or install the plugin that "
+    "has one, pip install spen-en"
+)
+
+
+class Raw:
+    """A `RawText`.
+
+    Args:
+        text: the text.
+        language: code of the language whose spaCy tokeniser is used.
+        finder: run folder of a tagger of predicates; None: that of an installed plugin.
+        device: its device.
+    """
+
+    def __init__(self, text: str, language: str = "en", finder: Path | None = None, device: str = "cpu") -> None:
+        self.text = text
+        self._language, self._finder, self._device = language, finder, device
+
+    def sentences(self) -> list[list[str]]:
+        """The words of each sentence; a blank line ends one, too.
+
+        Raises:
+            ConfigError: spaCy is not installed, or does not know the language.
+            DataError: there is no word.
+        """
+        parts = re.split(r"\n\s*\n", self.text)
+        spans = (span for doc in self._tokeniser.pipe(parts) for span in doc.sents)
+        found = [words for span in spans if (words := [token.text for token in span if not token.is_space])]
+        if not found:
+            raise DataError("text", None, "no word", "at least one")
+        return found
+
+    def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The words that are predicates, from 0, of each sentence.
+
+        Raises:
+            ConfigError: no run finds them.
+        """
+        finder = load(_installed() if self._finder is None else self._finder, self._device)
+        if PREDICATE not in getattr(finder.task.space, "tags", ()):
+            raise ConfigError(
+                f"--predicates {finder.folder.path}: it tags no predicates; `spen-run predicates` trains one"
+            )
+        found = finder.predict([{"words": list(words)} for words in sentences])
+        return [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in found]
+
+    @cached_property
+    def _tokeniser(self) -> Any:
+        try:
+            import spacy
+        except ImportError as error:
+            raise ConfigError(
+                "raw text is tokenised by spaCy, which is not installed: pip install 'spen-plugins[spacy]'; or give a "
+                "file of words"
+            ) from error
+        try:
+            nlp = spacy.blank(self._language)
+        except (ImportError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ConfigError(
+                f"--language {self._language}: spaCy has no tokeniser for it (en, de, …; xx for any): {reason}"
+            ) from error
+        nlp.add_pipe("sentencizer")
+        return nlp
+
+
+def plain(text: str) -> str:
+    """Text from standard input.
+
+    Raises:
+        DataError: it is no raw text but lines of cells or of JSON, which a file could hold.
+    """
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if "\t" in first or first.lstrip()[:1] in ("{", "["):
+        raise DataError("standard input", 1, shorten(first), "raw text; other formats are read from a file")
+    return text
+
+
+def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], list[str]]:
+    """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
+
+    Raises:
+        DataError: neither.
+    """
+    task = predictor.task
+    try:
+        return task.read_inputs(str(file)), list(task.notes())
+    except DataError:
+        if not _is_raw(task, locate(str(file))):
+            raise
+    raw.text = locate(str(file)).read_text(encoding="utf-8-sig")
+    return task.read_text(raw), [f"{file}: read as raw text, tokenised by spaCy's rules"]
+
+
+def _is_raw(task: Task, path: Path) -> bool:
+    return type(task).read_text is not Task.read_text and path.is_file() and is_prose(head_of(path))
+
+
+def _installed() -> Path:
+    """The run of an installed plugin that finds predicates."""
+    registry = Registry()
+    plugins = registry.providers("model").get(ROLES, [])
+    if not plugins:
+        broken = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
+        raise ConfigError(f"raw text has no predicates marked; {_HOW}{broken}")
+    types = [f"{plugin}.{ROLES}" for plugin in plugins]
+    if len(types) > 1:
+        names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
+        raise ConfigError(f"several plugins find predicates ({names}); name a run: --predicates RUN")
+    try:
+        return Path(registry.resolve("model", types[0])()) / "predicates"
+    except Exception as error:  # whatever a plugin raises
+        raise PluginError(f"the model of {registry.plugin(types[0])} can't be found: {error}") from error

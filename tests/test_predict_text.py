@@ -1,0 +1,347 @@
+"""`spen predict`: raw text, formats of outputs that are read back, and how many labels are listed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.runs import raw_text, runner
+from spen_plugins.runs.raw_text import Raw
+from tests.loaded import loaded
+
+ROLES = """\
+Anna\t-\t(A0*)\t*
+sent\tsend\t(V*)\t*
+it\t-\t(A1*)\t(A1*)
+burning\tburn\t*\t(V*)
+.\t-\t*\t*
+
+Yes\t-
+!\t-
+
+"""
+NAMES = "Anna\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n.\tO\n\n"
+POS = "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tlives\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n"
+TEXTS = "the match, at last\tsport,news\nthe band\tmusic\nnothing\t\n"
+SMALL = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy"}
+BILSTM = {"features.hidden": "8", "features.word_dim": "8"}
+
+
+def train(config: str, folder: Path, text: str, **arguments: str) -> Path:
+    file = folder / f"{config}.txt"
+    file.write_text(text * 8, encoding="utf-8")
+    path = Path(__file__).parent.parent / "configs" / f"{config}.jsonnet"
+    files = {"data": str(file), "validation": str(file)}
+    return runner.run(evaluate(path, files | SMALL | arguments), str(path), folder / config, device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "srl": train("srl_seal", folder, ROLES, **BILSTM),
+        "ner": train("ner_infnet", folder, NAMES, **BILSTM),
+        "predicates": train("predicates", folder, ROLES, **BILSTM),
+        "text": train("text_seal", folder, TEXTS, **{"features.buckets": "16", "features.hidden": "[8]"}),
+    }
+
+
+@pytest.fixture
+def spen(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: object, **settings):
+        return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"}, **settings)
+
+    return call
+
+
+def words_of(done) -> list[list[str]]:
+    assert done.exit_code == 0, done.output
+    return [json.loads(line)["words"] for line in done.stdout.splitlines()]
+
+
+# Raw text
+
+SENTENCES = [["Anna", "does", "n't", "know", "Mr.", "Smith", "."], ["He", "left", "!"]]
+RAW = "Anna doesn't know Mr. Smith. He left!\n"
+
+
+def test_raw_text_is_tokenised_by_spacys_rules(runs, spen):
+    assert words_of(spen("predict", runs["ner"], "--text", RAW)) == SENTENCES
+    assert words_of(spen("predict", runs["ner"], "-", input=RAW)) == SENTENCES
+    Path("notes.txt").write_text(f"Anna doesn't know Mr. Smith.\n\n{RAW.split('. ')[2]}")
+    done = spen("predict", runs["ner"], "notes.txt")
+    assert words_of(done) == SENTENCES
+    assert done.stderr == "notes.txt: read as raw text, tokenised by spaCy's rules\n"
+    german = spen("predict", runs["ner"], "--language", "de", "--text", "Das ist z.B. gut.")
+    assert words_of(german) == [["Das", "ist", "z.B.", "gut", "."]]
+
+
+def test_a_file_in_the_tasks_format_is_no_raw_text(runs, spen):
+    Path("words").write_text("Anna\nleft\n.\n")
+    done = spen("predict", runs["ner"], "words")
+    assert words_of(done) == [["Anna", "left", "."]]
+    assert done.stderr == "words: read as columns: 1 sentences, 3 words\n"
+
+
+def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeypatch):
+    known = {"sent": [1], "burning": [3]}
+    monkeypatch.setattr(raw_text.Raw, "predicates", lambda self, some: [known.get(words[1], []) for words in some])
+    done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!")
+    [found] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found["words"] == ["Anna", "sent", "it", "."] and found["predicate"] == {"index": 1, "word": "sent"}
+
+
+def test_predicates_are_found_by_a_run(runs):
+    words = [["Anna", "sent", "it", "."], ["Yes", "!"]]
+    tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])
+    found = Raw("", finder=runs["predicates"]).predicates(words)
+    assert found == [[entity["start"] for entity in one["entities"]] for one in tagged]
+    with pytest.raises(ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
+        Raw("", finder=runs["ner"]).predicates(words)
+
+
+def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_text, "Registry", lambda: sp.Registry([str(site.path)]))
+    with pytest.raises(ConfigError, match=r"no predicates marked; name a run .*--predicates RUN.*pip install spen-en"):
+        Raw("").predicates([["Go", "!"]])
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "predicates").symlink_to(runs["predicates"])
+    source = f"""
+        from spen_plugins import hookimpl
+
+        @hookimpl
+        def spen_model():
+            return {{"spen_srl": lambda: {str(model)!r}}}
+        """
+    site.install("acme", source)
+    assert [len(some) for some in Raw("").predicates([["Go", "!"], ["Yes"]])] in ([0, 0], [1, 0], [0, 1], [1, 1])
+
+
+def test_a_text_a_line_for_labels_of_texts(runs, spen):
+    Path("t.txt").write_text("a match\nnothing\n")
+    calls = ((["t.txt"], None, 2), (["-"], "a match\n\nnothing\n", 2), (["--text", "a match"], None, 1))
+    for words, given, count in calls:
+        assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "says"),
+    [
+        ([], None, "expected a FILE (- for standard input), or --text TEXT"),
+        (["f", "--text", "x"], None, "and not both"),
+        (["--text", " "], None, "text: found no word"),
+        (["--text", "x", "--language", "qq"], None, "--language qq: spaCy has no tokeniser"),
+        (
+            ["-"],
+            "Anna\tO\n",
+            "standard input:1: found 'Anna\\tO'; expected raw text; other formats",
+        ),
+        (["none"], None, "no such file"),
+        (["cut"], None, "cut:1: found"),
+        (["--text", "x", "--format", "csv"], None, "--format csv holds label sets; this run's task 'tagging' can be"),
+        (["--text", "x", "--format", "tsv"], None, "--format tsv is unknown"),
+        (["--text", "x", "--format", "docbin"], None, "name a file, --out corpus.spacy"),
+        (["--text", "x", "--all"], None, "--all is of label sets, and this run's task 'tagging' has none"),
+    ],
+)
+def test_what_is_no_input_is_said(runs, spen, words, given, says):
+    Path("cut").write_text('{"words": ["Anna"\n')
+    done = spen("predict", runs["ner"], *words, input=given)
+    assert done.exit_code == 2 and says in done.stderr and "Traceback" not in done.output
+
+
+def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
+        Raw("Anna left.").sentences()
+    with pytest.raises(ConfigError, match="the run's task reads none"):
+        loaded("multilabel", corpus="sample").read_text(Raw("x"))
+
+
+def test_raw_text_is_refused_by_evaluation(runs, spen):
+    Path("notes.txt").write_text(RAW)
+    done = spen("evaluate", runs["srl"], "notes.txt")
+    assert done.exit_code == 2 and "expected one of these formats: JSONL" in done.stderr
+
+
+# Formats
+
+
+def roles(words: list[str], predicate: int, tags: list[str]) -> dict:
+    return {"words": words, "predicate": {"index": predicate, "word": words[predicate]}, "arguments": [], "tags": tags}
+
+
+def test_roles_are_read_back_from_each_format(runs, tmp_path):
+    """All sentences of the file, those without predicates too; discontinuous arguments, and verbs of several words."""
+    task = sp.load(runs["srl"]).task
+    (tmp_path / "in.conll").write_text(ROLES * 2)
+    examples = task.read(str(tmp_path / "in.conll"))
+    first, other = ["Anna", "sent", "it", "burning", "."], [e.entry.words for e in examples]
+    assert len(examples) == 4 and all(list(words) == first for words in other)
+    outputs = [
+        ["B-A0", "B-V", "B-A1", "B-C-A0", "O"],
+        ["O", "B-A1", "I-A1", "B-V", "B-C-V"],
+        ["B-A1", "B-V", "I-V", "B-A1", "I-A1"],
+        ["B-A0", "B-A0", "O", "B-V", "O"],
+    ]
+    predictions = [roles(first, e.predicate, tags) for e, tags in zip(examples, outputs, strict=True)]
+    for name, writer in task.formats().items():
+        (tmp_path / "out").write_text(writer(predictions, examples))
+        if name == "props":
+            with pytest.raises(DataError, match="without words"):
+                read_roles(tmp_path / "out")
+            (tmp_path / "out.words").write_text(
+                "".join(f"{w}\n" if w else "\n" for w in [*first, "", "Yes", "!", ""] * 2)
+            )
+            (tmp_path / "out").rename(tmp_path / "out.props")
+        found = read_roles(tmp_path / ("out.props" if name == "props" else "out")).sentences
+        assert [s.words for s in found] == [tuple(first), ("Yes", "!")] * 2
+        assert [list(p.tags) for s in found for p in s.propositions] == outputs, name
+
+
+def test_a_predicate_without_v_is_marked_and_its_argument_cut(runs):
+    task = sp.load(runs["srl"]).task
+    example = task.parse({"words": ["a", "b", "c", "d"], "predicate": 1})
+    for tags, says in (
+        (["B-A0", "I-A0", "I-A0", "O"], "(A0*)|(V*)|(C-A0*)|*"),
+        (["O", "B-A0", "I-A0", "I-A0"], "*|(V*)|(A0*|*)"),
+        (["O", "O", "O", "O"], "*|(V*)|*|*"),
+    ):
+        text = task.formats()["props"]([roles(["a", "b", "c", "d"], 1, tags)], [example])
+        assert "|".join(line.split("\t")[1] for line in text.strip().splitlines()) == says
+
+
+def test_predicates_of_a_sentence_come_together_from_items(runs):
+    task = sp.load(runs["srl"]).task
+    words = ["Anna", "sent", "it", "burning", "."]
+    items = [{"words": words, "predicate": 3}, {"words": words, "predicate": 1}, {"words": words, "predicate": 1}]
+    found = [roles(words, item["predicate"], ["O"] * 5) for item in items]
+    text = task.formats()["conllu"](found, [task.parse(item) for item in items])
+    assert text.count("\n\n") == 2 and text.count("burning\tburning") == 1
+
+
+def test_written_predictions_are_read_back_by_the_run(runs, spen):
+    """The same outputs as gold, whatever the net's are."""
+    Path("in").write_text(ROLES)
+    predictor = sp.load(runs["srl"])
+    before = list(predictor.predict_file("in"))
+    for form in ("jsonl", "conll", "conllu"):
+        assert spen("predict", runs["srl"], "in", "--format", form, "--out", "out").exit_code == 0
+        after = predictor.task.read("out")
+        for example, one in zip(after, before, strict=True):
+            verb = one["tags"][example.predicate][2:] == "V"
+            assert list(example.names) == one["tags"] or (form != "jsonl" and not verb)
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iob1"])
+@pytest.mark.parametrize("form", ["conll", "docbin", "jsonl"])
+def test_spans_are_read_back(tmp_path, form, scheme):
+    """A net that learns BIOES writes the files' scheme."""
+    path = tmp_path / "in"
+    path.write_text(
+        "Ann NNP I-PER\nsaw VBD O\nBo NNP I-PER\nCy NNP B-PER\n" if scheme == "iob1" else "Ann NNP B-PER\nsaw VBD O\n"
+    )
+    columns = {} if form == "docbin" else {"columns": {"pos": 1}}
+    task = loaded("tagging", train=str(path), validation=str(path), scheme=scheme, encoding="bioes", **columns)
+    [example] = examples = task.read(str(path))
+    spans = [{"type": s.type, "start": s.start, "end": s.end} for s in example.spans]
+    predictions = [{"words": list(example.entry.words), "tags": list(example.names), "entities": spans}]
+    write_to(task, form, predictions, examples, tmp_path / "out")
+    [found] = task.read(str(tmp_path / "out"))
+    assert found.names == example.names and found.entry.words == example.entry.words
+    if form == "conll":
+        assert found.columns["pos"].tolist() == example.columns["pos"].tolist()
+
+
+@pytest.mark.parametrize("form", ["conllu", "docbin", "jsonl"])
+@pytest.mark.parametrize("tags", ["upos", "xpos", "upos+xpos"])
+def test_tags_are_read_back(tmp_path, form, tags):
+    path = tmp_path / "in.conllu"
+    path.write_text(POS)
+    task = loaded("tagging", train=str(path), validation=str(path), tags=tags)
+    [example] = examples = task.read(str(path))
+    predictions = [{"words": list(example.entry.words), "tags": list(example.names), "scores": [1, 1]}]
+    write_to(task, form, predictions, examples, tmp_path / "out")
+    [found] = task.read(str(tmp_path / "out"))
+    assert found.names == example.names and found.entry.words == example.entry.words
+
+
+def write_to(task: sp.Task, form: str, predictions: list, examples: list, path: Path) -> None:
+    if form == "jsonl":
+        path.write_text("".join(json.dumps(one) + "\n" for one in predictions))
+        return
+    content = task.formats()[form](predictions, examples)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def test_spans_have_no_field_in_conllu(runs, spen):
+    done = spen("predict", runs["ner"], "--text", "x", "--format", "conllu")
+    assert done.exit_code == 2 and "task 'tagging' can be written as jsonl, conll, docbin" in done.stderr
+    done = spen("predict", runs["text"], "--text", "x", "--format", "props")
+    assert "--format props holds semantic roles; this run's task 'text' can be written as jsonl, csv" in done.stderr
+
+
+def test_words_with_tabs_go_to_json_alone(runs):
+    task = sp.load(runs["ner"]).task
+    item = {"words": ["a\tb"], "tags": ["O"], "entities": []}
+    with pytest.raises(DataError, match=r"the word 'a\\tb'; expected words without tabs"):
+        task.formats()["conll"]([item], [task.parse(item)])
+
+
+def test_labels_of_texts_as_csv(runs, tmp_path):
+    task = sp.load(runs["text"]).task
+    examples = [task.parse({"text": 'the "match", at last'}), task.parse({"text": "nothing"})]
+    predictions = [{"labels": ["news", "sport"]}, {"labels": []}]
+    written = task.formats()["csv"](predictions, examples)
+    assert list(csv.reader(io.StringIO(written))) == [
+        ["text", "labels"],
+        ['the "match", at last', "news,sport"],
+        ["nothing", ""],
+    ]
+    (tmp_path / "out").write_text(written)
+    back = task.read(str(tmp_path / "out"))
+    assert [example.text for example in back] == [example.text for example in examples]
+    assert [[task.space.labels[i] for i in example.gold] for example in back] == [one["labels"] for one in predictions]
+
+
+def test_label_sets_as_csv():
+    task = loaded("multilabel", corpus="sample")
+    names = task.space.labels
+    written = task.formats()["csv"]([{"labels": [names[1]]}, {"labels": []}], [None, None])
+    rows = list(csv.reader(io.StringIO(written)))
+    assert rows == [names, ["0", "1", *["0"] * (len(names) - 2)], ["0"] * len(names)]
+
+
+# Labels that are listed
+
+
+def test_ten_labels_are_listed_or_all(spen, tmp_path):
+    labels = [f"l{i:02}" for i in range(14)]
+    text = "".join(f"text {i}\t{name}\n" for i, name in enumerate(labels))
+    run = train("text_seal", tmp_path, text, **{"features.buckets": "16", "features.hidden": "[8]"})
+    done = spen("predict", run, "--text", "x")
+    assert len(json.loads(done.stdout)["probabilities"]) >= 10
+    assert done.stderr == "probabilities of the 10 likeliest of 14 labels, and of those predicted; --all lists all\n"
+    done = spen("predict", run, "--text", "x", "--all")
+    assert sorted(json.loads(done.stdout)["probabilities"]) == labels and done.stderr == ""
+
+
+def test_completion_of_a_shell(spen, monkeypatch):
+    asked = {"COMP_WORDS": "spen predict --pred", "COMP_CWORD": "2", "_SPEN_COMPLETE": "complete_bash"}
+    done = CliRunner().invoke(app, [], prog_name="spen", env=asked)
+    assert done.stdout.split() == ["--predicates"]
+    assert "--install-completion" in spen("--help").stdout
