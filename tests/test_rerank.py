@@ -290,7 +290,7 @@ def test_commands(tmp_path: Path) -> None:
     words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    found = [json.loads(line) for line in done.output.splitlines()]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [len(answer["tags"]) for answer in found] == [2, 1]
     assert all(isinstance(answer["energy"], float) for answer in found)
     bad = CliRunner().invoke(app, ["evaluate", str(run), str(file), "--refine", "rerank", "--trajectory"])

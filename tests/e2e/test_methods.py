@@ -88,7 +88,7 @@ def test_the_steps_of_a_run(tagger, tagged) -> None:
     """Step 0 is the net at the start, the last one the run's prediction."""
     done = CliRunner().invoke(app, ["evaluate", str(tagger.folder.path), str(tagged), "--trajectory"])
     assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in done.output.splitlines()]
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["step"] for line in lines] == [0, 1, 2, 3]
     assert lines[-1]["scores"] == tagger.evaluate_file(tagged)["scores"]
     assert len({line["energy"] for line in lines}) > 1
