@@ -24,6 +24,7 @@ from spen_plugins.loop.active import ActivePhase
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
@@ -562,6 +563,45 @@ def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_pat
         assert gold is train[row][1]
     plain = ToyTask(sp.Config())
     assert augmented(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
+
+
+@pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])
+def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
+    model: sp.Model, task: ToyTask, tmp_path: Path, learned: bool, epochs: int
+) -> None:
+    still = net_phase(adam(lr=1e-12, plateau={"factor": 0.5, "patience": 0}))
+    loop = make_loop(model, task, [sp.Stage("s", (still,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
+    loop.constant.__dict__["score"] = -1.0 if learned else 1.0
+    loop.run()
+    history = loop.folder.history()
+    assert len(history) == epochs
+    assert (loop.active == []) and (history[-1]["learning_rates"]["net"] < 1e-12) == learned
+
+
+def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
+    model: sp.Model, task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smallest, seen = torch.tensor(torch.finfo(torch.float32).tiny), []
+    propose = sp.Model.propose
+    monkeypatch.setattr(sp.Model, "propose", lambda self, x: (seen.append(smallest / 2), propose(self, x))[1])
+
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        seen.append(smallest / 2)
+        return {"cross_entropy": cross_entropy(context)}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
+    make_loop(model, task, [stage], tmp_path / "run").run()
+    assert len(seen) > 2 and not any(seen)
+    seen.clear()
+    for _ in proposals(model, task, task.part("test"), 4, "cpu"):
+        assert smallest / 2 > 0, "the caller's own mode"
+    assert seen and not any(seen)
+    torch.set_flush_denormal(True)
+    try:
+        list(proposals(model, task, task.part("test"), 4, "cpu"))
+        assert smallest / 2 == 0, "the caller's own mode"
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:

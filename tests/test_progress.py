@@ -6,9 +6,11 @@ import io
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from spen_plugins.loop.order import Epochs
 from spen_plugins.loop.progress import Reporter
 
 LOSSES = {"inference_net.energy": -12.3456, "inference_net.cross_entropy": 0.12345, "energy.margin": 3.4567}
@@ -20,7 +22,7 @@ def lines(width: int, losses: dict[str, float]) -> list[str]:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     stage: Any = SimpleNamespace(name="cross_entropy", phases=[], rounds=1, epochs=60)
     with Reporter(console, "f1") as reporter:
-        reporter.stage(stage, 3)
+        reporter.stage(stage, 3, Epochs(np.ones(1200), 1, 1, 0, 0))
         reporter.epoch(3, 1200, 10)
         reporter.batch(30, lambda: losses)
         rows = reporter._progress.make_tasks_table(reporter._progress.tasks)

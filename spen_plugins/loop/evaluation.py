@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import PluginError
+from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
@@ -20,8 +21,13 @@ from spen_plugins.task import Metric, Task
 
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
     """All `examples` as batches, in order."""
-    parts = [examples[i : i + batch_size] for i in range(0, len(examples), batch_size)]
-    return [task.collate(part).to(device) for part in parts]
+    return list(each_batch(task, examples, batch_size, device))
+
+
+def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Iterator[Batch]:
+    """The same batches one by one."""
+    for start in range(0, len(examples), batch_size):
+        yield task.collate(examples[start : start + batch_size]).to(device)
 
 
 def proposals(
@@ -36,7 +42,9 @@ def proposals(
         chosen = rows.tolist()
         batch = task.collate([examples[i] for i in chosen], chosen).to(device)
         with torch.no_grad():
-            yield model.propose(batch.x), batch, chosen
+            with without_denormals():
+                proposal = model.propose(batch.x)
+            yield proposal, batch, chosen
 
 
 def evaluate(

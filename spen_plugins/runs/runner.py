@@ -16,6 +16,7 @@ from spen_plugins.config.experiment import Built, Experiment, build, check
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
+from spen_plugins.loop.constant import constant_scores
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.progress import Reporter
@@ -227,6 +228,18 @@ def _train(
             loop.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+    try:
+        _finish(built, folder, accelerator, console, test)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"stopped in its last evaluation; training is done and saved. Go on with: spen-run --resume {folder.path}"
+        ) from None
+    return folder.path
+
+
+def _finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
+    """Score the trained model, and write and print what a finished run has."""
+    task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
@@ -234,9 +247,29 @@ def _train(
             folder.save_ratios(ratios, next(reversed(scores)))
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        folder.write("metrics.json", {**scores, "protocol": {**protocol(task), **built.trainer.protocol()}})
+        constant = _constant(built, scores)
+        said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
+        folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
-    return folder.path
+        if test and constant and scores["validation"][task.selection] <= constant["validation"]:
+            Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
+
+
+def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The selection score of a constant predictor on the scored parts; None if the space has no such predictor."""
+    found = constant_scores(built.task, built.trainer.config.evaluated_at_once, list(scores))
+    return {"score": built.task.selection, **found} if found else None
+
+
+def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
+    task, config = built.task, built.trainer.config
+    return (
+        f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
+        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. With "
+        f"{len(task.part('train'))} training examples, try more updates (trainer.epochs={2 * config.epochs}, "
+        f"trainer.epoch_updates={2 * max(100, config.epoch_updates)}), a smaller trainer.batch_size, another "
+        "trainer.net.lr, or method=cross_entropy, which has fewest settings; more examples help most."
+    )
 
 
 def _score(
