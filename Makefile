@@ -54,6 +54,10 @@ bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
 	$(QUIET_THREADS) $(BIN)/python tools/bench_unrolled.py
 
+.PHONY: docs
+docs: $(VENV)/installed-test  ## write the documentation with an API reference as a site, build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 .PHONY: english
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, about an hour (data: spen data get ewt, btc, wnut17)
 	$(QUIET_THREADS) $(BIN)/python tools/build_english.py

@@ -26,6 +26,7 @@ from spen_plugins.research.game_plots import game_figure
 from spen_plugins.research.gbi_plots import gbi_figure, read_trajectory, trajectory_figure
 from spen_plugins.research.groups import Group, read_groups
 from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
+from spen_plugins.research.layout import shortened
 from spen_plugins.research.plots import save, training_figure
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
@@ -125,6 +126,66 @@ def test_scores_are_on_a_linear_scale_and_a_single_epoch_is_seen(tmp_path: Path)
     assert len(line.get_xdata()) == 1 and line.get_marker() == "."
 
 
+@pytest.mark.parametrize("terms", range(9))
+def test_no_panel_is_empty_and_rows_are_full(tmp_path: Path, terms: int) -> None:
+    """A term without a value has no panel; the last row's panels are as wide as the others together."""
+    losses = [{f"net.{i}": 1.0 + i for i in range(terms)} | {"net.none": None, "net.nan": float("nan")}] * 2
+    run = written(tmp_path / "a", [0.1, 0.2], losses=losses, gradient_norms=[{}, {}])
+    figure = training_figure([Group("a", [run])])
+    assert len(figure.axes) == 1 + terms and all(axis.lines for axis in figure.axes)
+    cells = [axis.get_subplotspec() for axis in figure.axes]
+    rows, columns = cells[0].get_gridspec().get_geometry()
+    widths = [cell.colspan.stop - cell.colspan.start for cell in cells]
+    for row in range(rows):
+        some = [width for cell, width in zip(cells, widths, strict=True) if cell.rowspan.start == row]
+        assert sum(some) == columns and len(set(some)) == 1
+
+
+def ticks(axis: Any) -> list[str]:
+    """The numbers that are written at the y-axis, within it."""
+    axis.figure.draw_without_rendering()
+    low, high = axis.get_ylim()
+    marks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
+    return [tick.label1.get_text() for tick in marks if low <= tick.get_loc() <= high and tick.label1.get_text()]
+
+
+@pytest.mark.parametrize("largest", [2.0, 20.0, 300.0, 1e5])
+def test_axes_are_not_crowded(tmp_path: Path, largest: float) -> None:
+    norms = [{"net.ce": largest}, {"net.ce": 1.0}]
+    axes = panels(training_figure([Group("a", [written(tmp_path / "a", [0.1, 0.2], gradient_norms=norms)])]))
+    axis = axes["gradient of net.ce"]
+    assert axis.get_yscale() == ("log" if largest > 10 else "linear")
+    assert 2 <= len(ticks(axis)) <= 9
+    assert all(x == int(x) for x in axes["validation f1"].get_xticks())
+
+
+def test_one_epoch_has_one_tick(tmp_path: Path) -> None:
+    figure = training_figure([Group("a", [written(tmp_path / "a", [0.1])])])
+    for axis in figure.axes:
+        low, high = axis.get_xlim()
+        assert [x for x in axis.get_xticks() if low <= x <= high] == [1]
+
+
+def test_many_runs_are_told_apart_and_leave_room_for_the_panels(tmp_path: Path) -> None:
+    names = [f"runs/a-method-with-a-long-name-{i}" for i in range(20)]
+    figure = training_figure([Group(name, [written(tmp_path / str(i), [0.1, 0.2])]) for i, name in enumerate(names)])
+    first = figure.axes[0]
+    lines = [line for line in first.lines if not line.get_label().startswith("_")]
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == len(names)
+    figure.draw_without_rendering()
+    few = training_figure([Group("a", [RunFolder.open(tmp_path / "0")])])
+    few.draw_without_rendering()
+    heights = [f.axes[0].get_position().height * f.get_figheight() for f in (few, figure)]
+    assert heights[1] > 0.9 * heights[0], "inches"
+    assert figure.legends[0].get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_long_names_are_cut_in_their_middle() -> None:
+    assert shortened("a-very-long-name", 10) == "a-very…ame" and shortened("short", 5) == "short"
+    names = ["a label of a thesaurus, as long as a sentence", "b"]
+    assert max(map(len, label_plots._name((0, 1), names).split("\n"))) <= 4 + label_plots.NAME
+
+
 def test_nothing_to_plot_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no epoch has been finished in mine"):
         training_figure([Group("mine", [written(tmp_path / "mine", [])])])
@@ -165,7 +226,7 @@ def played(path: Path, epochs: int, term: str = "test_time", others: tuple[str, 
                 "stage": "joint",
                 "updates": {"inference_net": 5, "energy": 5},
                 "losses": dict.fromkeys(names, 1.0) | {"energy.margin": 1.0},
-                "gradient_norms": norms | {"inference_net": 40.0 + epoch, "energy": 2.0**epoch},
+                "gradient_norms": norms | {"inference_net": 40.0 + epoch, "energy": 20.0**epoch},
                 "measures": {"energy.l1": 3.0 - epoch, "energy.l0": float(epoch)},
             }
         )
@@ -184,13 +245,18 @@ def test_the_game_is_what_was_measured_while_the_energy_trained(tmp_path: Path) 
     assert curves(l1)["k=1 (2 seeds)"] == [[1, 2], [3.0, 2.0]], "as far as both seeds went"
     thin = [line for line in l1.lines if line.get_label().startswith("_")]
     assert len(thin) == 2 and {line.get_color() for line in thin} == {l1.lines[2].get_color()}
-    assert curves(energy)["perceptron"] == [[1, 2], [1.0, 2.0]] and energy.get_yscale() == "log"
+    assert curves(energy)["perceptron"] == [[1, 2], [1.0, 20.0]] and energy.get_yscale() == "log"
     assert curves(net) == {
         "k=1 (2 seeds)": [[1, 2], [10.0, 11.0]],
         "perceptron": [[1, 2], [10.0, 11.0]],
         "no cross entropy": [[1, 2], [40.0, 41.0]],  # of one term the whole gradient
     }
     assert legend(figure) == list(curves(net))
+
+
+def test_what_was_not_measured_in_the_game_has_no_panel(tmp_path: Path) -> None:
+    figure = game_figure([Group("a", [played(tmp_path / "a", 2, "cross", ())])])
+    assert [axis.get_title()[:3] for axis in figure.axes] == ["(a)", "(b)", "(c)"]
 
 
 def test_a_run_without_measures_is_told_how_to_get_them(tmp_path: Path) -> None:

@@ -7,12 +7,31 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress_bar import ProgressBar
+from rich.table import Column
+from rich.text import Text
 
 from spen_plugins.loop.order import Epochs
 from spen_plugins.trainer import Stage
 
 Means = Callable[[], Mapping[str, float]]
+
+BAR = 24
+"""Characters of a bar where there is room."""
+NAME = 24
+"""Characters that the name beside it has before the bar gives way."""
+FIXED = 39
+"""Characters of the count of batches, of both times, and of the gaps."""
 
 
 class Reporter:
@@ -32,13 +51,13 @@ class Reporter:
     def __enter__(self) -> Reporter:
         if not self.quiet and self.console.is_terminal:
             columns = (
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[losses]}"),
-                TimeElapsedColumn(),
+                _Name(self.console),
+                _Bar(self.console),
+                MofNCompleteColumn(table_column=Column(no_wrap=True)),
+                TimeElapsedColumn(Column(no_wrap=True)),
                 TextColumn("left"),
-                TimeRemainingColumn(),
+                TimeRemainingColumn(table_column=Column(no_wrap=True)),
+                _Losses(Column()),  # the one column that may wrap is the one that the table makes narrow
             )
             self._progress = Progress(*columns, console=self.console, transient=True)
             self._progress.start()
@@ -90,6 +109,42 @@ class Reporter:
         )
         if self._progress is not None:
             self._progress.advance(self._all)
+
+
+class _Name(ProgressColumn):
+    """The description, cut to the width that count, times and bar leave."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(Column(no_wrap=True))
+        self.console = console
+
+    def render(self, task: Task) -> Text:
+        text = Text(task.description)
+        text.truncate(max(6, self.console.width - FIXED - _bar(self.console)), overflow="ellipsis")
+        return text
+
+
+class _Bar(BarColumn):
+    """A bar that gives way to the other columns, and not to the losses."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self.console = console
+
+    def render(self, task: Task) -> ProgressBar:
+        self.bar_width = _bar(self.console)
+        return super().render(task)
+
+
+class _Losses(ProgressColumn):
+    """The losses, cut at the console's edge."""
+
+    def render(self, task: Task) -> Text:
+        return Text(task.fields["losses"], no_wrap=True, overflow="ellipsis")
+
+
+def _bar(console: Console) -> int:
+    return min(BAR, max(1, console.width - FIXED - NAME))
 
 
 def _size(epochs: Epochs) -> str:

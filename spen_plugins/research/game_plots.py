@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
 from typing import TYPE_CHECKING
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.plots import (
-    COLOURS,
-    Curve,
-    Record,
-    Scale,
-    draw_seeds,
-    new_figure,
-    points,
-    set_scale,
-    styled,
-)
+from spen_plugins.research.layout import filled, legend_below, looks, new_figure, whole_numbers
+from spen_plugins.research.plots import Curve, Record, Scale, draw_seeds, points, set_scale, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +20,8 @@ TEST_TIME = ("inference_net.test_time", "inference_net.energy")
 
 @styled
 def game_figure(groups: Sequence[Group]) -> Figure:
-    """Four panels over the epochs of joint training, those in which the energy trains; one colour per group.
+    """Panels over the epochs of joint training, those in which the energy trains; one colour per group. A panel is left
+    out if none of the runs has measured it.
 
     (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
     hinge loss, both after the nets' updates and before the energy's (with trainer.first='energy' the nets' last updates
@@ -49,15 +40,16 @@ def game_figure(groups: Sequence[Group]) -> Figure:
                     "'infnet.joint' trains with one of the energy losses of spen-infnet, where "
                     "trainer.gradient_norms_every is above 0. Train again with trainer.gradient_norms_every=10"
                 )
+    measured = [panel for panel in PANELS if any(len(points(h, panel[2])) for some in histories.values() for h in some)]
     figure = new_figure(7.4, 6.0)
-    axes = figure.subplots(2, 2).flat
-    for axis, (title, unit, curve, scale) in zip(axes, PANELS, strict=True):
-        for colour, (label, seeds) in zip(cycle(COLOURS), histories.items(), strict=False):
-            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
+    axes = filled(figure, len(measured), 2)
+    for axis, (title, unit, curve, scale) in zip(axes, measured, strict=True):
+        for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
+            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
         axis.set(title=title, xlabel="epoch of the game", ylabel=unit)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(axis)
         set_scale(axis, scale)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3)
+    legend_below(figure, axes[0])
     return figure
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
-from spen_plugins.research.plots import COLOURS, Record, draw_seeds, mark_stages, new_figure, points, selection, styled
+from spen_plugins.research.layout import COLOURS, legend_below, looks, new_figure, whole_numbers
+from spen_plugins.research.plots import Record, draw_seeds, mark_stages, points, selection, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +54,8 @@ def gbi_figure(group: Group, alone: Sequence[Group] = ()) -> Figure:
     mark_stages(axis, histories)
     axis.set(xlabel="epoch", ylabel=f"validation {score}")
     axis.set_title(f"{group.label}: the energy under gradient-based inference", loc="left")
-    axis.xaxis.get_major_locator().set_params(integer=True)
-    figure.legend(loc="outside lower left", ncols=3)
+    whole_numbers(axis)
+    legend_below(figure, axis)
     return figure
 
 
@@ -83,14 +83,14 @@ def trajectory_figure(found: Mapping[str, Sequence[Record]], score: str | None =
         raise ConfigError(f"--score {score}: no such score.{did_you_mean(score, known)} Scores: {', '.join(known)}")
     figure = new_figure(7.4, 3.4)
     energies, right = figure.subplots(1, 2)
-    for colour, (label, lines) in zip(cycle(COLOURS), found.items(), strict=False):
+    for (colour, style), (label, lines) in zip(looks(), found.items(), strict=False):
         for axis, values in ((energies, [line["energy"] for line in lines]), (right, _scores(label, lines, score))):
-            draw_seeds(axis, [np.column_stack([[line["step"] for line in lines], values])], label, colour)
+            draw_seeds(axis, [np.column_stack([[line["step"] for line in lines], values])], label, colour, style)
     energies.set(title="energy", xlabel="step", ylabel="mean per example")
     right.set(title=score, xlabel="step", ylabel=score)
     for axis in (energies, right):
-        axis.xaxis.get_major_locator().set_params(integer=True)
-    figure.legend(*energies.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+        whole_numbers(axis)
+    legend_below(figure, energies)
     return figure
 
 

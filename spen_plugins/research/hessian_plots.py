@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from spen_plugins.research.hessian import Pairs
-from spen_plugins.research.plots import new_figure, styled
+from spen_plugins.research.layout import new_figure, shortened
+from spen_plugins.research.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 
 NAMED = 60
 """Largest number of labels or tags whose names are written beside the maps."""
+LENGTH, MARGIN = 20, 1.6
+"""Most characters of a name, and the inches that they take."""
 
 
 @styled
 def hessian_figure(pairs: Pairs) -> Figure:
     """Both matrices, each on a scale of its own that is centred on 0; red is positive: together."""
-    size = min(7.0, max(3.2, 0.16 * len(pairs.names) + 1.6))
+    size = min(7.0, max(3.2, 0.09 * len(pairs.names) + MARGIN))
     figure = new_figure(2 * size + 1.2, size + 1.2)
     figure.suptitle(f"{pairs.run}: pairs in the energy and in the data\n{pairs.summary()}", x=0.01, ha="left")
     left, right = figure.subplots(1, 2)
@@ -46,5 +49,6 @@ def _heat(axis: Axes, pairs: Pairs, values: Tensor, title: str) -> None:
         axis.set(ylabel="tag t", xlabel="tag t + 1")
     if len(pairs.names) <= NAMED:
         places = range(len(pairs.names))
-        axis.set_xticks(places, labels=pairs.names, rotation=90, fontsize=6)
-        axis.set_yticks(places, labels=pairs.names, fontsize=6)
+        names = [shortened(name, LENGTH) for name in pairs.names]
+        axis.set_xticks(places, labels=names, rotation=90, fontsize=6)
+        axis.set_yticks(places, labels=names, fontsize=6)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.research.plots import COLOURS, new_figure, styled
+from spen_plugins.research.layout import looks, new_figure, shortened
+from spen_plugins.research.plots import styled
 from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 POINTS = 49
 EDGE = 0.02
 """The grid runs from here to 1 - EDGE, because cross entropy's gradient has a pole at 0."""
+
+NAME = 32
+"""Most characters of a label's name in the figure."""
 
 Pair = tuple[int, int]
 
@@ -148,23 +152,24 @@ def parse_pair(word: str, labels: Sequence[str]) -> Pair:
 
 @styled
 def gradients_figure(found: Couplings) -> Figure:
-    """Heat maps of cross entropy's gradient and of each pair's, and the other label's effect on each."""
+    """Heat maps of cross entropy's gradient and of each pair's, and the other label's effect on each, which fills the
+    last row."""
     panels = 2 + len(found.pairs)
     columns = 2 if panels == 4 else min(3, panels)
     rows = -(-panels // columns)
     figure = new_figure(4.1 * columns, 0.5 + 3.3 * rows)
     title = f"{found.run}: gradient that teaches label k while label i changes"
     figure.suptitle(f"{title}\n{found.of}; other labels: {found.others}", x=0.01, ha="left", fontsize=10)
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    cells = figure.add_gridspec(rows, columns)
+    axes = [figure.add_subplot(cells[divmod(number, columns)]) for number in range(panels - 1)]
+    axes.append(figure.add_subplot(cells[rows - 1, (panels - 1) % columns :]))
     cross_entropy = cross_entropy_gradient(grid()).expand(POINTS, POINTS)
     _heat(axes[0], cross_entropy, "cross entropy, true label k = 1", "∂CE/∂y_k", None)
     # Each pair's colours are centred on its own mean, with one width for all, so that slopes are comparable.
     width = max(float(p.gradient.max() - p.gradient.min()) for p in found.pairs) or 1.0
-    for axis, pair in zip(axes[1:], found.pairs, strict=False):
+    for axis, pair in zip(axes[1:-1], found.pairs, strict=True):
         _heat(axis, pair.gradient, pair.name, f"∂{found.of.split()[0]}/∂y_k", width)
-    _effects(axes[panels - 1], found)
-    for axis in axes[panels:]:
-        axis.remove()
+    _effects(axes[-1], found)
     return figure
 
 
@@ -193,9 +198,10 @@ def _heat(axis: Axes, values: Tensor, title: str, unit: str, width: float | None
 def _effects(axis: Axes, found: Couplings) -> None:
     """Change of the gradient at y_k = 1/2 with y_i."""
     at = grid().numpy()
-    for colour, pair in zip(COLOURS * len(found.pairs), found.pairs, strict=False):
+    for (colour, style), pair in zip(looks(), found.pairs, strict=False):
         middle = pair.gradient[:, POINTS // 2]
-        axis.plot(at, (middle - middle[0]).numpy(), color=colour, label=pair.name.replace("\n", ", "))
+        name = pair.name.replace("\n", ", ")
+        axis.plot(at, (middle - middle[0]).numpy(), color=colour, linestyle=style, label=name)
     axis.axhline(0, color="0.4", linestyle="--", linewidth=1, label="cross entropy")
     axis.set(title="what y_i changes, at y_k = 0.5", xlabel="y_i", ylabel="change of ∂/∂y_k")
     axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16))
@@ -220,4 +226,4 @@ def _value(others: str) -> float:
 
 
 def _name(pair: Pair, labels: Sequence[str]) -> str:
-    return f"i = {labels[pair[0]]}\nk = {labels[pair[1]]}"
+    return f"i = {shortened(labels[pair[0]], NAME)}\nk = {shortened(labels[pair[1]], NAME)}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,15 +12,13 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing
+from spen_plugins.research.layout import decades, filled, legend_below, looks, new_figure, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from spen_plugins.research.groups import Group
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A")
-"""Okabe & Ito 2008 (brown instead of yellow, which is invisible on white), for colour-blind readers."""
 
 STYLE = {
     "font.size": 9,
@@ -61,13 +59,6 @@ def styled(make: Callable[..., Figure]) -> Callable[..., Figure]:
     return run
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of a size in inches, without a window or global state."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 @styled
 def images_figure(rows: Sequence[Sequence[tuple[str, Any, str]]], width: float) -> Figure:
     """Rows of images, each with its name above the first row, and its score.
@@ -83,7 +74,8 @@ def images_figure(rows: Sequence[Sequence[tuple[str, Any, str]]], width: float) 
         for axis, (name, pixels, score) in zip(row, cells, strict=True):
             axis.imshow(pixels, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
             axis.set_axis_off()
-            axis.set_title("\n".join(line for line in ([name] if number == 0 else []) + [score] if line))
+            names = textwrap.wrap(name, int(13 * width)) if number == 0 else []
+            axis.set_title("\n".join(line for line in [*names, score] if line))
     return figure
 
 
@@ -110,9 +102,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure:
     """Training curves: validation score, mean loss and gradient norm of each term, over epochs.
 
-    One colour per group. A single run is a line with a dot at the epoch whose weights were kept. With several seeds
-    each is a thin line, and their mean a thick one in a band from the lowest to the highest, for the epochs that all
-    reached. The epochs of a run with several stages follow one another; a dotted line marks the start of a stage.
+    One colour per group (beyond eight, lines are dashed). A single run is a line with a dot at the epoch whose weights
+    were kept. With several seeds each is a thin line, and their mean a thick one in a band from the lowest to the
+    highest, for the epochs that all reached. The epochs of a run with several stages follow one another; a dotted line
+    marks the start of a stage. What no run has measured has no panel.
 
     Args:
         groups: the runs.
@@ -126,28 +119,23 @@ def training_figure(groups: Sequence[Group], score_only: bool = False) -> Figure
     if not panels:
         raise ConfigError("there is nothing to plot: no epoch has been finished in " + ", ".join(histories))
     panels = panels[:1] if score_only else panels
-    columns = min(3, len(panels))
+    columns = 2 if len(panels) == 4 else min(3, len(panels))
     rows = -(-len(panels) // columns)
-    figure = new_figure(6.4, 4.2) if score_only else new_figure(3.6 * columns, 0.6 + 2.7 * rows)
-    figure.suptitle("Training: " + ", ".join(histories) if len(histories) < 3 else "Training", x=0.01, ha="left")
-    axes = figure.subplots(rows, columns, squeeze=False).flat
-    for axis, (title, unit, curve, scale) in zip(axes, panels, strict=False):
-        for colour, (label, seeds) in zip(cycle(COLOURS), histories.items(), strict=False):
-            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour)
+    figure = new_figure(6.4, 4.2) if len(panels) == 1 else new_figure(3.6 * columns, 0.6 + 2.7 * rows)
+    title = "Training: " + ", ".join(histories)
+    figure.suptitle(title if len(title) < 14 * figure.get_figwidth() else "Training", x=0.01, ha="left")
+    axes = filled(figure, len(panels), columns)
+    for axis, (title, unit, curve, scale) in zip(axes, panels, strict=True):
+        for (colour, style), (label, seeds) in zip(looks(), histories.items(), strict=False):
+            draw_seeds(axis, [points(history, curve) for history in seeds], label, colour, style)
         axis.set(title=title, xlabel="epoch", ylabel=unit)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(axis)
         set_scale(axis, scale)
         mark_stages(axis, (history for seeds in histories.values() for history in seeds))
-    first = figure.axes[0]
-    for colour, seeds in zip(cycle(COLOURS), histories.values(), strict=False):
+    for (colour, _), seeds in zip(looks(), histories.values(), strict=False):
         if len(seeds) == 1:
-            _mark_best(first, seeds[0], panels[0][2], colour)
-    for axis in list(axes)[len(panels) :]:
-        axis.remove()
-    handles, labels = first.get_legend_handles_labels()
-    # The number of labels of this length that fit into the figure's width.
-    fitting = int(14 * figure.get_figwidth() / (6 + max(map(len, labels), default=0)))
-    figure.legend(handles, labels, loc="outside lower left", ncols=max(1, min(3, fitting)))
+            _mark_best(axes[0], seeds[0], panels[0][2], colour)
+    legend_below(figure, axes[0])
     return figure
 
 
@@ -194,17 +182,18 @@ def _panels(records: list[Record]) -> list[tuple[str, str, Curve, Scale]]:
         return []
     chosen = selection(records)
     score = within("validation", chosen) if chosen else lambda record: record["score"]
-    return [
+    panels: list[tuple[str, str, Curve, Scale]] = [
         (f"validation {chosen or 'score'}", chosen or "score", score, "linear"),
         *((f"loss {name}", "mean per example", within("losses", name), "fitting") for name in names("losses")),
         *((f"gradient of {name}", "norm", within("gradient_norms", name), "log") for name in names("gradient_norms")),
     ]
+    return [panel for panel in panels if len(points(records, panel[2]))]
 
 
 def points(history: Sequence[Record], curve: Curve) -> np.ndarray:
     """x = epochs done and y, `(points, 2)`, without epochs that lack the value."""
-    found = [(epoch, value) for epoch, record in enumerate(history, 1) if (value := curve(record)) is not None]
-    return np.array(found, dtype=float).reshape(-1, 2)
+    found = np.array([(epoch, curve(record)) for epoch, record in enumerate(history, 1)], dtype=float).reshape(-1, 2)
+    return found[np.isfinite(found[:, 1])]
 
 
 def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
@@ -221,14 +210,14 @@ def mark_stages(axis: Axes, histories: Iterable[Sequence[Record]]) -> None:
 
 def set_scale(axis: Axes, scale: Scale) -> None:
     """Set a scale that fits losses that fall by orders of magnitude in the first epoch, perhaps below 0: then it is
-    logarithmic away from 0."""
+    logarithmic away from 0. Values within one order of magnitude are shown on a linear scale."""
     values = np.concatenate([line.get_ydata() for line in axis.lines] or [np.zeros(0)])
     sizes = np.abs(values[values != 0])
     if scale == "linear" or not len(sizes):
         return
     typical = float(np.median(sizes))
-    if (values > 0).all() and (scale == "log" or sizes.max() > 3 * typical):
-        axis.set_yscale("log")
+    if (values > 0).all() and sizes.max() > 10 * sizes.min() and (scale == "log" or sizes.max() > 3 * typical):
+        decades(axis)
     elif sizes.max() > 30 * typical:
         axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(typical)))
         axis.set_ylabel(f"{axis.get_ylabel()} (symlog)")

@@ -19,7 +19,7 @@ def check_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"--device {device}: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"device {device!r}: {str(error).splitlines()[0]}") from error
 
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:

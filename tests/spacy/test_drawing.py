@@ -9,6 +9,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
+from spen_plugins.errors import ConfigError
 from spen_spacy import draw, set_extensions
 from spen_spacy.drawing import LETTER
 from spen_spacy.extensions import ENERGIES, SCORES, STARTS
@@ -61,3 +62,49 @@ def test_no_frames_and_no_words() -> None:
     set_extensions()
     assert [word.text for word in parts(draw(spacy.blank("en")("Hello")))[0]] == ["Hello"]
     assert parts(draw(spacy.blank("en")(""))) == ([], [], [])
+
+
+def wrapped(svg: str) -> tuple[list[ElementTree.Element], list[str], list[ElementTree.Element], list[str]]:
+    """Words, predicates beside rows, boxes and their labels."""
+    _, words, names, drawn = ElementTree.fromstring(svg)
+    labels = [label.text or "" for label in drawn.findall(f"{SVG}text")]
+    return list(words), [name.text or "" for name in names], drawn.findall(f"{SVG}rect"), labels
+
+
+def test_long_texts_are_wrapped(doc: Doc) -> None:
+    """Below each line is a row for each frame in it; what a line's end parts is said on both sides."""
+    spans = [Span(doc, a, b, label=label) for label, a, b in (("V", 1, 2), ("ARG0", 0, 1), ("ARG1", 2, 6))]
+    spans += [Span(doc, a, b, label=label) for label, a, b in (("V", 8, 9), ("R-ARG0", 7, 8))]
+    doc.spans["roles"] = SpanGroup(doc, attrs={SCORES: [1.0] * 5, STARTS: [0, 3], ENERGIES: []}, spans=spans)
+    svg = draw(doc, width=220)
+    words, names, boxes, labels = wrapped(svg)
+    assert [word.text for word in words] == [token.text for token in doc if not token.is_space]
+    assert labels == ["V", "ARG0", "ARG1 …", "… ARG1", "V", "R-ARG0"] and names == ["gave", "gave", "ran"]
+    heights = list(dict.fromkeys(float(word.get("y", 0)) for word in words))
+    rows = list(dict.fromkeys(float(box.get("y", 0)) for box in boxes))
+    assert len(heights) == 2 and heights[0] < rows[0] < heights[1] < rows[1] < rows[2]
+    size = ElementTree.fromstring(svg)
+    assert float(size.get("width", 0)) <= 220
+    assert all(float(box.get("x", 0)) + float(box.get("width", 0)) <= 220 for box in boxes)
+    for box, label in zip(boxes, labels, strict=True):
+        assert float(box.get("width", 0)) >= LETTER * len(label)
+
+
+@pytest.mark.parametrize("width", [1, 60, 150, 10_000])
+def test_every_word_is_drawn_once_at_any_width(doc: Doc, width: float) -> None:
+    root = ElementTree.fromstring(draw(doc, width=width))
+    words = list(root[1])
+    assert [word.text for word in words] == [token.text for token in doc if not token.is_space]
+    assert len({(word.get("x"), word.get("y")) for word in words}) == len(words)
+    assert all(float(word.get("y", 0)) < float(root.get("height", 0)) for word in words)
+
+
+def test_characters_that_xml_lacks() -> None:
+    doc = Doc(spacy.blank("en").vocab, words=["a\x07b", "\x00", "c\nd", "\x7f", "\ufffe", "&"])
+    assert [word.text for word in parts(draw(doc))[0]] == ["a␇b", "␀", "c␊d", "␡", "�", "&"]
+
+
+@pytest.mark.parametrize("width", [0, -1, float("nan")])
+def test_a_width_that_is_none(doc: Doc, width: float) -> None:
+    with pytest.raises(ConfigError, match=r"draw: found width=.*; expected a number of pixels above 0"):
+        draw(doc, width=width)

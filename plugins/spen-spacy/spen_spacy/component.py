@@ -6,22 +6,28 @@ import shutil
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
+from spacy.training import Example
+from thinc.util import get_torch_default_device
 
 from spen_plugins import ConfigError, PluginError, RunError
 from spen_spacy.extensions import ENERGY, set_extensions
-from spen_spacy.places import PARTS, folders
+from spen_spacy.places import PARTS, folders, training
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, windows
 from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
 """Maximal number of words in a minibatch of docs."""
+GOLD = ("ENT_IOB", "TAG", "POS", "MORPH", "LEMMA", "DEP", "SENT_START")
+"""Attributes that only an annotated doc has."""
 
 
 class Component(Pipe):
@@ -67,13 +73,14 @@ class Component(Pipe):
         """Load and check the run of each part.
 
         Raises:
-            SpenError: a run is missing, damaged, of another task, or needs a plugin that isn't installed.
+            SpenError: a run is missing, damaged, of another task, or needs a plugin or a device that isn't there.
         """
         runs = {}
+        device = self.settings["device"] or str(get_torch_default_device())
         for part, place in places.items():
             asked = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
             try:
-                runs[part] = Run(place, **asked)
+                runs[part] = Run(place, device=device, **asked)
             except (ConfigError, PluginError, RunError) as error:
                 raise type(error)(f"{self.name}: {error}") from error
             self.check(part, runs[part])
@@ -84,6 +91,38 @@ class Component(Pipe):
                     stacklevel=2,
                 )
         self._runs = runs
+
+    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
+        """Do nothing if the examples have no annotations, as those of `spacy assemble`.
+
+        Raises:
+            ConfigError: they have: the component is meant to learn from them, which spaCy can't make it do.
+        """
+        if any(_annotated(example.reference) for example in islice(get_examples(), 100)):
+            self.update()
+
+    def update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to train.
+
+        Raises:
+            ConfigError: always; it names the command that trains a run, and how to leave the component as it is.
+        """
+        raise ConfigError(
+            f"{self.name}: spaCy can't train this component. {training(self.factory)} and set model to its folder. "
+            f"To keep the component as it is while others train, name it in training.frozen_components; in Python, "
+            f'initialize and update the others in nlp.select_pipes(disable=["{self.name}"])'
+        )
+
+    def add_label(self, label: str) -> NoReturn:
+        """Refuse a label.
+
+        Raises:
+            ConfigError: always; it names the command that trains a run.
+        """
+        raise ConfigError(
+            f"{self.name}: found add_label({label!r}); the labels are those that the run was trained on. "
+            f"{training(self.factory)}, whose annotations have {label!r}, and set model to its folder"
+        )
 
     def keep_energy(self, doc: Doc, answers: Sequence[Mapping[str, Any]]) -> None:
         """Store the sum of the energies of a doc's pieces, if the setting `energy` is on."""
@@ -160,6 +199,11 @@ class Component(Pipe):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (type(self), self.name, self.settings, self.to_bytes(), self.__dict__.get("error_handler"))
+
+
+def _annotated(doc: Doc) -> bool:
+    """True if anything but the words is known of the doc."""
+    return bool(doc.cats or doc.spans) or (len(doc) > 1 and any(map(doc.has_annotation, GOLD)))
 
 
 def _remade(

@@ -1,12 +1,16 @@
-"""Frames as a picture: the text, and below it a row for each predicate with its arguments."""
+"""Frames as a picture: lines of text, and below each a row for each predicate with its arguments."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 from spacy.tokens import Doc, Span
 
+from spen_plugins import ConfigError
 from spen_spacy.extensions import Frame, frames
 
 COLUMN = 8.5
@@ -14,53 +18,149 @@ COLUMN = 8.5
 LETTER = 7.0
 TEXT, ROW, BOX = 34, 28, 20
 """Height of the text, of a row, and of a box in it."""
-PREDICATE, OTHER = "#37474f", "#cfd8dc"
+GAP = 10
+"""Height between a line's last row and the next line."""
+NAME = 16
+"""Most characters of a predicate beside its row."""
+PREDICATE, OTHER, GREY = "#37474f", "#cfd8dc", "#607d8b"
 COLOURS = {"ARG0": "#90caf9", "ARG1": "#ffcc80", "ARG2": "#a5d6a7", "ARG3": "#f48fb1", "ARG4": "#ce93d8"}
+_NO_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML lacks, or that would be read as white space."""
 
 
-def draw(text: Doc | Span) -> str:
-    """The frames of a doc, or of a part such as a sentence, as SVG. The text is drawn on one line.
+class Box(NamedTuple):
+    """A predicate or an argument, or the part of it that stands in a line; `end` is exclusive."""
 
-    Tokens of an argument outside the part are left out.
+    role: str
+    start: int
+    end: int
+    label: str
+    """The role, with … on the side where it goes on in another line."""
+
+
+class Line(NamedTuple):
+    """Words of a line, and the boxes of each frame with words in it."""
+
+    start: int
+    end: int
+    edges: list[float]
+    """Left edge of each word and right edge of the last, in pixels."""
+    rows: list[tuple[Frame, list[Box]]]
+
+
+def draw(text: Doc | Span, width: float = 900) -> str:
+    """The frames of a doc, or of a part such as a sentence, as SVG.
+
+    Below each line is a row for each frame that has words in it; where there are several lines, it begins with the
+    frame's predicate. Arguments that a line's end parts have … on that side. Tokens of an argument outside the part are
+    left out. Control characters are drawn as their symbols, such as ␇.
+
+    Args:
+        text: a doc, or a span of one.
+        width: pixels at which lines are wrapped; only a line of one word may be wider.
+
+    Raises:
+        ConfigError: the width is no positive number.
     """
+    if not width > 0:
+        raise ConfigError(f"draw: found width={width!r}; expected a number of pixels above 0")
     start, end = (text.start, text.end) if isinstance(text, Span) else (0, len(text))
     doc = text.doc
-    rows = [_boxes(frame, start, end) for frame in frames(doc) if start <= frame.predicate.i < end]
-    edges = _edges(doc, start, end, [box for row in rows for box in row])
-    words = "".join(
-        f'<text x="{x:.1f}" y="22">{escape(token.text)}</text>'
-        for token, x in zip(doc[start:end], edges, strict=False)
-        if not token.is_space
-    )
-    drawn = "".join(
-        _box(label, edges[first - start], edges[last - start] - COLUMN, TEXT + ROW * number)
-        for number, row in enumerate(rows)
-        for label, first, last in row
-    )
-    width, height = edges[-1] + COLUMN, TEXT + ROW * len(rows) + 4
+    words = [_visible(token.text) if not token.is_space else "" for token in doc[start:end]]
+    boxes = [
+        (frame, [box._replace(start=box.start - start, end=box.end - start) for box in _boxes(frame, start, end)])
+        for frame in frames(doc)
+        if start <= frame.predicate.i < end
+    ]
+    lines, left = list(_lines(words, boxes, width - COLUMN)), COLUMN
+    if len(lines) > 1:
+        left = COLUMN * 2 + LETTER * max((len(_name(frame)) for frame, _ in boxes), default=0)
+        lines = list(_lines(words, boxes, width - left))
+    drawn = {"words": "", "names": "", "boxes": ""}
+    top = 0
+    for line in lines:
+        for word, x in zip(words[line.start : line.end], line.edges, strict=False):
+            drawn["words"] += f'<text x="{left + x:.1f}" y="{top + 22}">{escape(word)}</text>' if word else ""
+        for row, (frame, some) in enumerate(line.rows):
+            below = top + TEXT + ROW * row
+            if len(lines) > 1:
+                drawn["names"] += f'<text x="{COLUMN:.1f}" y="{below + 14}">{escape(_name(frame))}</text>'
+            for box in some:
+                edges = line.edges[box.start - line.start], line.edges[box.end - line.start]
+                drawn["boxes"] += _box(box, left + edges[0], left + edges[1] - COLUMN, below)
+        top += TEXT + ROW * len(line.rows) + GAP
+    wide = left + max((line.edges[-1] for line in lines), default=0.0)
+    high = max(top, TEXT + GAP) - GAP + 4
+    names = f'<g font-family="sans-serif" font-size="11" fill="{GREY}">{drawn["names"]}</g>' if drawn["names"] else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" '
-        f'viewBox="0 0 {width:.0f} {height}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high}" '
+        f'viewBox="0 0 {wide:.0f} {high}" role="img">'
         '<rect width="100%" height="100%" fill="white"/>'
-        f'<g font-family="monospace" font-size="14">{words}</g>'
-        f'<g font-family="sans-serif" font-size="11" text-anchor="middle">{drawn}</g></svg>\n'
+        f'<g font-family="monospace" font-size="14">{drawn["words"]}</g>{names}'
+        f'<g font-family="sans-serif" font-size="11" text-anchor="middle">{drawn["boxes"]}</g></svg>\n'
     )
 
 
-def _boxes(frame: Frame, start: int, end: int) -> list[tuple[str, int, int]]:
-    """Label, first token and end (exclusive) of the predicate and its arguments."""
-    spans = [("V", frame.predicate.i, frame.predicate.i + 1)]
-    spans += [(role, max(span.start, start), min(span.end, end)) for role, span, _ in frame.arguments]
-    return [box for box in spans if box[1] < box[2]]
+def _visible(text: str) -> str:
+    """The text with a symbol for each control character and � for what else XML lacks."""
+
+    def symbol(found: re.Match[str]) -> str:
+        code = ord(found.group())
+        return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "�"
+
+    return _NO_XML.sub(symbol, text)
 
 
-def _edges(doc: Doc, start: int, end: int, boxes: list[tuple[str, int, int]]) -> list[float]:
-    """Left edge of each token and right edge of the last, so that every label fits into its box."""
-    widths = [COLUMN * (_columns(token.text) + 1) if not token.is_space else 0.0 for token in doc[start:end]]
-    for label, first, last in sorted(boxes, key=lambda box: box[2] - box[1]):
-        missing = LETTER * (len(label) + 1) + COLUMN - sum(widths[first - start : last - start])
-        widths[last - 1 - start] += max(0.0, missing)
-    edges = [COLUMN]
+def _name(frame: Frame) -> str:
+    text = _visible(frame.predicate.text)
+    return text if len(text) <= NAME else f"{text[: NAME - 1]}…"
+
+
+def _boxes(frame: Frame, start: int, end: int) -> list[Box]:
+    """The predicate and its arguments, without words outside `start` to `end`."""
+    i = frame.predicate.i
+    boxes = [Box("V", i, i + 1, "V")]
+    boxes += [Box(role, span.start, span.end, role) for role, span, _ in frame.arguments]
+    kept = [box._replace(start=max(box.start, start), end=min(box.end, end)) for box in boxes]
+    return [box for box in kept if box.start < box.end]
+
+
+def _lines(words: Sequence[str], boxes: Sequence[tuple[Frame, list[Box]]], width: float) -> Iterator[Line]:
+    """As many words in each line as the width has room for, one at least."""
+    whole = _edges(words, 0, len(words), [box for _, some in boxes for box in some])
+    start = 0
+    while start < len(words):
+        end = start + 1
+        while end < len(words) and whole[end + 1] - whole[start] <= width:
+            end += 1
+        while True:
+            rows = [(frame, _parts(some, start, end)) for frame, some in boxes]
+            rows = [(frame, some) for frame, some in rows if some]
+            edges = _edges(words, start, end, [box for _, some in rows for box in some])
+            if edges[-1] <= width or end == start + 1:
+                break
+            end -= 1  # the label of a part of an argument needs more room than its words
+        yield Line(start, end, edges, rows)
+        start = end
+
+
+def _parts(boxes: Sequence[Box], start: int, end: int) -> list[Box]:
+    """What of the boxes stands in the words `start` to `end`."""
+    parts = []
+    for role, first, last, _ in boxes:
+        if first < end and last > start:
+            label = f"{'… ' if first < start else ''}{role}{' …' if last > end else ''}"
+            parts.append(Box(role, max(first, start), min(last, end), label))
+    return parts
+
+
+def _edges(words: Sequence[str], start: int, end: int, boxes: Sequence[Box]) -> list[float]:
+    """Left edge of each word of `start` to `end`, and right edge of the last, so that labels fit into their boxes."""
+    widths = [COLUMN * (_columns(word) + 1) if word else 0.0 for word in words[start:end]]
+    for box in sorted(boxes, key=lambda box: box.end - box.start):
+        missing = LETTER * (len(box.label) + 1) + COLUMN - sum(widths[box.start - start : box.end - start])
+        widths[box.end - 1 - start] += max(0.0, missing)
+    edges = [0.0]
     for width in widths:
         edges.append(edges[-1] + width)
     return edges
@@ -71,10 +171,11 @@ def _columns(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _box(label: str, left: float, right: float, top: float) -> str:
-    colour = PREDICATE if label == "V" else COLOURS.get(label.removeprefix("C-").removeprefix("R-"), OTHER)
+def _box(box: Box, left: float, right: float, top: float) -> str:
+    role = box.role
+    colour = PREDICATE if role == "V" else COLOURS.get(role.removeprefix("C-").removeprefix("R-"), OTHER)
     return (
         f'<rect x="{left:.1f}" y="{top}" width="{right - left:.1f}" height="{BOX}" rx="3" fill="{colour}"/>'
-        f'<text x="{(left + right) / 2:.1f}" y="{top + 14}" fill="{"white" if label == "V" else "black"}">'
-        f"{escape(label)}</text>"
+        f'<text x="{(left + right) / 2:.1f}" y="{top + 14}" fill="{"white" if role == "V" else "black"}">'
+        f"{escape(_visible(box.label))}</text>"
     )

@@ -9,7 +9,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 Sentences = Literal["auto", "doc", "rule"]
-READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0}
+READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None}
 
 
 @Language.factory(
@@ -28,6 +28,7 @@ def spen_ner(
     window: int,
     energy: bool,
     rerank: int,
+    device: str | None,
 ) -> Any:
     """Named entities.
 
@@ -43,6 +44,8 @@ def spen_ner(
         window: most words per window; longer units are read in windows that overlap by 40 words.
         energy: if true, `doc._.spen_energy` gets the energy of the analysis; the run must have an energy.
         rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
+        device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
+            `spacy.prefer_gpu()`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -68,6 +71,7 @@ def spen_pos(
     window: int,
     energy: bool,
     rerank: int,
+    device: str | None,
 ) -> Any:
     """Tags.
 
@@ -78,7 +82,7 @@ def spen_pos(
             `token.tag_`; "pos", "tag": this one alone.
         sentences: unit of input. "auto": the doc's sentences, or, if it has none, as "rule": split after final
             punctuation and at blank lines; "doc": the whole doc.
-        window, energy, rerank: as of `spen_ner`.
+        window, energy, rerank, device: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -112,6 +116,7 @@ def spen_srl(
     window: int,
     energy: bool,
     rerank: int,
+    device: str | None,
 ) -> Any:
     """Semantic roles.
 
@@ -125,7 +130,7 @@ def spen_srl(
         sentences: as of `spen_pos`.
         window: most words per window; in a longer sentence, those around the predicate.
         energy: if true, frames and `doc._.spen_energy` get their energies; the run must have an energy.
-        rerank: as of `spen_ner`.
+        rerank, device: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -139,15 +144,20 @@ def spen_srl(
 @Language.factory(
     "spen_multilabel",
     assigns=["doc.cats"],
-    default_config={"model": None, "energy": False},
+    default_config={"model": None, "threshold": None, "energy": False, "device": None},
     default_score_weights={"cats_score": 1.0, "cats_micro_f": None, "cats_macro_f": None, "cats_macro_auc": None},
 )
-def spen_multilabel(nlp: Language, name: str, model: str | None, energy: bool) -> Any:
+def spen_multilabel(
+    nlp: Language, name: str, model: str | None, threshold: float | None, energy: bool, device: str | None
+) -> Any:
     """Labels of texts.
 
     Args:
         model: a run of task `text`: its folder, or a saved component's; None: the installed one.
+        threshold: the probability above which a label counts as predicted in scores; None: the run's own. All labels
+            are in `doc.cats` in any case.
         energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
+        device: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.

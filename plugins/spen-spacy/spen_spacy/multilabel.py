@@ -26,7 +26,9 @@ class SpenMultilabel(Component):
 
     @property
     def threshold(self) -> float:
-        """The probability above which the run predicts a label, on the scale of `doc.cats`."""
+        """The probability above which a label counts as predicted: the setting, or else the run's own."""
+        if self.settings["threshold"] is not None:
+            return float(self.settings["threshold"])
         task = self.run().task
         return float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
 
@@ -50,7 +52,10 @@ class SpenMultilabel(Component):
             doc.cats.update(zip(labels, values, strict=True))
             self.keep_energy(doc, [{"energy": energy}])
 
-    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`cats_score` and the other scores of spaCy's `textcat_multilabel`, at the run's own threshold."""
+    def scorer(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """`cats_score` and the other scores of spaCy's `textcat_multilabel`, at `threshold`.
+
+        What `Pipe.score` calls; `spacy find-threshold` asks for it.
+        """
         asked = {"multi_label": True, "labels": self.run().task.space.labels, "threshold": self.threshold, **kwargs}
         return Scorer.score_cats(examples, "cats", **asked)

@@ -14,6 +14,14 @@ CONFIGS = {
     "spen_srl": "srl_seal",
     "spen_multilabel": "text_seal",
 }
+"""The config that trains a factory's run."""
+DATA = {
+    "spen_ner": "corpus.spacy",
+    "spen_pos": "corpus.spacy",
+    "spen_srl": "roles.conll",
+    "spen_multilabel": "texts.tsv",
+}
+"""What its file of examples may be called."""
 
 
 def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path]:
@@ -58,6 +66,11 @@ def installed(name: str, factory: str) -> Path:
         return Path(function())
     except Exception as error:
         raise PluginError(f"{name}: the model of {registry.plugin(types[0])} can't be found: {error}") from error
+
+
+def training(factory: str) -> str:
+    """The start of a sentence: the command that trains a run for the factory on a file."""
+    return f"Train a run (spen-run {CONFIGS[factory]} data={DATA[factory]} --out runs/mine)"
 
 
 def _how(factory: str) -> str:

@@ -24,6 +24,7 @@ class Run:
 
     Args:
         folder: a run folder, or one that `Predictor.save` wrote.
+        device: where it predicts, as torch names devices.
         energy: if true, predictions have their energy.
         rerank: number of the net's best outputs from which the energy chooses; 0: the net's own best.
 
@@ -31,14 +32,14 @@ class Run:
         SpenError: as `spen_plugins.load`; ConfigError if the run lacks an energy that is needed.
     """
 
-    def __init__(self, folder: Path, energy: bool = False, rerank: int = 0) -> None:
+    def __init__(self, folder: Path, device: str = "cpu", energy: bool = False, rerank: int = 0) -> None:
         if (energy or rerank) and sp.RunFolder.open(folder).config().get("energy") is None:
             asked = f"rerank={rerank}" if rerank else "energy=True"
             raise sp.ConfigError(
                 f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"
             )
         refine = {"type": "rerank", "k": rerank} if rerank else None
-        self.predictor = sp.load(folder, refine=refine)
+        self.predictor = sp.load(folder, device, refine)
         self.predictor.batch_size = EXAMPLES
         self.task = self.predictor.task
         self._asks = {"energy": True} if energy else {}

@@ -1,0 +1,74 @@
+"""Where components predict: on spaCy's device, or on the one that is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import thinc.backends
+import torch
+from thinc.api import CupyOps
+
+from spen_plugins.errors import ConfigError
+from spen_spacy import component
+
+
+def modules(pipe: Any, part: str = "model") -> set[str]:
+    """The types of device on which a part's weights are."""
+    model = pipe.run(part).predictor.model
+    return {tensor.device.type for tensor in (*model.parameters(), *model.buffers())}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices that runs are loaded to; they are loaded to the CPU instead."""
+    devices: list[str] = []
+    run = component.Run
+
+    def loaded(place: Path, device: str, **rest: Any) -> Any:
+        devices.append(device)
+        return run(place, **rest)
+
+    monkeypatch.setattr(component, "Run", loaded)
+    return devices
+
+
+def test_spacys_device_is_taken(
+    runs: dict[str, Path], settings: dict[str, dict[str, Any]], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_ner", config=settings["spen_ner"])
+    assert asked == ["cpu"]
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    before = thinc.backends.get_current_ops()
+    try:
+        thinc.backends.set_current_ops(CupyOps())  # what spacy.prefer_gpu(1) does where there is a GPU
+        nlp.add_pipe("spen_srl", config=settings["spen_srl"])
+        nlp.add_pipe("spen_pos", config=settings["spen_pos"] | {"device": "cpu"})
+    finally:
+        thinc.backends.set_current_ops(before)
+    assert asked == ["cpu", "cuda:1", "cuda:1", "cpu"]
+
+
+@pytest.mark.parametrize("factory", ["spen_ner", "spen_pos", "spen_srl", "spen_multilabel"])
+def test_weights_go_to_the_device_that_is_named(settings: dict[str, dict[str, Any]], factory: str) -> None:
+    """The device `meta` is there on any machine; it has no numbers."""
+    pipe = spacy.blank("en").add_pipe(factory, config=settings[factory] | {"device": "meta"})
+    assert all(modules(pipe, part) == {"meta"} for part in pipe.parts)
+
+
+def test_a_device_that_is_not_there(runs: dict[str, Path], tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    with pytest.raises(ConfigError, match="spen_ner: device 'warp:9'"):
+        nlp.add_pipe("spen_ner", config={"model": str(runs["ner"]), "device": "warp:9"})
+    nlp.add_pipe("spen_ner", config={"model": str(runs["ner"])})
+    nlp.to_disk(tmp_path)
+    config = tmp_path / "config.cfg"
+    text = config.read_text()
+    assert "device = null" in text
+    config.write_text(text.replace("device = null", 'device = "warp:9"'))
+    with pytest.raises(ConfigError, match="device 'warp:9'"):
+        spacy.load(tmp_path)
+    assert spacy.load(tmp_path, config={"components.spen_ner.device": "cpu"})("Anna sleeps.").ents
