@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from torch import Tensor
 
-from spen_plugins.config.experiment import Built, Experiment, build, check
+from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
@@ -30,7 +31,16 @@ from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.scores.calibration import Decisions, calibrate
+from spen_plugins.task import HELD_OUT
 from spen_plugins.trainer import Stage
+
+
+@dataclass(frozen=True)
+class Given:
+    """Examples given in Python; see `Task.take`."""
+
+    parts: Mapping[str, Any]
+    held_out: float = HELD_OUT
 
 
 def run(
@@ -43,6 +53,7 @@ def run(
     registry: Registry | None = None,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+    given: Given | None = None,
 ) -> Path:
     """Train, evaluate and write a run folder.
 
@@ -58,6 +69,7 @@ def run(
         registry: source of the types.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+        given: the examples, if the config's task has them in memory; None: the task loads its files.
 
     Returns:
         The run folder's path.
@@ -70,7 +82,12 @@ def run(
     experiment = check(dict(config), source, registry)
     accelerator = make_accelerator(experiment.precision, device)
     seed_everything(experiment.seed)
-    built = build(experiment)
+    task = make_task(experiment)
+    if given is None:
+        task.load()
+    else:
+        task.take(given.parts, given.held_out, experiment.seed)
+    built = build(experiment, task)
     warm_start(experiment.init, built)
     stages = _stages(built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
@@ -226,7 +243,10 @@ def _train(
         try:
             loop.run(resume)
         except Interrupted as error:
-            raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+            hint = f"Go on with: spen-run --resume {folder.path}"
+            if getattr(task.config, "in_memory", False):
+                hint = "Its examples were given in Python and are not kept; train again"
+            raise Interrupted(f"{error}. {hint}") from error
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())

@@ -1,4 +1,4 @@
-"""Task `multilabel`: from vectors to label sets; Mulan and HMC ARFF files or the embedded sample."""
+"""Task `multilabel`: from vectors to label sets; Mulan and HMC ARFF files, arrays, or the embedded sample."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.arff import Arff, read_arff
 from spen_plugins.readers.items import parse_item
+from spen_plugins.readers.matrix import Matrix, SparseRow, is_matrix
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.readers.split import read_split
 from spen_plugins.readers.table import Columns, read_label_names
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Shown, VectorInputs
+from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
 
 _COLUMNS = {"labels", "label_count", "drop"}
 FORMS = (
     ({"corpus"}, set()),
+    ({"in_memory"}, set()),
     ({"file", "split"}, _COLUMNS),
     ({"train", "validation"}, {"test", *_COLUMNS}),
 )
 """Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
+DATA_KEYS = ("corpus", "in_memory", "file", "split", *PARTS, "labels", "label_count", "drop")
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
 
 class Example(NamedTuple):
     """One row: the indices of its non-zero features, or its scaled vector; and its label indices, None without gold."""
 
-    features: np.ndarray
+    features: np.ndarray | SparseRow
     gold: np.ndarray | None
 
 
@@ -49,6 +52,8 @@ class MultiLabel(LabelTask):
     class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
+        in_memory: bool = False
+        """If true, the examples are given in Python, by `sp.train`, and not kept."""
         file: str | None = None
         """ARFF file that is divided into parts by `split`."""
         split: str | None = None
@@ -70,27 +75,64 @@ class MultiLabel(LabelTask):
 
     def load(self) -> None:
         self._check_settings()
+        if self.config.in_memory:
+            raise given.not_kept()
         if self.config.corpus:
             self._load_sample()
         else:
             self._load_files()
             self._check_parts(self._sources())
 
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of vectors and labels.
+
+        Vectors are rows of numbers: a NumPy array, a matrix of scipy.sparse, a DataFrame or a list, `(n, features)`.
+        Features that are 0 or 1 in every example are binary; if there are others, all are scaled, and NaN is a missing
+        value. Labels are a matrix of 0 and 1, `(n, labels)`, or a list with each example's label names.
+        """
+        self._check_settings()
+        found = given.pairs(parts)
+        matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
+        train = matrices["train"]
+        names = train.names or tuple(f"x{i}" for i in range(train.width))
+        matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
+        labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
+        binary = all(matrix.not_binary() is None for matrix in matrices.values())
+        self._set_columns(Columns(dict.fromkeys(names, ("0", "1") if binary else ()), tuple(labels)))
+        rows = {name: range(len(matrix)) for name, matrix in matrices.items()}
+        held = "validation" not in rows
+        rows, self._split = given.divide(rows, sets["train"], len(labels), held_out, seed)
+        if not binary:
+            self.scaling = train.scaling(np.array(rows["train"]))
+        vectors = {name: self._vectors(matrix) for name, matrix in matrices.items()}
+        self._parts = {}
+        for name, numbers in rows.items():
+            of = "train" if held and name == "validation" else name
+            self._parts[name] = [Example(vectors[of][i], sets[of][i]) for i in numbers]
+        self._files = given.checksums(self._parts)
+
+    def _vectors(self, matrix: Matrix) -> Sequence[Any]:
+        """Features of each row, as an example has them."""
+        if not self.inputs.binary:
+            return matrix.scaled(self.scaling) if self.scaling else matrix.values
+        on = matrix.on()
+        return [on[i] for i in range(len(on))]
+
     def _check_settings(self) -> None:
         """Raise ConfigError for settings without data, or with unused ones."""
         c = self.config
-        given = {name for name in DATA_KEYS if getattr(c, name) not in (None, [])}
-        if "file" in given and not given & {"split", "corpus", "train", "validation", "test"}:
+        named = {name for name in DATA_KEYS if getattr(c, name) not in (None, False, [])}
+        if "file" in named and not named & {"split", "corpus", "in_memory", "train", "validation", "test"}:
             raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
         for needed, allowed in FORMS:
-            if needed <= given <= needed | allowed and not {"labels", "label_count"} <= given:
+            if needed <= named <= needed | allowed and not {"labels", "label_count"} <= named:
                 return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
+        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in named) or "no data"
         hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
         raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' alone, file=ARFF with split=JSON, or train= and "
-            "validation= (and test=) ARFF files; files perhaps with drop=, and with labels=XML or label_count=n, not "
-            f"both.{hint}"
+            f"task: found {found}; expected one of corpus='sample' or in_memory=true alone, file=ARFF with split=JSON, "
+            "or train= and validation= (and test=) ARFF files; files perhaps with drop=, and with labels=XML or "
+            f"label_count=n, not both.{hint}"
         )
 
     def _load_files(self) -> None:
@@ -166,7 +208,7 @@ class MultiLabel(LabelTask):
 
     def show(self, example: Example) -> Shown:
         """Names of the features that are 1; for real features the largest, scaled, with their values."""
-        names, features = self.columns.names, example.features
+        names, features = self.columns.names, np.asarray(example.features)
         if self.inputs.binary:
             return Shown([names[i] for i in features.tolist()])
         order = np.argsort(-np.abs(features), kind="stable")[:SHOWN_FEATURES]
@@ -192,6 +234,16 @@ class MultiLabel(LabelTask):
         if self.scaling:
             self.scaling.apply(vector[None])
         return Example(vector, gold)
+
+    def parse_all(self, items: Any) -> Sequence[Example]:
+        """Rows of numbers, as `take` has them, or a list of what `parse` has."""
+        if not is_matrix(items):
+            return super().parse_all(items)
+        matrix = Matrix.of(items, "items").ordered(self.columns.names, "items")
+        if (wrong := matrix.not_binary(~self.columns.real)) is not None:
+            what = f"{wrong[0]:g} for feature {self.columns.names[wrong[1]]!r}"
+            raise DataError("items", None, what, "0 or 1, as in training")
+        return [Example(features, None) for features in self._vectors(matrix)]
 
     def facts(self) -> dict[str, Any]:
         c = self.columns

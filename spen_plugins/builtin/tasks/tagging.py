@@ -18,7 +18,15 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_files import (
+    Parts,
+    SentencesConfig,
+    given_sentences,
+    origin,
+    read_parts,
+    read_tagged,
+    strings,
+)
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -34,7 +42,7 @@ from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task, WordInputs
+from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs
 
 
 class Tagging(Task):
@@ -44,6 +52,8 @@ class Tagging(Task):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U or semantic roles."""
+        in_memory: bool = False
+        """If true, the examples are given in Python, by `sp.train`, and not kept."""
         format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
         """Format of the files; auto: CoNLL-U if the name ends in .conllu, otherwise columns. predicates: files of task
         `srl`, with the tag B-V at each predicate and O elsewhere (scheme: bio)."""
@@ -74,10 +84,20 @@ class Tagging(Task):
         if "words" in config.columns:
             raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
         self.selection = "f1" if spans else "accuracy"
+        self._split = origin(config)
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
     def load(self) -> None:
         sentences, self._checksums = self._read_parts()
+        self._learn(sentences)
+
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
+        sentences, self._checksums, self._split = given_sentences(self.config, parts, held_out, seed)
+        self._learn(sentences)
+
+    def _learn(self, sentences: Parts) -> None:
+        """Set the parts, and what is known of their words, columns and tags."""
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]
         tags = {tag for names, _ in encoded["train"] for tag in names or ()}
@@ -119,15 +139,15 @@ class Tagging(Task):
         item = {"words": item.split()} if isinstance(item, str) else item
         if not isinstance(item, Mapping):
             raise DataError("input", None, repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
-        words = _strings(item.get("words"), "words")
+        words = strings(item.get("words"), "words")
         if not words:
             raise DataError("input", None, "no word", "at least one")
         columns, tags = item.get("columns") or {}, item.get("tags")
         if not isinstance(columns, Mapping) or not columns.keys() <= self.config.columns.keys():
             known = ", ".join(self.config.columns) or "none"
             raise DataError("input", None, f"columns {columns!r:.80}", f"lists of values by name; known: {known}")
-        given = {name: _strings(values, f"columns.{name}", len(words)) for name, values in columns.items()}
-        tags = None if tags is None else _strings(tags, "tags", len(words))
+        given = {name: strings(values, f"columns.{name}", len(words)) for name, values in columns.items()}
+        tags = None if tags is None else strings(tags, "tags", len(words))
         sentence = TaggedSentence(words, tags, given)
         return self._example(words, given, *self._encode(sentence, "input"))
 
@@ -197,9 +217,7 @@ class Tagging(Task):
             **(TAG_DEFINITIONS if self._encoding is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if self._encoding is None else f"{config.scheme}, learned as {self._encoding}",
             "decoding": f"the best sequence under {self._encoding}" if kept else "the net's best, of all sequences",
-            "split": {part: getattr(config, part) for part in PARTS}
-            if config.corpus is None
-            else f"{config.corpus} sample (synthetic)",
+            "split": self._split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": None,
         }
@@ -277,12 +295,3 @@ class Tagging(Task):
     ) -> SpanConfidences:
         """Confidences in the spans that `self._table` found."""
         return span_confidences(proposal.mean[:, 0], best, found, lengths, self._table.goes_on, np.arange(len(found)))
-
-
-def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
-    """A user's list of strings."""
-    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
-        raise DataError("input", None, f"{what} {values!r:.80}", "a list of strings")
-    if size is not None and len(values) != size:
-        raise DataError("input", None, f"{len(values)} {what} for {size} words", "one a word")
-    return tuple(values)

@@ -1,20 +1,23 @@
-"""Sentences of task `tagging`, from files or an embedded corpus."""
+"""Sentences of task `tagging`, from files, from Python or an embedded corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import Field
 
+from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.sentences import files_of
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.readers.srl import read_srl
 from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
@@ -58,6 +61,8 @@ def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
         ConfigError: the config names no data, or columns that its data do not have.
         DataError: a file is missing or broken.
     """
+    if config.in_memory:
+        raise given.not_kept()
     files = files_of(config, CORPORA)
     found: Parts = {part: (None, []) for part in PARTS} if files else _sample(config)
     for part, name in files.items():
@@ -65,6 +70,70 @@ def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
         found[part] = path, read_tagged(config, path, gold=True)
     found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
     return found, {name: sha256(locate(name)) for name in (*files.values(), *more)}
+
+
+def given_sentences(
+    config: Any, parts: Mapping[str, Any], held_out: float, seed: int
+) -> tuple[Parts, dict[str, str], str]:
+    """All parts of sentences given in Python, their checksums, and where they come from; as `Task.take`.
+
+    Raises:
+        ConfigError: the config names data of its own, or columns.
+        DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
+    """
+    if named := [f"task.{key}" for key in ("corpus", *PARTS, "columns") if getattr(config, key)]:
+        raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
+    sentences = {
+        part: [_given_sentence(config, words[i], tags[i], f"sentence {i} of {part}") for i in range(len(words))]
+        for part, (words, tags) in given.pairs(parts).items()
+    }
+    place = {tag: i for i, tag in enumerate(sorted({tag for s in sentences["train"] for tag in s.tags}))}
+    sets = [np.unique([place[tag] for tag in s.tags]) for s in sentences["train"]]
+    sentences, split = given.divide(sentences, sets, len(place), held_out, seed)
+    checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
+    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
+    return found, checksums | {name: sha256(locate(name)) for name in more}, split
+
+
+def _given_sentence(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+    sentence = TaggedSentence(strings(words, "words", where=where), strings(tags, "tags", len(words), where))
+    if not sentence.words:
+        raise DataError(where, None, "no word", "at least one")
+    try:
+        if config.scheme != "none":
+            spans(sentence.tags, config.scheme)
+    except BrokenTags as broken:
+        raise DataError(where, None, broken.found, broken.expected) from None
+    return sentence
+
+
+def strings(values: Any, what: str, size: int | None = None, where: str = "input") -> tuple[str, ...]:
+    """A user's list of strings.
+
+    Args:
+        values: the list.
+        what: what it has, for messages.
+        size: expected length, that of the words; None: any.
+        where: its place, for messages.
+
+    Raises:
+        DataError: it is no list of strings, or has another length.
+    """
+    if not isinstance(values, (list, tuple, np.ndarray)) or not all(isinstance(value, str) for value in values):
+        raise DataError(where, None, f"{what} {values!r:.80}", "a list of strings")
+    if size is not None and len(values) != size:
+        raise DataError(where, None, f"{len(values)} {what} for {size} words", "one a word")
+    return tuple(map(str, values))
+
+
+def origin(config: Any) -> Any:
+    """Where the parts of a config come from, for `Task.protocol`."""
+    if config.in_memory:
+        return given.SOURCE
+    if config.corpus is not None:
+        return f"{config.corpus} sample (synthetic)"
+    return {part: getattr(config, part) for part in PARTS}
 
 
 def hide_tags(

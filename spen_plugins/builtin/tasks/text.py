@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV files, Reuters-21578, or the embedded sample."""
+"""Task `text`: from raw texts to label sets; TSV files, Reuters-21578, texts in memory, or the embedded sample."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
+from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
@@ -20,18 +21,19 @@ from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shar
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.tsv import Layout, Row, read_names, read_tsv
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Shown, TextInputs
+from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 _DIGITS = str.maketrans("123456789", "000000000")
 FORMS = (
     ({"corpus"}, set()),
+    ({"in_memory"}, set()),
     ({"reuters"}, set()),
     ({"train", "validation"}, {"test", "labels"}),
 )
 """Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "reuters", *PARTS, "labels")
+DATA_KEYS = ("corpus", "in_memory", "reuters", *PARTS, "labels")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
@@ -62,6 +64,8 @@ class TextLabels(LabelTask):
     class Config(LabelTask.Config):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
+        in_memory: bool = False
+        """If true, the examples are given in Python, by `sp.train`, and not kept."""
         train: str | None = None
         """TSV file of the training part: one text per line with its labels, tab-separated, without quoting."""
         validation: str | None = None
@@ -103,18 +107,37 @@ class TextLabels(LabelTask):
 
     def load(self) -> None:
         self._check_settings()
+        if self.config.in_memory:
+            raise given.not_kept()
         if self.config.corpus:
             self._load_sample()
         elif self.config.reuters:
             self._load_reuters()
         else:
             self._load_files()
+        self._learn()
+
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of
+        0 and 1, `(texts, labels)`."""
+        self._check_settings()
+        found = given.pairs(parts)
+        labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
+        self._set_labels(labels)
+        texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
+        rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
+        self._parts, self._split = given.divide(rows, sets["train"], len(labels), held_out, seed)
+        self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
+        self._learn()
+
+    def _learn(self) -> None:
+        """Check the parts, and set what is known of their words."""
         if not self.config.keep_empty:
             self._parts = {n: [e for e in some if e.gold is None or len(e.gold)] for n, some in self._parts.items()}
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.reuters or "the sample"
+        where = self.config.reuters or ("data" if self.config.in_memory else "the sample")
         self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -155,9 +178,10 @@ class TextLabels(LabelTask):
         return self._rows(where, read_tsv(where, self._layout(), gold=False))
 
     def parse(self, item: Any) -> Example:
-        """`{"text": "What a day!"}`; optional `"labels": ["joy"]` are gold."""
+        """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
+        item = {"text": item} if isinstance(item, str) else item
         if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
-            raise DataError("item", None, f"{item!r:.80}", '{"text": "..."}, perhaps with "labels"')
+            raise DataError("item", None, f"{item!r:.80}", 'a text, or {"text": "..."}, perhaps with "labels"')
         names = item.get("labels")
         if names is None:
             return Example(item["text"], None)
@@ -181,14 +205,14 @@ class TextLabels(LabelTask):
 
     def _check_settings(self) -> None:
         """Raise ConfigError for settings without data, or with unused ones."""
-        given = {name for name in DATA_KEYS if getattr(self.config, name) is not None}
-        if any(needed <= given <= needed | allowed for needed, allowed in FORMS):
+        named = {name for name in DATA_KEYS if getattr(self.config, name) not in (None, False)}
+        if any(needed <= named <= needed | allowed for needed, allowed in FORMS):
             return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
-        hint = " To put files in the place of a config's own data set, pass data=files." if "train" in given else ""
+        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in named) or "no data"
+        hint = " To put files in the place of a config's own data set, pass data=files." if "train" in named else ""
         raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, or train= and "
-            f"validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
+            f"task: found {found}; expected one of corpus='sample', in_memory=true or reuters=FOLDER alone, or train= "
+            f"and validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
         )
 
     def _load_sample(self) -> None:
