@@ -22,7 +22,7 @@ local data_sets = {
   wnut17: tweets { task+: { train: wnut('wnut17train.conll'), validation: wnut('emerging.dev.conll'), test: wnut('emerging.test.annotated') } },
   btc: tweets { task+: { train: btc('train'), validation: btc('dev'), test: btc('test') } },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: tagging.plain + larger,
+  files: tagging.own + larger,
 };
 
 function(

@@ -28,7 +28,7 @@ local data_sets = {
   },
   ewt: tagging.plain { task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') } },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: tagging.plain,
+  files: tagging.own,
 };
 
 function(

@@ -16,7 +16,7 @@ local data_sets = {
   sample: tagging.sample { task: { scheme: 'bio', corpus: 'predicates' }, every+: { trainer+: { epochs: 6 } } },
   ewt: roles { task+: { train: propbank('train'), validation: propbank('dev'), test: propbank('test'), min_count: 2 } },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: roles,
+  files: roles + import 'lib/own.libsonnet',
 };
 
 function(

@@ -132,7 +132,7 @@ class Task(ABC):
         """The form of a training example in one epoch: a random crop, added noise; by default the example itself.
 
         Called each time that an example is put into a training batch, never in evaluation. `rng` is seeded by the run's
-        seed, the stage, the epoch and the example's row, so that a resumed run sees the same.
+        seed, the stage, the pass over the examples and the example's row, so that a resumed run sees the same.
         """
         return example
 

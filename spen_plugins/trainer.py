@@ -29,6 +29,9 @@ class TrainerConfig(Config):
     """Maximal number of epochs."""
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
+    epoch_updates: int = Field(1, ge=1)
+    """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
+    new order. Epochs, patience and plateaus are counted in these epochs."""
     evaluation_batch_size: int | None = Field(None, ge=1)
     """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
     `batch_size`."""

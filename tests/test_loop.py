@@ -564,6 +564,19 @@ def test_the_noise_of_an_example_is_that_of_its_seed_stage_epoch_and_row(tmp_pat
     assert augmented(plain, train, range(32), 5, 1, 2) is train, "a task without augmentation costs nothing"
 
 
+@pytest.mark.parametrize(("learned", "epochs"), [(True, 2), (False, 6)])
+def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
+    model: sp.Model, task: ToyTask, tmp_path: Path, learned: bool, epochs: int
+) -> None:
+    still = net_phase(adam(lr=1e-12, plateau={"factor": 0.5, "patience": 0}))
+    loop = make_loop(model, task, [sp.Stage("s", (still,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
+    loop.constant.__dict__["score"] = -1.0 if learned else 1.0
+    loop.run()
+    history = loop.folder.history()
+    assert len(history) == epochs
+    assert (loop.active == []) and (history[-1]["learning_rates"]["net"] < 1e-12) == learned
+
+
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, 1000)
     one = epoch_batches(lengths, 16, 1, 0, 3)

@@ -23,7 +23,8 @@ from spen_plugins.cli.run import main
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
-SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=128", "seed=3")
+SEAL = ("mlc_seal.jsonnet", *SIZES, "trainer.epochs=4", "trainer.net.lr=0.01", "trainer.batch_size=256", "seed=3")
+SEAL += ("trainer.epoch_updates=12",)  # two passes of six batches
 BATCHES = 12
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
 _FORK = multiprocessing.get_context("forkserver")
@@ -117,6 +118,14 @@ def test_ctrl_c_saves_says_how_to_go_on_and_resumes_exactly(whole: Path, tmp_pat
     said = train(folder, at="update", count=2 * BATCHES + 5, number=signal.SIGINT, status=130)
     assert f"spen-run --resume {folder}" in " ".join(said.split())
     assert "Traceback" not in said
+    resume(folder)
+    same_results(folder, whole)
+
+
+def test_ctrl_c_in_the_last_evaluation_says_how_to_go_on(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "unscored"
+    said = train(folder, at="vocabulary.json", count=2, number=signal.SIGINT, status=130)
+    assert "last evaluation" in said and f"spen-run --resume {folder}" in " ".join(said.split())
     resume(folder)
     same_results(folder, whole)
 

@@ -1,5 +1,6 @@
 // Multi-label classification: data sets, methods, and schedules.
 local choose = import 'choose.libsonnet';
+local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
@@ -29,7 +30,7 @@ local data_sets = {
   // The original training file is lost; this one was joined from its component sets.
   expr_fun: { task: genes('expr_FUN', 'train.RECONSTRUCTED'), tuned: import 'tuned/expr_fun.libsonnet' },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: { task: {}, tuned: import 'tuned/files.libsonnet' },
+  files: { task: {}, tuned: (import 'tuned/files.libsonnet') + own },
 };
 
 local start(epochs) = {

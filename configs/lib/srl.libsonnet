@@ -1,5 +1,6 @@
 // Semantic role labelling: data sets, energies, and what encoders start from.
 local choose = import 'choose.libsonnet';
+local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local seal = import 'methods/seal.libsonnet';
@@ -49,6 +50,7 @@ local small = bilstm + losses(energy_weight=0.6, bounded=12, samples=20) {
   every+: { trainer+: { epochs: 12, net+: { lr: 5e-3 } } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
+local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 
 // The authors' schedule, for pretrained encoders, is `light` with more samples.
 local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 } } } };
@@ -68,5 +70,5 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
     if schedule == 'released' && !choose.is_pretrained(encoder) then
       error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
     else
-      patches.method(methods, name, [start, tuned(data, encoder), choose.from(schedules, schedule, 'schedule')], energies, energy),
+      patches.method(methods, name, [start, tuned(data, encoder), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
 }

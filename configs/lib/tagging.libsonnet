@@ -8,6 +8,7 @@ local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local infnet = import 'methods/infnet.libsonnet';
+local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 
 // A pretrained encoder is fine-tuned gently.
@@ -43,7 +44,7 @@ local word(data, has, given) =
     + (if has_clusters then { clusters: clusters(wants.clusters) } else {});
 
 {
-  // Data sets to begin with: one without vectors, the embedded corpora, and tweets.
+  // Data sets to begin with: one without vectors, a user's own files, the embedded corpora, and tweets.
   plain:: {
     task: {},
     words: { features: 'plusplus', vectors: 'none', clusters: 'none', columns: {}, by_heart: true, dim: 100 },
@@ -57,6 +58,7 @@ local word(data, has, given) =
     with_energy: energies.chain { trainer+: { energy+: { type: 'adam' } } },
     unrolled: { init_epochs:: 10 },
   },
+  own:: $.plain + own,
   sample:: $.plain {
     words+: { dim: 32 },
     bilstm+: { hidden: 48 },

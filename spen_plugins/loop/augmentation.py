@@ -1,4 +1,4 @@
-"""Training examples in the form that they have in one epoch."""
+"""Training examples in the form that they have in one pass over them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from spen_plugins.task import Task
 
 
 def augmented(
-    task: Task, examples: Sequence[Any], rows: Sequence[int], seed: int, stage: int, epoch: int
+    task: Task, examples: Sequence[Any], rows: Sequence[int], seed: int, stage: int, number: int
 ) -> Sequence[Any]:
     """`Task.augment` of each example, `examples` themselves if the task doesn't override it.
 
-    The random numbers of an example depend only on (seed, stage, epoch, row): neither on its batch nor on the number of
+    The random numbers of an example depend only on (seed, stage, pass, row): neither on its batch nor on the number of
     parts or processes, so that a resumed run sees the same.
 
     Args:
         examples: some training examples.
         rows: their rows in the training part.
-        seed, stage, epoch: the run's seed and its position.
+        seed, stage, number: the run's seed and its position: the number of the pass over the examples.
     """
     if type(task).augment is Task.augment:
         return examples
-    rngs = (np.random.default_rng((seed, stage, epoch, row)) for row in rows)
+    rngs = (np.random.default_rng((seed, stage, number, row)) for row in rows)
     return [task.augment(example, rng) for example, rng in zip(examples, rngs, strict=True)]

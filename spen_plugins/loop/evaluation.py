@@ -20,8 +20,13 @@ from spen_plugins.task import Metric, Task
 
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
     """All `examples` as batches, in order."""
-    parts = [examples[i : i + batch_size] for i in range(0, len(examples), batch_size)]
-    return [task.collate(part).to(device) for part in parts]
+    return list(each_batch(task, examples, batch_size, device))
+
+
+def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> Iterator[Batch]:
+    """The same batches one by one."""
+    for start in range(0, len(examples), batch_size):
+        yield task.collate(examples[start : start + batch_size]).to(device)
 
 
 def proposals(

@@ -18,9 +18,10 @@ from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store
+from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches, evaluate
-from spen_plugins.loop.order import epoch_batches
+from spen_plugins.loop.order import Epochs
 from spen_plugins.loop.ownership import assign, check_stages, touched
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import any_process, restore_random_state, same_weights, shares
@@ -69,7 +70,7 @@ class Loop:
         self.after_epoch, self.after_validation = after_epoch, after_validation
         self.train, self.validation = task.part("train"), task.part("validation")
         self.position = Position()
-        self.nets = NetStates(model)
+        self.nets, self.constant = NetStates(model), Constant(task, config.evaluated_at_once)
         self._saved_at = time.monotonic()
         check_stages(model, stages)
         for stage in stages:
@@ -109,8 +110,8 @@ class Loop:
     def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:
         at = self.position
         self.begin(stage, state)
-        self.reporter.stage(stage, at.epoch)
-        while at.epoch < stage.epochs and not at.patience_is_over(stage):
+        self.reporter.stage(stage, at.epoch, self.epochs)
+        while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._learned(stage, at.best)):
             self.run_epoch(stage)
             at.next_epoch()
             self._checkpoint_if_due()
@@ -125,7 +126,8 @@ class Loop:
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Create the stage's phases, and restore their state from a checkpoint."""
         self.train = self.task.part("train") if stage.examples is None else stage.examples
-        self.lengths = np.array([self.task.length(example) for example in self.train])
+        lengths = np.array([self.task.length(example) for example in self.train])
+        self.epochs = Epochs(lengths, self.config.batch_size, self.config.epoch_updates, self.seed, self.position.stage)
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
             same_weights(self.model, self.accelerator)
@@ -133,10 +135,9 @@ class Loop:
         if stage.set is not None:
             stage.set(self.model)
         owned = assign(self.model, stage)
-        batches = -(-len(self.train) // self.config.batch_size)
         self.active = [
             ActivePhase(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator, n)
-            for phase, n in ((phase, planned_updates(stage, phase, batches)) for phase in stage.phases)
+            for phase, n in ((phase, planned_updates(stage, phase, self.epochs.batches)) for phase in stage.phases)
             if owned[phase.name]  # an energy without parameters is fixed: its phase has no updates
         ]
         if state is not None and state["scaler"] and self.accelerator.scaler is not None:
@@ -148,7 +149,7 @@ class Loop:
     def run_epoch(self, stage: Stage) -> None:
         """Train from the current batch to the epoch's end, validate, write the history."""
         at = self.position
-        order = epoch_batches(self.lengths, self.config.batch_size, self.seed, at.stage, at.epoch)
+        order = self.epochs.order(at.epoch)
         started = time.perf_counter()
         self.reporter.epoch(at.epoch, len(order), at.batch)
         for number in range(at.batch, len(order)):
@@ -169,8 +170,9 @@ class Loop:
             at.best, at.best_epoch = score, at.epoch
             if self.accelerator.is_main_process:
                 self.folder.save_weights(self.model)
-        for active in self.active:
-            active.epoch_ends(score)
+        if self._learned(stage, score):
+            for active in self.active:
+                active.epoch_ends(score)
         found = {"validation": scores, **self.after_validation(at.epoch, scores)}
         record = {**ledger.epoch_record(stage, at, self.active, found, score), "best": better}
         at.history_lines += 1
@@ -181,7 +183,7 @@ class Loop:
 
     def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
         contexts = [LiveContext(self.nets, batch) for batch in self._micro_batches(stage, rows)]
-        turn = self.position.epoch * -(-len(self.train) // self.config.batch_size) + self.position.batch + 1
+        turn = self.position.epoch * self.epochs.batches + self.position.batch + 1
         for _ in range(stage.rounds):
             for active in self.active:
                 if turn % active.phase.every:
@@ -210,7 +212,8 @@ class Loop:
     def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
         parts = shares(rows, self.accelerator, self.config.accumulate)
-        place = (self.seed, self.position.stage, self.position.epoch)
+        at = self.position
+        place = (self.seed, at.stage, self.epochs.number_of_pass(at.epoch, at.batch))
         examples = [augmented(self.task, [self.train[i] for i in part], part, *place) for part in parts]
         found = [self.task.collate(some, part) for some, part in zip(examples, parts, strict=True)]
         if not stage.gold:
@@ -262,6 +265,10 @@ class Loop:
                 score = float(stage.select(self.model, found))
         self.nets.modes.clear()
         return scores, score
+
+    def _learned(self, stage: Stage, score: float) -> bool:
+        """False for a score that a constant predictor has too, from which neither patience nor a plateau counts."""
+        return stage.select is not None or self.constant.beaten_by(score)
 
     def _checkpoint_if_due(self) -> None:
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from spen_plugins.loop.order import Epochs
 from spen_plugins.trainer import Stage
 
 Means = Callable[[], Mapping[str, float]]
@@ -54,12 +55,12 @@ class Reporter:
         if not self.quiet:
             self.console.print(text, highlight=False, soft_wrap=True)
 
-    def stage(self, stage: Stage, epoch: int) -> None:
+    def stage(self, stage: Stage, epoch: int, epochs: Epochs) -> None:
         """Report that a stage starts or resumes."""
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
-        self.say(f"stage {stage.name}: {players}{rounds}; at most {stage.epochs} epochs")
+        self.say(f"stage {stage.name}: {players}{rounds}; at most {stage.epochs} epochs of {_size(epochs)}")
         self._epochs = stage.epochs
         if self._progress is not None:
             self._progress.update(
@@ -88,6 +89,12 @@ class Reporter:
         )
         if self._progress is not None:
             self._progress.advance(self._all)
+
+
+def _size(epochs: Epochs) -> str:
+    """The length of an epoch, in words."""
+    passes = f" ({epochs.passes} passes over {len(epochs.lengths)} examples)" if epochs.passes > 1 else ""
+    return f"{epochs.batches} batches{passes}"
 
 
 def _line(means: Mapping[str, float]) -> str:

@@ -281,6 +281,8 @@ def _policies(group: _Read) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for metrics in group.metrics.values():
         for key, value in metrics.get("protocol", {}).items():
+            if key == "constant_predictor":  # follows from the data and the others
+                continue
             text = str(value)
             if key == "threshold" and ", picked" in text:
                 text = text[text.index("picked") :]

@@ -69,7 +69,25 @@ def score_table(groups: Sequence[Group], part: str) -> Table:
         [label, str(len(seeds)), *(shown((table.get(name) for table in seeds), units[label]) for name in names)]
         for label, seeds in scores.items()
     ]
-    return Table(["", "seeds", *names], rows)
+    return Table(["", "seeds", *names], [*rows, *_constants(groups, part, names)])
+
+
+def _constants(groups: Sequence[Group], part: str, names: Sequence[str]) -> list[list[str]]:
+    """A row with the selection score of a constant predictor, for each of the groups' data sets."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for group in groups:
+        constant = _part(group.runs[0], "protocol").get("constant_predictor", {})
+        if part in constant:
+            value = shown([constant[part]], group.runs[0].unit())
+            found.setdefault((constant["score"], value), []).append(group.label)
+    return [
+        [
+            "constant predictor" + (f" of {', '.join(labels)}" if len(labels) < len(groups) else ""),
+            "",
+            *(value if name == score else NONE for name in names),
+        ]
+        for (score, value), labels in found.items()
+    ]
 
 
 def nested_tables(groups: Sequence[Group], part: str) -> dict[str, Table]:

@@ -17,6 +17,7 @@ from spen_plugins.config.experiment import Built, Experiment, build, check, make
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.loop import Loop, evaluate
+from spen_plugins.loop.constant import constant_scores
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.progress import Reporter
@@ -31,7 +32,7 @@ from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.scores.calibration import Decisions, calibrate
-from spen_plugins.task import HELD_OUT
+from spen_plugins.task import HELD_OUT, Task
 from spen_plugins.trainer import Stage
 
 
@@ -243,10 +244,25 @@ def _train(
         try:
             loop.run(resume)
         except Interrupted as error:
-            hint = f"Go on with: spen-run --resume {folder.path}"
-            if getattr(task.config, "in_memory", False):
-                hint = "Its examples were given in Python and are not kept; train again"
-            raise Interrupted(f"{error}. {hint}") from error
+            raise Interrupted(f"{error}. {_afterwards(task, folder)}") from error
+    try:
+        _finish(built, folder, accelerator, console, test)
+    except KeyboardInterrupt:
+        said = "stopped in its last evaluation; training is done and saved"
+        raise Interrupted(f"{said}. {_afterwards(task, folder)}") from None
+    return folder.path
+
+
+def _afterwards(task: Task, folder: RunFolder) -> str:
+    """What to do about a run that was stopped."""
+    if getattr(task.config, "in_memory", False):
+        return "Its examples were given in Python and are not kept: train again"
+    return f"Go on with: spen-run --resume {folder.path}"
+
+
+def _finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
+    """Score the trained model, and write and print what a finished run has."""
+    task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
@@ -254,9 +270,29 @@ def _train(
             folder.save_ratios(ratios, next(reversed(scores)))
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        folder.write("metrics.json", {**scores, "protocol": {**protocol(task), **built.trainer.protocol()}})
+        constant = _constant(built, scores)
+        said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
+        folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
-    return folder.path
+        if test and constant and scores["validation"][task.selection] <= constant["validation"]:
+            Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
+
+
+def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The selection score of a constant predictor on the scored parts; None if the space has no such predictor."""
+    found = constant_scores(built.task, built.trainer.config.evaluated_at_once, list(scores))
+    return {"score": built.task.selection, **found} if found else None
+
+
+def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
+    task, config = built.task, built.trainer.config
+    return (
+        f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
+        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. With "
+        f"{len(task.part('train'))} training examples, try more updates (trainer.epochs={2 * config.epochs}, "
+        f"trainer.epoch_updates={2 * max(100, config.epoch_updates)}), a smaller trainer.batch_size, another "
+        "trainer.net.lr, or method=cross_entropy, which has fewest settings; more examples help most."
+    )
 
 
 def _score(

@@ -65,6 +65,16 @@ class OutputSpace(ABC):
     def size(self, y: Tensor, mask: Tensor | None) -> Tensor:
         """Number of variables of each example, `(batch, 1)`: the divisor of a mean Δ."""
 
+    def tally(self, gold: Tensor) -> tuple[Tensor, Tensor] | None:
+        """How often each value occurs: the sum of gold outputs over examples and places, and the number of these, a
+        scalar. Their ratio, of a shape that broadcasts to y's, is what a constant predictor gives everywhere. None if
+        the space has no such predictor.
+
+        Args:
+            gold: `(batch, 1, *variables)`, zero on padding, of examples that all have gold.
+        """
+        return None
+
     @abstractmethod
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> Proposal:
         """The default distribution: variables independent given x, with these logits `(batch, 1, *variables)`.

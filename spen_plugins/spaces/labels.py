@@ -56,6 +56,9 @@ class LabelSet(OutputSpace):
     def size(self, y: Tensor, mask: Tensor | None = None) -> Tensor:
         return y.new_full((y.shape[0], 1), float(y.shape[-1]))
 
+    def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
+        return gold.sum((0, 1)), gold.new_tensor(float(gold.shape[0]))
+
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentLabels:
         return IndependentLabels(self, logits, mask, **kept)
 

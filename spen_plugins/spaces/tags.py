@@ -73,6 +73,10 @@ class TagSequence(OutputSpace):
             return y.new_full((y.shape[0], 1), float(y.shape[2]))
         return mask.sum(-1, keepdim=True).clamp(min=1).to(y.dtype)
 
+    def tally(self, gold: Tensor) -> tuple[Tensor, Tensor]:
+        found = gold.sum((0, 1, 2))
+        return found, found.sum()
+
     def independent(self, logits: Tensor, mask: Tensor | None = None, **kept: Any) -> IndependentTags:
         return IndependentTags(self, logits, mask, **kept)
 

@@ -1,6 +1,6 @@
 // A user's own files: starting points of our own.
 {
-  every: { features+: { hidden: [200, 200], dropout: 0.2 } },
+  every: { features+: { hidden: [200, 200], dropout: 0.5 } },
   with_energy: { energy+: { hidden: 100 } },
   cross_entropy: { trainer+: { net+: { lr: 0.002 } } },
   ranking_direct: self.cross_entropy { trainer+: { samples: 40 } },

@@ -1,6 +1,6 @@
 // The embedded corpus of label sets: a user's files, for less long.
 (import 'files.libsonnet') {
-  every+: { trainer+: { epochs: 40 } },
+  every+: { features+: { dropout: 0.2 }, trainer+: { epochs: 40 } },
   spen+: { net_epochs:: 20 },
   unrolled: { init_epochs:: 15, trainer+: { clamped_epochs: 10, epochs: 20, patience: 8, energy+: { lr: 3e-3 } } },
   nce_alone+: { net_epochs:: 20 },

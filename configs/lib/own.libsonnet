@@ -1,0 +1,2 @@
+// A user's own files may be few: then an epoch passes over them several times, so that epochs and patience mean enough updates.
+{ every+: { trainer+: { epoch_updates: 100 } } }

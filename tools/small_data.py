@@ -1,0 +1,209 @@
+"""Our defaults on few examples, beside what most people would try: spaCy for names and tags, scikit-learn for labels.
+
+    python tools/small_data.py runs/small                       # everything: hours
+    python tools/small_data.py runs/small --only names --sizes 50 200 --seeds 0 1 2
+
+Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
+part is the corpus's own. Ours is `spen-run CONFIG` on these files as on a user's own, with no further argument (but for
+labels threshold=validation); roles have our cross entropy as the other. What is done is kept, and printed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spen_plugins.datasets import locate
+from spen_plugins.errors import SpenError
+from spen_plugins.files import save_json, writing
+
+BIBTEX, BIBTEX_SPLIT = "data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json"
+
+
+def corpus(pattern: str) -> tuple[str, ...]:
+    """Train, validation and test file."""
+    return tuple(map(pattern.format, ("train", "dev", "test")))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A corpus: our config and the score that both sides are compared by.
+
+    Args:
+        config, score: ours.
+        files: train, validation and test of the corpus; none for bibtex, whose rows a split chooses.
+        other: the other's name, and the function that trains and scores it.
+        arguments: of our config, besides the files.
+        sizes: numbers of training examples.
+    """
+
+    config: str
+    score: str
+    files: tuple[str, ...]
+    other: tuple[str, Callable[[Case, Path, int], float]]
+    arguments: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = (50, 200, 1000)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of parts, runs and scores")
+    parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
+    parser.add_argument("--sizes", nargs="+", type=int, help="numbers of training examples (default: each corpus's)")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
+    given = parser.parse_args()
+    try:
+        for name in given.only:
+            for size in given.sizes or CASES[name].sizes:
+                found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
+                print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+    except SpenError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def row(name: str, size: int, pairs: Sequence[tuple[float, float]]) -> str:
+    """A line of the table, in per cent: ours, the other, and their difference with its standard error over seeds."""
+    if not pairs:
+        return f"| {name} | {size} | not run |"
+    ours, others = zip(*pairs, strict=True)
+    gaps = [a - b for a, b in pairs]
+    error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else float("nan")
+    means = f"{100 * statistics.fmean(ours):.1f} | {CASES[name].other[0]} {100 * statistics.fmean(others):.1f}"
+    return (
+        f"| {name} | {size} | {means} | {100 * statistics.fmean(gaps):+.1f} ± {100 * error:.1f} | {len(pairs)} seeds |"
+    )
+
+
+def scores(name: str, size: int, seed: int, out: Path, kept_only: bool) -> tuple[float, float] | None:
+    """Ours and the other's test score, computed unless kept in `out`; None if `kept_only` and there is none."""
+    case, folder = CASES[name], out / name / f"{size}-{seed}"
+    kept = folder / "scores.json"
+    if not kept.exists():
+        if kept_only:
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        draw(case, folder, size, seed)
+        other = case.other[1](case, folder, seed)
+        save_json({"ours": ours(case, folder / "ours", folder, seed), "other": other}, kept)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    return found["ours"], found["other"]
+
+
+def draw(case: Case, folder: Path, size: int, seed: int) -> None:
+    """Write the parts: files of whole sentences, or for labels the split of rows."""
+    draws = random.Random(seed)
+    if not case.files:
+        split = json.loads(locate(BIBTEX_SPLIT).read_text(encoding="utf-8"))
+        chosen = {"train": size, "valid": max(20, size // 4)}
+        parts = {part: sorted(draws.sample(split[part], count)) for part, count in chosen.items()}
+        save_json({**parts, "test": split["test"]}, folder / "split.json")
+        return
+    for part, source, count in zip(("train", "validation"), case.files, (size, max(20, size // 4)), strict=False):
+        path = locate(source)
+        sentences = [text for text in path.read_text(encoding="utf-8").split("\n\n") if text.strip()]
+        with writing(folder / f"{part}{path.suffix}") as target:
+            target.write_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", encoding="utf-8")
+
+
+def ours(case: Case, run: Path, folder: Path, seed: int, *more: str) -> float:
+    """Test score of `spen-run`, which goes on with what it began."""
+    if not (run / "metrics.json").exists():
+        command = ["--resume", str(run)] if (run / "config.json").exists() else _command(case, run, folder, seed, more)
+        subprocess.run([sys.executable, "-m", "spen_plugins.cli.run", *command, "--quiet"], check=True)
+    return json.loads((run / "metrics.json").read_text(encoding="utf-8"))["test"][case.score]
+
+
+def _command(case: Case, run: Path, folder: Path, seed: int, more: Sequence[str]) -> list[str]:
+    if not case.files:
+        files = [f"data={locate(BIBTEX)}", f"split={folder / 'split.json'}"]
+    else:
+        suffix = locate(case.files[0]).suffix
+        files = [f"data={folder / 'train'}{suffix}", f"validation={folder / 'validation'}{suffix}"]
+        files.append(f"test={locate(case.files[2])}")
+    return [case.config, *files, *case.arguments, *more, f"seed={seed}", "--out", str(run)]
+
+
+def our_cross_entropy(case: Case, folder: Path, seed: int) -> float:
+    """Our own config without an energy."""
+    return ours(case, folder / "cross_entropy", folder, seed, "method=cross_entropy")
+
+
+def spacy(kind: str) -> Callable[[Case, Path, int], float]:
+    """spaCy's own component, its efficiency config."""
+
+    def train_and_score(case: Case, folder: Path, seed: int) -> float:
+        import spacy
+        from spacy_docs import plain, read
+        from spacy_scores import score
+        from train_spacy import train
+
+        tags = "upos"
+        suffix = locate(case.files[0]).suffix
+        files = {"train": folder / f"train{suffix}", "dev": folder / f"validation{suffix}"}
+        train(kind, files, folder / "spacy", tags)
+        nlp = spacy.load(folder / "spacy" / "model-best")
+        sentences = read(kind, locate(case.files[2]), tags)
+        docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
+        return score(kind, docs, sentences)["accuracy" if kind == "tag" else "f1_strict"]
+
+    return train_and_score
+
+
+def logistic_regression(case: Case, folder: Path, seed: int) -> float:
+    """scikit-learn's, one for each label, with the threshold of best example F1 on the validation part."""
+    import numpy as np
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
+    from sklearn.multiclass import OneVsRestClassifier
+
+    from spen_plugins.config.evaluation import evaluate, parse_arguments
+    from spen_plugins.config.experiment import check, make_task
+    from spen_plugins.registry import Registry
+
+    words = _command(case, folder, folder, seed, ())[1:-2]
+    task = make_task(check(evaluate(case.config, parse_arguments(words)), case.config, Registry()))
+    task.load()
+    x, y = {}, {}
+    for part in ("train", "validation", "test"):
+        batch = task.collate(task.part(part))
+        y[part] = batch.gold[:, 0].numpy().astype(int)
+        x[part] = np.zeros((len(batch), task.inputs.size), dtype=np.float32)
+        rows = np.repeat(np.arange(len(batch)), np.diff([*batch.x.inputs["offsets"], len(batch.x.inputs["indices"])]))
+        x[part][rows, batch.x.inputs["indices"].numpy()] = 1
+    model = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(x["train"], y["train"])
+
+    def example_f1(part: str, threshold: float) -> float:
+        return float(f1_score(y[part], model.predict_proba(x[part]) > threshold, average="samples", zero_division=0))
+
+    return example_f1("test", max(np.arange(0.05, 0.96, 0.05), key=lambda t: example_f1("validation", t)))
+
+
+CASES = {
+    "names": Case("ner_infnet", "f1", corpus("data:ner/btc/btc.{}"), ("spaCy", spacy("ner"))),
+    "tags": Case(
+        "pos_infnet", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
+    ),
+    "roles": Case(
+        "srl_seal", "span_f1", corpus("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll"), ("CE", our_cross_entropy)
+    ),
+    "labels": Case(
+        "mlc_seal",
+        "example_f1",
+        (),
+        ("logistic regression", logistic_regression),
+        ("threshold=validation",),
+        (200, 1000),
+    ),
+}
+
+
+if __name__ == "__main__":
+    main()
