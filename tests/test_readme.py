@@ -101,7 +101,7 @@ def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
     from spen_plugins.samples import labels
 
     def shorter(config, arguments):
-        return evaluate(config, {**arguments, "trainer.epochs": "1"})
+        return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
 
     monkeypatch.setattr(training, "evaluate", shorter)
     monkeypatch.setattr(labels, "SIZES", {"train": 40, "validation": 20, "test": 20})

@@ -24,8 +24,9 @@ import spen_plugins as sp
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
 
-FEW = {"trainer.epochs": 2, "features.hidden": [8], "energy.hidden": 4}
-TAGS = {"trainer.epochs": 1, "trainer.pretrain_epochs": 0, "features.hidden": 4, "features.word_dim": 4}
+FEW = {"trainer.epochs": 2, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
+ONE = {"trainer.epochs": 1, "trainer.epoch_updates": 1}
+TAGS = {**ONE, "trainer.pretrain_epochs": 0, "features.hidden": 4, "features.word_dim": 4}
 SENTENCES = [["Anna", "sleeps"], ["the", "boy", "sees", "Bob"]] * 8
 NAMES = [["B-PER", "O"], ["O", "O", "O", "B-PER"]] * 8
 CLASSES = [["N", "V"], ["D", "N", "V", "N"]] * 8
@@ -209,14 +210,14 @@ def test_tags_of_spans(tagger) -> None:
 
 
 def test_tags_without_spans() -> None:
-    trained = SequenceTagger("cross_entropy", **{"trainer.epochs": 1}).fit(SENTENCES, CLASSES)
+    trained = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
     assert trained.scheme_ == "none" and trained.classes_.tolist() == ["D", "N", "V"]
     found, gold = np.concatenate(trained.predict(SENTENCES)), np.concatenate(CLASSES)
     assert trained.score(SENTENCES, CLASSES) == pytest.approx((found == gold).mean())
 
 
 def test_a_tagger_in_cross_validation() -> None:
-    estimator = SequenceTagger("cross_entropy", **{"trainer.epochs": 1})
+    estimator = SequenceTagger("cross_entropy", **ONE)
     assert cross_val_score(estimator, SENTENCES, NAMES, cv=2, error_score="raise").shape == (2,)
 
 

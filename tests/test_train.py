@@ -18,8 +18,14 @@ from spen_plugins.readers.matrix import Matrix
 from spen_plugins.registry import Registry
 from tests.loaded import loaded
 
-FEW = {"trainer.epochs": 1, "features.hidden": [8], "energy.hidden": 4}
-TAGS = {"trainer.epochs": 1, "trainer.pretrain_epochs": 0, "features.hidden": 4, "features.word_dim": 4}
+FEW = {"trainer.epochs": 1, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
+TAGS = {
+    "trainer.epochs": 1,
+    "trainer.epoch_updates": 1,
+    "trainer.pretrain_epochs": 0,
+    "features.hidden": 4,
+    "features.word_dim": 4,
+}
 SENTENCES = [["Anna", "sleeps"], ["the", "boy", "sees", "Bob"]] * 5
 NAMES = [["B-PER", "O"], ["O", "O", "O", "B-PER"]] * 5
 
@@ -50,7 +56,7 @@ def test_a_config_by_name_with_arguments_and_keys(tmp_path, monkeypatch, capsys)
         method="cross_entropy",
         out=tmp_path / "run",
         quiet=True,
-        **{"trainer.epochs": np.int64(2)},
+        **{"trainer.epochs": np.int64(2), "trainer.epoch_updates": 1},
     )
     folder = predictor.folder
     assert folder.path == tmp_path / "run" and folder.metrics()["test"]
@@ -102,9 +108,7 @@ def test_random_states_are_left_as_they_were(tmp_path) -> None:
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
     expected = draw()
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    sp.train(
-        "mlc_seal", data=numbers(), method="cross_entropy", out=tmp_path / "run", quiet=True, **{"trainer.epochs": 1}
-    )
+    sp.train("mlc_seal", data=numbers(), out=tmp_path / "run", quiet=True, **FEW)
     assert draw() == expected
 
 
@@ -274,7 +278,13 @@ def test_ten_thousand_columns_stay_sparse() -> None:
 
 def test_texts_and_their_labels(tmp_path) -> None:
     texts, labels = ["the match", "the band"] * 6, [["sport"], ["music"]] * 6
-    small = {"features.hidden": [4], "features.buckets": 16, "trainer.epochs": 1, "energy.hidden": 4}
+    small = {
+        "features.hidden": [4],
+        "features.buckets": 16,
+        "trainer.epochs": 1,
+        "trainer.epoch_updates": 1,
+        "energy.hidden": 4,
+    }
     predictor = sp.train("text_seal", data=(texts, labels), out=tmp_path / "run", quiet=True, **small)
     answers = predictor.predict(["a match", "a band"])
     assert answers == predictor.predict([{"text": "a match"}, {"text": "a band"}])
