@@ -218,6 +218,8 @@ def test_a_frame_has_names_and_may_have_another_order() -> None:
         task.parse_all(frame.rename(columns={"age": "aged"}))
     with pytest.raises(sp.DataError, match="found no column 'size'"):
         task.parse_all(frame.drop(columns="size"))
+    with pytest.raises(sp.DataError, match="found two columns 'age'"):
+        task.parse_all(frame.rename(columns={"size": "age"}))
 
 
 def test_every_label_has_its_share_of_the_validation_part() -> None:
@@ -325,3 +327,6 @@ def test_a_frame_of_texts_goes_by_its_columns() -> None:
     frame = pandas.DataFrame({"text": ["one", "two"]})
     assert [example.text for example in task.parse_all(frame)] == ["one", "two"]
     assert [example.text for example in task.parse_all(frame["text"])] == ["one", "two"]
+    words, tags = (pandas.Series(values, index=range(5, 15)) for values in (SENTENCES, NAMES))
+    some = [in_memory("tagging", {"train": pair}, scheme="bio") for pair in ((words, tags), (SENTENCES, NAMES))]
+    assert some[0].checksums() == some[1].checksums()

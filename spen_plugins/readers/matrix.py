@@ -35,6 +35,12 @@ class Matrix:
     values: Any
     names: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        names = self.names or ()
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError("columns", None, f"two columns {twice!r}", "different names")
+
     @classmethod
     def of(cls, data: Any, what: str) -> Matrix:
         """From anything that `is_matrix`, or a list of rows.
@@ -49,9 +55,6 @@ class Matrix:
         if isinstance(data, Matrix):
             return data
         names = tuple(map(str, data.columns)) if _is_frame(data) else None
-        if names is not None and len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(what, None, f"two columns {twice!r}", "different names")
         values = _numbers(data, what)
         if values.ndim != 2 or not all(values.shape):
             raise DataError(what, None, f"an array of shape {values.shape}", "(rows, columns), of at least one each")
@@ -75,13 +78,14 @@ class Matrix:
         Args:
             columns: mask of the columns to look at; None: all.
         """
-        if isinstance(self.values, np.ndarray):
-            stored, column = self.values.ravel(), np.tile(np.arange(self.width), len(self))
-        else:
-            stored, column = self.values.data, self.values.indices
-        wrong = ~np.isin(stored, (0, 1))
-        wrong = np.flatnonzero(wrong if columns is None else wrong & columns[column])
-        return (float(stored[wrong[0]]), int(column[wrong[0]])) if len(wrong) else None
+        stored = self.values if isinstance(self.values, np.ndarray) else self.values.data
+        wrong = (stored != 0) & (stored != 1)
+        if columns is not None:
+            wrong &= columns if wrong.ndim == 2 else columns[self.values.indices]
+        if not wrong.any():
+            return None
+        at = int(wrong.argmax())
+        return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
         """The columns of these names, in this order; without names of its own, all columns.
@@ -93,11 +97,12 @@ class Matrix:
             if self.width != len(names):
                 raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
             return self
+        known, own = set(names), set(self.names)
         for name in self.names:
-            if name not in names:
+            if name not in known:
                 near = did_you_mean(name, names)
                 raise DataError(what, None, f"the column {name!r}", f"the {len(names)} columns of training.{near}")
-        absent = next((name for name in names if name not in self.names), None)
+        absent = next((name for name in names if name not in own), None)
         if absent is not None:
             raise DataError(what, None, f"no column {absent!r}", f"the {len(names)} columns of training")
         place = {name: i for i, name in enumerate(self.names)}

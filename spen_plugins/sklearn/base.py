@@ -37,7 +37,7 @@ class Trained(BaseEstimator):
     @property
     def predictor_(self) -> Predictor:
         """The trained run: `predictor_.save("runs/mine")` writes it to a folder for `sp.load` and the commands."""
-        check_is_fitted(self)
+        check_is_fitted(self, "run_")
         return self.run_.predictor
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:

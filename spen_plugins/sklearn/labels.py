@@ -147,12 +147,12 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
 
     def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Calibrated probabilities, and the outputs if the net itself chose them, `(n_samples, n_labels)` each."""
-        check_is_fitted(self)
+        check_is_fitted(self, "run_")
         X = validate_data(self, X, reset=False, **NUMBERS)
         predictor = self.run_.predictor
         with errors_of_values():
             examples = predictor.task.parse_all(Matrix.of(X, "X"))
-        probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float32)
+        probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
         chosen = None
         for proposal, _, rows in predictor.proposals(examples):
             probabilities[rows] = proposal.mean[:, 0].detach().float().cpu().numpy()

@@ -101,13 +101,13 @@ class SequenceTagger(Trained):
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:
         """A tag for each word of each sentence."""
-        check_is_fitted(self)
+        check_is_fitted(self, "run_")
         with errors_of_values():
             return [found["tags"] for found in self.run_.predictor.predict([{"words": words} for words in X])]
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
         """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags."""
-        check_is_fitted(self)
+        check_is_fitted(self, "run_")
         predictor, task = self.run_.predictor, self.run_.predictor.task
         with errors_of_values():
             examples = task.parse_all([{"words": w, "tags": t} for w, t in zip(X, y, strict=True)])

@@ -84,8 +84,10 @@ def given_sentences(
     if named := [f"task.{key}" for key in ("corpus", *PARTS, "columns") if getattr(config, key)]:
         raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
     sentences = {
-        part: [_given_sentence(config, words[i], tags[i], f"sentence {i} of {part}") for i in range(len(words))]
-        for part, (words, tags) in given.pairs(parts).items()
+        part: [
+            _given_sentence(config, w, t, f"sentence {i} of {part}") for i, (w, t) in enumerate(zip(*pair, strict=True))
+        ]
+        for part, pair in given.pairs(parts).items()
     }
     place = {tag: i for i, tag in enumerate(sorted({tag for s in sentences["train"] for tag in s.tags}))}
     sets = [np.unique([place[tag] for tag in s.tags]) for s in sentences["train"]]
