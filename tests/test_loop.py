@@ -24,6 +24,7 @@ from spen_plugins.loop.active import ActivePhase
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.loop.evaluation import proposals
 from spen_plugins.loop.order import epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
@@ -575,6 +576,32 @@ def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
     history = loop.folder.history()
     assert len(history) == epochs
     assert (loop.active == []) and (history[-1]["learning_rates"]["net"] < 1e-12) == learned
+
+
+def test_denormal_numbers_are_zero_in_training_and_prediction_and_there_alone(
+    model: sp.Model, task: ToyTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smallest, seen = torch.tensor(torch.finfo(torch.float32).tiny), []
+    propose = sp.Model.propose
+    monkeypatch.setattr(sp.Model, "propose", lambda self, x: (seen.append(smallest / 2), propose(self, x))[1])
+
+    def loss(context: Any) -> dict[str, torch.Tensor]:
+        seen.append(smallest / 2)
+        return {"cross_entropy": cross_entropy(context)}
+
+    stage = sp.Stage("s", (sp.Phase("net", ("inference_net",), loss, ADAM),), 1, frozen=("energy",))
+    make_loop(model, task, [stage], tmp_path / "run").run()
+    assert len(seen) > 2 and not any(seen)
+    seen.clear()
+    for _ in proposals(model, task, task.part("test"), 4, "cpu"):
+        assert smallest / 2 > 0, "the caller's own mode"
+    assert seen and not any(seen)
+    torch.set_flush_denormal(True)
+    try:
+        list(proposals(model, task, task.part("test"), 4, "cpu"))
+        assert smallest / 2 == 0, "the caller's own mode"
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import PluginError
+from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.order import evaluation_batches
 from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
@@ -41,7 +42,9 @@ def proposals(
         chosen = rows.tolist()
         batch = task.collate([examples[i] for i in chosen], chosen).to(device)
         with torch.no_grad():
-            yield model.propose(batch.x), batch, chosen
+            with without_denormals():
+                proposal = model.propose(batch.x)
+            yield proposal, batch, chosen
 
 
 def evaluate(

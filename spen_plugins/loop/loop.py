@@ -20,6 +20,7 @@ from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.evaluation import batches, evaluate
 from spen_plugins.loop.order import Epochs
 from spen_plugins.loop.ownership import assign, check_stages, touched
@@ -103,9 +104,10 @@ class Loop:
             restore_random_state(state["random"], self.accelerator, self.seed, at.stage, at.epoch, at.batch)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
-        while self.position.stage < len(self.stages):
-            self._run_stage(self.stages[self.position.stage], state)
-            state = None
+        with without_denormals():
+            while self.position.stage < len(self.stages):
+                self._run_stage(self.stages[self.position.stage], state)
+                state = None
 
     def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:
         at = self.position
