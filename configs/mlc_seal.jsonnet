@@ -4,20 +4,25 @@
 //     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
 //     spen-run configs/mlc_seal.jsonnet data=bibtex trainer.energy_weight=0 energy_loss.samples=40 features.hidden=[400,400]
 //     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.split.json
+//     spen-run configs/mlc_seal.jsonnet data=mine.csv split=mine.split.json labels=tag_*
+//     spen-run configs/mlc_seal.jsonnet data=train.svm test=test.svm
 //     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
 //
 // Numbers by data set and method are in lib/tuned/.
 local multilabel = import 'lib/multilabel.libsonnet';
 
 function(
-  data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or an ARFF file of your own
-  split=null,  // JSON file with the row numbers of train, validation and test
-  threshold=0.5,  // a number, or "validation": chosen on the validation part
-  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, ranking_direct
+  data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or a file of your own: ARFF, CSV, Parquet or libsvm
+  split=null,  // JSON file with the row numbers of train, validation and test, as spen data split writes it
+  validation=null,  // in place of split: the file to validate on that goes with a training file; null: a part of that one
+  test=null,  // and the one to test on
+  labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*", or how many of the last ones; or a file of their names
+  threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear "validation"
+  method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
-  + multilabel.task(data, split, threshold)
+  + multilabel.task(data, validation, test, split, labels, threshold, method)
   + multilabel.method(data, method, schedule)

@@ -27,8 +27,9 @@ local data_sets = {
 
 function(
   data='sample',  // sample, wnut17, btc, files, or a training file of your own, in columns
-  validation=null,  // the file to validate on that goes with a training file
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
@@ -49,7 +50,7 @@ function(
     else { train: part('train'), validation: part('dev'), test: part('test') };
   local extra = if columns == null && columns_from != null then { pos: 1 } else columns;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + tagging.task(data_sets, data, validation, test, tags)
+  + tagging.task(data_sets, data, validation, test, tags, split)
   + { task+: tagged }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, extra)
   + tagging.method(data_sets, data, encoder, method, energy)

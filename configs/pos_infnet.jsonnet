@@ -33,8 +33,8 @@ local data_sets = {
 
 function(
   data='sample',  // sample, twitter_pos, ewt, files, or a training file of your own: columns or CoNLL-U
-  split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code); both end in daily547
-  validation=null,  // the file to validate on that goes with a training file
+  split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code), both end in daily547; of a file of your own: JSON with the rows of train, validation and test, as spen data split writes it
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
@@ -48,11 +48,12 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   local chosen =
-    if split == null then {}
+    if split == null || choose.is_path(data) then {}
     else if data == 'twitter_pos' then choose.from(splits, split, 'split')
-    else error 'split= is one of twitter_pos; data=%s has its own' % std.toString(data);
+    else error 'split= is one of twitter_pos, or of a file of your own; data=%s has its own' % std.toString(data);
+  local rows = if choose.is_path(data) then split else null;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + tagging.task(data_sets, data, validation, test, tags)
+  + tagging.task(data_sets, data, validation, test, tags, rows)
   + { task+: chosen }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, columns)
   + tagging.method(data_sets, data, encoder, method, energy)

@@ -10,8 +10,9 @@ local srl = import 'lib/srl.libsonnet';
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
-  validation=null,  // the file to validate on that goes with a training file
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
@@ -20,6 +21,6 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + srl.task(data, validation, test)
+  + srl.task(data, validation, test, split)
   + srl.features(data, encoder)
   + srl.method(data, encoder, method, energy, schedule)

@@ -10,14 +10,15 @@ local text = import 'lib/text.libsonnet';
 
 function(
   data='sample',  // sample, goemotions, reuters, files, or a TSV training file of your own
-  validation=null,  // the file to validate on that goes with a training file
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   labels=null,  // file of label names, where the TSV files have numbers
   threshold='validation',  // chosen on the validation part, or a number
-  method='nce',  // cross_entropy, nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
+  method='nce',  // cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
-  + text.task(data, validation, test, labels, threshold)
+  + text.task(data, validation, test, split, labels, threshold)
   + text.method(data, method)

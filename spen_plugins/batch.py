@@ -59,12 +59,19 @@ class Batch:
 class VectorInputs:
     """Inputs of vectors of fixed size.
 
-    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary`, the indices of the non-zero
-    features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`.
+    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary` or `sparse`, the indices of the
+    non-zero features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`,
+    and, if `sparse`, their `"values"`, `(total,)` float; all values of binary features are 1.
     """
 
     size: int
     binary: bool
+    sparse: bool = False
+
+    @property
+    def listed(self) -> bool:
+        """Whether a batch holds indices instead of vectors."""
+        return self.binary or self.sparse
 
 
 @dataclass(frozen=True)

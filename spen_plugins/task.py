@@ -66,6 +66,10 @@ class Metric(ABC):
     def compute(self) -> dict[str, Any]:
         """Scores by their usual names, as fractions; a nested table for scores with parts (`"roles"`)."""
 
+    def details(self) -> dict[str, Any]:
+        """Further scores, computed once, at the end of a run, and not after each epoch; none by default."""
+        return {}
+
     def ratios(self) -> tuple[Tensor, Tensor] | None:
         """Each example's contribution to the selection score, for tests over examples; None if it is no ratio of sums.
 
@@ -127,6 +131,10 @@ class Task(ABC):
     @abstractmethod
     def collate(self, examples: Sequence[Any], rows: Sequence[int] | None = None) -> Batch:
         """Examples -> a batch on the CPU; gold is None if no example has it."""
+
+    def notes(self) -> Sequence[str]:
+        """Sentences about how the data were read, said as a run starts: formats recognised, a part carved off."""
+        return ()
 
     def augment(self, example: Any, rng: np.random.Generator) -> Any:
         """The form of a training example in one epoch: a random crop, added noise; by default the example itself.

@@ -207,7 +207,7 @@ def test_configs_that_describe_no_data(fields, message):
         ({"drop": ["idd"]}, ConfigError, "no attribute 'idd'. Did you mean 'id'"),
         ({"drop": []}, DataError, "attribute 'id' of type text"),
         ({"label_count": 9}, ConfigError, "label_count"),
-        ({"label_count": None}, ConfigError, "which attributes are labels"),
+        ({"label_count": None}, ConfigError, "which of them are labels"),
         ({"drop": ["id", "a"]}, ConfigError, "'a' of .* is a label"),
     ],
 )

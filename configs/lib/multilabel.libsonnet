@@ -6,9 +6,10 @@ local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local label_sets = import 'methods/label_sets.libsonnet';
+local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + seal + label_sets + e2e + implicit;
+local methods = { cross_entropy: baselines.cross_entropy } + linear + seal + label_sets + e2e + implicit;
 
 local folder = 'data:multilabel/';
 local with_split(name) = { file: folder + '%s/%s.arff' % [name, name], split: folder + 'splits/%s.json' % name };
@@ -53,12 +54,19 @@ local schedules = {
 };
 
 {
-  task(data, split, threshold):: {
-    task: { type: 'multilabel', threshold: threshold }
-          + choose.data(data_sets, data).task
-          + (if choose.is_path(data) then { file: data } else {})
-          + choose.given({ split: split }),
-  },
+  // Logistic regression ranks labels better than it decides at 0.5, so that its threshold is chosen unless one is given.
+  task(data, validation, test, split, labels, threshold, method)::
+    local apart = choose.given({ validation: validation, test: test });
+    local mine = choose.is_path(data);
+    if !mine && (apart != {} || labels != null) then
+      error 'validation=, test= and labels= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
+    else {
+      task: { type: 'multilabel', threshold: if threshold != null then threshold else if method == 'linear' then 'validation' else 0.5 }
+            + choose.data(data_sets, data).task
+            + (if !mine then {} else if apart == {} then { file: data } else { train: data } + apart)
+            + choose.given({ split: split })
+            + (if std.isNumber(labels) then { label_count: labels } else choose.given({ labels: labels })),
+    },
 
   method(data, name, schedule)::
     patches.method(methods, name, choose.from(schedules, schedule, 'schedule')(choose.data(data_sets, data).tuned)),

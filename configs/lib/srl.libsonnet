@@ -56,7 +56,7 @@ local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 } } } };
 
 {
-  task(data, validation, test):: { task: { type: 'srl' } + choose.files(data_sets, data, validation, test) },
+  task(data, validation, test, split):: { task: { type: 'srl' } + choose.files(data_sets, data, validation, test, split=split) },
 
   // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
   features(data, encoder):: {

@@ -5,9 +5,10 @@ local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
+local linear = import 'methods/linear.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 
-local methods = { cross_entropy: baselines.cross_entropy } + seal + e2e + implicit;
+local methods = { cross_entropy: baselines.cross_entropy } + linear + seal + e2e + implicit;
 
 // λ1 is 1, beside a cross entropy that is a sum over labels.
 local start = {
@@ -48,8 +49,8 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, labels, threshold):: {
-    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }),
+  task(data, validation, test, split, labels, threshold):: {
+    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }, split),
   },
 
   method(data, name):: patches.method(methods, name, [start, choose.data(data_sets, data).tuned]),

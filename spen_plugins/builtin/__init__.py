@@ -26,6 +26,7 @@ def spen_feature_network() -> Classes:
         "mlp": "spen_plugins.builtin.features.mlp:Mlp",
         "bilstm": "spen_plugins.builtin.features.bilstm:BiLstm",
         "encoder": "spen_plugins.builtin.features.encoder:Encoder",
+        "bag": "spen_plugins.builtin.features.bag:Bag",
         "ngrams": "spen_plugins.builtin.features.ngrams:Ngrams",
         "transformer": "spen_plugins.builtin.features.transformer:Transformer",
     }
@@ -65,6 +66,7 @@ def spen_trainer() -> Classes:
     return {
         "cross_entropy": "spen_plugins.builtin.trainers.cross_entropy:CrossEntropy",
         "energy": "spen_plugins.builtin.trainers.energy_alone:EnergyAlone",
+        "one_vs_rest": "spen_plugins.builtin.trainers.one_vs_rest:OneVsRest",
     }
 
 

@@ -30,7 +30,13 @@ WIDTH = 200
 SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
 
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
-Scores = Annotated[str | None, typer.Option(metavar="A,B", help="Scores to show (default: all).")]
+Scores = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Scores to show, such as macro_f1,ranking.5.ndcg (default: all but those in tables).",
+    ),
+]
 Costs = Annotated[
     bool, typer.Option("--costs", help="Also show trained parameters, inference parameters and training speed.")
 ]

@@ -14,12 +14,19 @@ app = make_app("Fetch data sets, split your own files, add predicted tags to the
 
 Name = Annotated[str, typer.Argument(help="Name of a data set, as listed by `spen data list`.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without asking.")]
-File = Annotated[Path, typer.Argument(help="A multi-label .arff file.", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="A file of label sets, texts, tags or roles, in any format.", show_default=False)
+]
 Out = Annotated[Path | None, typer.Option(help="The split file (default: next to FILE).")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
-LabelCount = Annotated[int | None, typer.Option(help="Number of labels, which are the last attributes.")]
+LabelCount = Annotated[int | None, typer.Option(help="Number of labels, which are the last columns.")]
 Labels = Annotated[
-    Path | None, typer.Option(help="The XML list of labels (default: FILE's stem + .xml, if it exists).")
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Label columns, or how they begin (tag_*), or a file of their names; of tags, their column "
+        "(default: what the format has; of ARFF, FILE's stem + .xml, if it exists).",
+    ),
 ]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
@@ -60,10 +67,11 @@ def list_data() -> None:
 @app.command()
 @guarded
 def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount = None, labels: Labels = None) -> None:
-    """Split a multi-label file into training, validation and test rows, stratified by labels."""
+    """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     from spen_plugins import datasets
 
-    typer.echo(str(datasets.split_file(file, out, seed, label_count, labels)))
+    made = datasets.split_file(file, out, seed, label_count, labels, lambda text: typer.echo(text, err=True))
+    typer.echo(str(made))
 
 
 @app.command()

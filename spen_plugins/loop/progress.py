@@ -60,7 +60,8 @@ class Reporter:
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
-        self.say(f"stage {stage.name}: {players}{rounds}; at most {stage.epochs} epochs of {_size(epochs)}")
+        moves = f": {players}{rounds}; at most {stage.epochs} epochs of {_size(epochs)}" if stage.phases else ""
+        self.say(f"stage {stage.name}{moves}")
         self._epochs = stage.epochs
         if self._progress is not None:
             self._progress.update(

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.arff_rows import MISSING, Arff, Attribute, read_dense, read_sparse, split_cells, unquote
+from spen_plugins.readers.arff_rows import MISSING, read_dense, read_sparse, split_cells, unquote
+from spen_plugins.readers.rows import Attribute, Table
 from spen_plugins.readers.text import ends_within_a_line, read_lines, shorten
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_NAME})\s*(.*)", re.IGNORECASE)
 
 
-def read_arff(path: Any) -> Arff:
+def read_arff(path: Any) -> Table:
     """Read a file.
 
     Raises:
@@ -32,7 +33,7 @@ def read_arff(path: Any) -> Arff:
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
     if not rows:
         raise DataError(path, len(lines), "no rows after @data", "at least one")
-    table = Arff(str(path), attributes, [n for n, _ in rows])
+    table = Table(str(path), attributes, [n for n, _ in rows])
     if rows[0][1][0] == "{":
         read_sparse(table, rows)
     else:
@@ -99,13 +100,13 @@ def ancestry(path: str) -> list[str]:
     return ["/".join(parts[: i + 1]) for i in range(len(parts))]
 
 
-def _may_be_cut(table: Arff, line: int) -> bool:
+def _may_be_cut(table: Table, line: int) -> bool:
     """True if a line is the file's last and ends in the hierarchical cell, without a line break."""
     hierarchical = table.attributes[-1].kind == "hierarchical"
     return hierarchical and line == table.line[-1] and ends_within_a_line(table.path)
 
 
-def class_sets(table: Arff) -> list[np.ndarray | None]:
+def class_sets(table: Table) -> list[np.ndarray | None]:
     """The classes of each row with all their ancestors, as sorted indices into the header's list; None where missing.
 
     Raises:

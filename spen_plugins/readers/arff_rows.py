@@ -6,12 +6,12 @@ import math
 import re
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 import numpy as np
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.rows import Attribute, Table
 from spen_plugins.readers.text import shorten
 
 MISSING = "?"
@@ -19,49 +19,6 @@ _QUOTED = r"""(?<![^\s,])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""  # after a b
 _CELL = re.compile(rf"\s*((?:{_QUOTED}|[^,])*?)\s*(?=,|$)")
 _BLOCK = 512  # dense rows converted at a time: text takes twenty times the memory
 _LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """One column: `kind` is numeric, nominal, hierarchical or text; `values` a nominal's values or the class paths."""
-
-    name: str
-    kind: str
-    values: tuple[str, ...] = ()
-    line: int = 0
-
-
-@dataclass
-class Arff:
-    """A file's contents as numbers: a numeric cell is its value, a nominal one the index of its value, NaN is missing.
-
-    Exactly one of `dense` and the sparse triple (`start`, `column`, `code`, as in a CSR matrix) is not None.
-
-    Attributes:
-        dense: `(rows, attributes)` float32; a hierarchical or text column holds zeros.
-        line: `(rows,)` line number of each row.
-        paths: the cells of the hierarchical column, as text.
-    """
-
-    path: str
-    attributes: list[Attribute]
-    line: list[int] = field(default_factory=list)
-    dense: np.ndarray | None = None
-    start: np.ndarray | None = None
-    column: np.ndarray | None = None
-    code: np.ndarray | None = None
-    paths: list[str] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.line)
-
-    def filled(self) -> np.ndarray:
-        """`dense`, or the dense form of the sparse rows, `(rows, attributes)` float32."""
-        if self.dense is not None:
-            return self.dense
-        dense = np.zeros((len(self), len(self.attributes)), dtype=np.float32)
-        dense[np.repeat(np.arange(len(self)), np.diff(self.start)), self.column] = self.code
-        return dense
 
 
 def split_cells(text: str) -> list[str]:
@@ -99,7 +56,7 @@ def _codes(attribute: Attribute) -> dict[str, float] | None:
     return {MISSING: math.nan} | {value: float(i) for i, value in enumerate(attribute.values)}
 
 
-def read_sparse(table: Arff, rows: list[tuple[int, str]]) -> None:
+def read_sparse(table: Table, rows: list[tuple[int, str]]) -> None:
     for attribute in table.attributes:
         if attribute.kind in ("hierarchical", "text"):
             _refuse(
@@ -131,7 +88,7 @@ def read_sparse(table: Arff, rows: list[tuple[int, str]]) -> None:
         _explain(table, rows, _check_sparse)
 
 
-def read_dense(table: Arff, rows: list[tuple[int, str]]) -> None:
+def read_dense(table: Table, rows: list[tuple[int, str]]) -> None:
     width, attributes = len(table.attributes), table.attributes
     lookup = [_codes(attribute) for attribute in attributes]
     numeric = [i for i, attribute in enumerate(attributes) if attribute.kind == "numeric"]
@@ -161,19 +118,19 @@ def read_dense(table: Arff, rows: list[tuple[int, str]]) -> None:
     table.dense = np.concatenate(blocks)
 
 
-def _check_dense_all(table: Arff, rows: list[tuple[int, str]]) -> None:
+def _check_dense_all(table: Table, rows: list[tuple[int, str]]) -> None:
     for line, text in rows:
         _check_dense(table, line, text)
 
 
-def _explain(table: Arff, rows: list[tuple[int, str]], check: Callable[[Arff, int, str], None]) -> NoReturn:
+def _explain(table: Table, rows: list[tuple[int, str]], check: Callable[[Table, int, str], None]) -> NoReturn:
     """Raise the first error among rows that the fast path could not read."""
     for line, text in rows:
         check(table, line, text)
     raise AssertionError(f"{table.path}: the strict and the fast reader disagree")  # pragma: no cover
 
 
-def _check_dense(table: Arff, line: int, text: str) -> None:
+def _check_dense(table: Table, line: int, text: str) -> None:
     width = len(table.attributes)
     if text[0] == "{":
         _refuse(table, line, "a sparse row", f"a dense row of {width} cells, as the first one")
@@ -188,7 +145,7 @@ def _check_dense(table: Arff, line: int, text: str) -> None:
     _check_cell(table, line, last, cells[-1], "; was the file cut off?" if cut else "")
 
 
-def _check_sparse(table: Arff, line: int, text: str) -> None:
+def _check_sparse(table: Table, line: int, text: str) -> None:
     if text[0] != "{":
         _refuse(table, line, shorten(text), "a sparse row {index value, ...}, as the first one")
     if text[-1] != "}":
@@ -207,7 +164,7 @@ def _check_sparse(table: Arff, line: int, text: str) -> None:
         _check_cell(table, line, table.attributes[index], unquote(parts[1].strip()))
 
 
-def _check_cell(table: Arff, line: int, attribute: Attribute, cell: str, hint: str = "") -> None:
+def _check_cell(table: Table, line: int, attribute: Attribute, cell: str, hint: str = "") -> None:
     if attribute.kind == "nominal" and cell != MISSING and cell not in attribute.values:
         known = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         _refuse(table, line, f"{shorten(cell)} for attribute {attribute.name!r}", f"one of {known}{hint}")
@@ -219,5 +176,5 @@ def _check_cell(table: Arff, line: int, attribute: Attribute, cell: str, hint: s
             _refuse(table, line, found, wanted + hint)
 
 
-def _refuse(table: Arff, line: int, found: str, expected: str) -> NoReturn:
+def _refuse(table: Table, line: int, found: str, expected: str) -> NoReturn:
     raise DataError(table.path, line, found, expected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.columns import TaggedSentence
@@ -63,29 +63,56 @@ def read_conllu(
     ]
 
 
-def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:
-    """Line number of each word, and the wanted fields by key."""
+class Words(NamedTuple):
+    """A sentence: its name, if it has one, and of each word the line number, the number in CoNLL-U, and the fields as
+    text by their names in lower case; those without a name are `column 10`, from 0."""
+
+    name: str | None
+    lines: tuple[int, ...]
+    numbers: tuple[int, ...]
+    fields: tuple[Mapping[str, str], ...]
+
+
+def conllu_sentences(path: Path) -> Iterator[Words]:
+    """Sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns; ranges and empty nodes are left out.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
     import conllu
 
-    parsers = dict.fromkeys(FIELDS, _as_text)
-    for first, block in _blocks(read_lines(path)):
+    lines = read_lines(path)
+    named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
+    known = ["id", *FIELDS] if named is None else [name.lower() for name in named]
+    for first, block in _blocks(lines):
         numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
         if not numbers:
             continue
+        width = max(line.count("\t") + 1 for line in block)
+        names = [*known, *(f"column {n}" for n in range(len(known), width))]
+        parsers = {name: _as_text for name in names if name != "id"}
         try:
-            (tokens,) = conllu.parse("\n".join(block), field_parsers=dict(parsers))
+            (tokens,) = conllu.parse("\n".join(block), fields=names, field_parsers=dict(parsers))
         except conllu.exceptions.ParseException as error:
-            raise _broken(path, first, block, parsers, error) from None
+            raise _broken(path, first, block, names, parsers, error) from None
         words = [(n, token) for n, token in zip(numbers, tokens, strict=True) if _is_word(path, n, token)]
-        if not words:
-            continue
-        for number, token in words:
-            missing = next((of for name in wanted.values() for of in name.split("+") if of not in token), None)
+        if words:
+            fields = tuple({name: value for name, value in token.items() if name != "id"} for _, token in words)
+            yield Words(
+                tokens.metadata.get("sent_id"), tuple(n for n, _ in words), tuple(t["id"] for _, t in words), fields
+            )
+
+
+def _sentences(path: Path, wanted: Mapping[str, str]) -> Iterator[tuple[tuple[int, ...], dict[str, tuple[str, ...]]]]:
+    """Line number of each word, and the wanted fields by key."""
+    for _, lines, _, words in conllu_sentences(path):
+        for number, fields in zip(lines, words, strict=True):
+            missing = next((of for name in wanted.values() for of in name.split("+") if of not in fields), None)
             if missing is not None:
                 raise DataError(
-                    path, number, f"{len(token)} fields, no {missing!r}", "the 10 of CoNLL-U, apart by tabs"
+                    path, number, f"{len(fields) + 1} fields, no {missing!r}", "the 10 of CoNLL-U, apart by tabs"
                 )
-        yield tuple(n for n, _ in words), {key: tuple(_value(t, of) for _, t in words) for key, of in wanted.items()}
+        yield lines, {key: tuple(_value(fields, of) for fields in words) for key, of in wanted.items()}
 
 
 def _value(token: Mapping[str, Any], name: str) -> str:
@@ -108,20 +135,25 @@ def _as_text(cells: Sequence[str], i: int) -> str:
 
 
 def _is_word(path: Path, number: int, token: Mapping[str, Any]) -> bool:
-    if token["id"] is None:
+    if token.get("id") is None:
         raise DataError(path, number, "'_' or nothing as the token's number", "1, 2, …, or a range as 1-2")
     return isinstance(token["id"], int)
 
 
 def _broken(
-    path: Path, first: int, block: Sequence[str], parsers: Mapping[str, Callable[..., str]], error: Exception
+    path: Path,
+    first: int,
+    block: Sequence[str],
+    names: Sequence[str],
+    parsers: Mapping[str, Callable[..., str]],
+    error: Exception,
 ) -> DataError:
     """The error with the line number, which the library does not report."""
     import conllu
 
     for number, line in enumerate(block, first):
         try:
-            conllu.parse(line, field_parsers=dict(parsers))
+            conllu.parse(line, fields=names, field_parsers=dict(parsers))
         except conllu.exceptions.ParseException as of_line:
             return DataError(
                 path, number, f"a line that can't be read ({of_line})", "the 10 fields of CoNLL-U, apart by tabs"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.scaling import Scaling
-from spen_plugins.readers.table import Ragged
+from spen_plugins.readers.rows import Ragged
 
 
 def is_matrix(value: Any) -> bool:
@@ -108,60 +106,27 @@ class Matrix:
         place = {name: i for i, name in enumerate(self.names)}
         return Matrix(self.values[:, [place[name] for name in names]], tuple(names))
 
+    @property
+    def sparse(self) -> bool:
+        """Whether zeros are not stored."""
+        return not isinstance(self.values, np.ndarray)
+
     def on(self) -> Ragged:
         """Column numbers of the ones in each row."""
-        if isinstance(self.values, np.ndarray):
-            return Ragged.of(self.values != 0)
-        kept = self.values.copy()
+        return replace(self.listed(), weight=None)
+
+    def listed(self) -> Ragged:
+        """Column numbers of each row's numbers that are not 0, and these numbers; a missing one is 0."""
+        from scipy import sparse
+
+        kept = self.values.copy() if self.sparse else sparse.csr_array(np.nan_to_num(self.values))
         kept.eliminate_zeros()
         kept.sort_indices()
-        return Ragged(kept.indptr, kept.indices.astype(np.int32))
+        return Ragged(kept.indptr, kept.indices.astype(np.int32), kept.data)
 
-    def scaling(self, rows: np.ndarray) -> Scaling:
-        """Fitted to these rows, numbers or a mask."""
-        values, real = self.values[rows], np.ones(self.width, dtype=bool)
-        if isinstance(values, np.ndarray):
-            return Scaling.fit(values, real)
-        count, stored = values.shape[0], values.data.astype(np.float64)
-        mean = np.bincount(values.indices, stored, self.width) / count
-        squares = np.bincount(values.indices, (stored - mean[values.indices]) ** 2, self.width)
-        squares += (count - np.bincount(values.indices, minlength=self.width)) * mean**2
-        std = np.sqrt(squares / count)
-        return Scaling(real, mean, np.where(std <= 1e-7 * np.abs(mean), 1.0, std))
-
-    def scaled(self, scaling: Scaling) -> Sequence[Any]:
-        """The rows' vectors; those of a sparse matrix are made where they are used."""
-        if isinstance(self.values, np.ndarray):
-            matrix = self.values.copy()
-            scaling.apply(matrix)
-            return matrix
-        empty = np.zeros((1, self.width), dtype=np.float32)
-        scaling.apply(empty)
-        std = np.ones(self.width)
-        std[scaling.real] = scaling.std
-        columns, ends = self.values.indices, self.values.indptr
-        values = (self.values.data / std[columns]).astype(np.float32)
-        return [SparseRow(columns[a:b], values[a:b], empty[0]) for a, b in pairwise(ends)]
-
-
-@dataclass(frozen=True)
-class SparseRow:
-    """A scaled row of a sparse matrix.
-
-    Args:
-        columns: numbers of the columns with a value.
-        values: their values divided by the columns' deviations, float32.
-        empty: the scaled row of zeros, `(columns,)`, shared by all rows.
-    """
-
-    columns: np.ndarray
-    values: np.ndarray
-    empty: np.ndarray
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        row = self.empty.copy()
-        row[self.columns] += self.values
-        return row if dtype is None else row.astype(dtype)
+    def dense(self) -> np.ndarray:
+        """A copy, `(rows, columns)` float32."""
+        return self.values.toarray() if self.sparse else self.values.copy()
 
 
 def _numbers(data: Any, what: str) -> Any:

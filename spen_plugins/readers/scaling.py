@@ -46,3 +46,30 @@ class Scaling:
     @classmethod
     def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Scaling:
         return cls(real, np.array(facts["mean"]), np.array(facts["std"]))
+
+
+@dataclass(frozen=True)
+class Size:
+    """value / size, for sparse features: values are then about as large as the ones of binary features.
+
+    Args:
+        size: root mean square of the training part's values that are not 0; 1 if there is none.
+    """
+
+    size: float
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> Size:
+        """Fit to `(total,)`."""
+        return cls(float(np.sqrt(np.mean(values.astype(np.float64) ** 2))) if len(values) else 1.0)
+
+    def apply(self, values: np.ndarray) -> None:
+        """Scale `(total,)` in place."""
+        values /= self.size
+
+    def facts(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+    @classmethod
+    def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Size:
+        return cls(facts["size"])

@@ -64,10 +64,14 @@ class Layout:
 
 LAYOUTS = {"propbank": Layout(1, 4, 6), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
+_WANTED = (
+    "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
+    f"layout if it is another: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
     """A sentence's lines as cells; `first` is the number of its first line."""
 
     first: int
@@ -94,14 +98,19 @@ def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> li
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    blocks = list(_blocks(read_lines(path), ends_within_a_line(path)))
+    return read_brackets(path, list(blocks_of(read_lines(path), ends_within_a_line(path))), layout, gold)
+
+
+def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
+    """`read_srl` of lines that are read."""
     if not blocks:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
     columns = _layout(path, blocks, layout)
     return [_sentence(path, block, columns, gold) for block in blocks]
 
 
-def _blocks(lines: Sequence[str], cut: bool) -> Iterator[_Block]:
+def blocks_of(lines: Sequence[str], cut: bool) -> Iterator[Block]:
+    """Sentences' lines as cells; `cut`: the file ends within the last line."""
     name, start = None, 0
     for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
         first = start + _comments(lines[start:end])
@@ -110,7 +119,7 @@ def _blocks(lines: Sequence[str], cut: bool) -> Iterator[_Block]:
             name = found.group(1).strip() if found else name
         if first < end:
             rows = [line.rstrip().split("\t") if "\t" in line else line.split() for line in lines[first:end]]
-            yield _Block(first + 1, rows, name, cut and end == len(lines))
+            yield Block(first + 1, rows, name, cut and end == len(lines))
             name = None
         start = end + 1
 
@@ -127,7 +136,7 @@ def _comments(block: Sequence[str]) -> int:
     )
 
 
-def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
+def _layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
     if isinstance(layout, Layout):
         return layout
     if layout in LAYOUTS:
@@ -139,9 +148,12 @@ def _layout(path: Path, blocks: list[_Block], layout: str | Layout) -> Layout:
     if fixed - 1 <= word:
         line = blocks[0].first
         found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
-        wanted = "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate"
-        raise DataError(path, line, found, f"{wanted}; name the layout if it is another: {', '.join(LAYOUTS)}")
-    return LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+        raise DataError(path, line, found, _WANTED)
+    found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+    rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
+    if all(row[found.predicate] not in UNMARKED for row in rows):
+        raise DataError(path, blocks[0].first, f"no '-' in column {found.predicate + 1}, the predicates'", _WANTED)
+    return found
 
 
 def _fixed(row: list[str]) -> int:
@@ -152,7 +164,7 @@ def _fixed(row: list[str]) -> int:
     return n
 
 
-def _sentence(path: Path, block: _Block, columns: Layout, gold: bool) -> Sentence:
+def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence:
     rows = block.rows
     (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
     for number, row in enumerate(rows, block.first):
@@ -171,12 +183,12 @@ def _sentence(path: Path, block: _Block, columns: Layout, gold: bool) -> Sentenc
         raise DataError(path, block.first, found, "one column of brackets for each predicate")
     propositions = []
     for k, predicate in enumerate(predicates):
-        tags = _tags(path, block, columns.brackets + k, predicate) if count else None
+        tags = bracket_tags(path, block, columns.brackets + k, predicate) if count else None
         propositions.append(Proposition(predicate, rows[predicate][columns.predicate], tags))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 
-def _tags(path: Path, block: _Block, column: int, predicate: int) -> tuple[str, ...]:
+def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
     """BIO tags of one column of brackets."""
     where = f"in column {column + 1}"
     tags: list[str] = []
@@ -237,7 +249,7 @@ def write_srl(sentences: Iterable[Sentence], path: Path) -> None:
 
 
 def _brackets(tags: Sequence[str]) -> list[str]:
-    """The inverse of `_tags`."""
+    """The inverse of `bracket_tags`."""
     following = [*tags[1:], "O"]
     return [
         (f"({tag[2:]}" if tag.startswith("B-") else "")

@@ -1,19 +1,18 @@
-"""From ARFF columns to features and labels: one-hot nominals, sparse binaries, scaled reals."""
+"""From columns to features and labels: one-hot nominals, sparse binaries, scaled reals."""
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
-from spen_plugins.readers.arff import Arff, Attribute, class_sets
-from spen_plugins.readers.text import read_lines
+from spen_plugins.readers.arff import class_sets
+from spen_plugins.readers.cells import BINARY
+from spen_plugins.readers.label_names import label_columns
+from spen_plugins.readers.rows import Attribute, Ragged, Table
 
 _TRUE_OF = {("0", "1"): "1", ("no", "yes"): "yes", ("false", "true"): "true", ("f", "t"): "t", ("n", "y"): "y"}
 
@@ -26,26 +25,8 @@ def positive(values: Sequence[str]) -> int | None:
 
 ROOT = "root"
 """Name of a hierarchy's root, if it is a label."""
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Lists of numbers of different lengths: row i is `value[start[i]:start[i + 1]]`."""
-
-    start: np.ndarray
-    value: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    def __getitem__(self, i: int) -> np.ndarray:
-        return self.value[self.start[i] : self.start[i + 1]]
-
-    @classmethod
-    def of(cls, hit: np.ndarray) -> Ragged:
-        """Column numbers of the true cells of a boolean `(rows, columns)` matrix."""
-        start = np.concatenate([[0], np.count_nonzero(hit, axis=1).cumsum()])
-        return cls(start, np.nonzero(hit)[1].astype(np.int32))
+SPARSE = 0.25
+"""Share of cells that are not 0 below which real features are sparse."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +38,19 @@ class Columns:
         labels: label names, in the order of the output.
         classes: name of the hierarchical attribute, if labels are its paths.
         drop: unused attributes.
+        apart: if true, labels are no attributes: a table has them as sets.
+        sparse: if true, real features are mostly 0, and an example is the list of the others.
     """
 
     features: Mapping[str, tuple[str, ...]]
     labels: tuple[str, ...]
     classes: str | None = None
     drop: tuple[str, ...] = ()
+    apart: bool = False
+    sparse: bool = False
 
     @classmethod
-    def of(cls, table: Arff, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
+    def of(cls, table: Table, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
         """From a header; labels by name, or the last n attributes, or None with a hierarchical attribute.
 
         With `root` the hierarchy's root, which is on in every example, is a label too.
@@ -76,10 +61,12 @@ class Columns:
                 near = did_you_mean(name, names)
                 raise ConfigError(f"task.drop: {table.path} has no attribute {name!r}.{near}")
         taken, classes = label_columns(table, labels)
+        apart = table.sets is not None
+        own = () if apart else taken  # those that are attributes
         for name in drop:
-            if name == classes or (classes is None and name in taken):
+            if name == classes or (classes is None and name in own):
                 raise ConfigError(f"task.drop: {name!r} of {table.path} is a label; drop leaves features out")
-        not_features = {*drop, *taken, classes}
+        not_features = {*drop, *own, classes}
         features = {a.name: a.values for a in table.attributes if a.name not in not_features}
         for a in table.attributes:
             if a.name in features and a.kind in ("text", "hierarchical"):
@@ -91,12 +78,19 @@ class Columns:
             raise DataError(table.path, None, "no attribute that is not a label", "features")
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
-        return cls(features, (ROOT, *taken) if root else taken, classes, tuple(drop))
+        sparse = apart and table.density < SPARSE and not all(features.values())
+        return cls(features, (ROOT, *taken) if root else taken, classes, tuple(drop), apart, sparse)
 
     @cached_property
     def names(self) -> list[str]:
         """Names of an example's features: `colour` or, one-hot, `colour=red`."""
         return [n for name, values in self.features.items() for n in _feature_names(name, values)]
+
+    @property
+    def known(self) -> dict[str, tuple[str, ...]]:
+        """Features and labels by name, with their values, for readers of formats whose header does not tell them."""
+        own = {} if self.apart or self.classes is not None else dict.fromkeys(self.labels, BINARY)
+        return {**own, **self.features}
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -109,11 +103,12 @@ class Columns:
         """Mask of the real features, boolean `(size,)`; the others are 0 or 1."""
         return np.array([not values for values in self.features.values() for _ in _feature_names("", values)])
 
-    def encode(self, table: Arff) -> tuple[Ragged | np.ndarray, list[np.ndarray | None]]:
+    def encode(self, table: Table) -> tuple[Ragged | np.ndarray, list[np.ndarray | None]]:
         """Features and gold label numbers of each row (None without gold).
 
-        Features are the numbers of the non-zero ones if all are binary, else `(rows, size)` float32 with NaN for a
-        missing real value. A missing nominal value is zero in all its columns.
+        Features are the numbers of the non-zero ones if all are binary, with their values if they are sparse reals,
+        else `(rows, size)` float32 with NaN for a missing real value. A missing nominal value is zero in all its
+        columns.
         """
         where = {a.name: i for i, a in enumerate(table.attributes)}
         known = {*self.features, *self.labels, *self.drop, self.classes}
@@ -131,9 +126,12 @@ class Columns:
                 raise DataError(table.path, a.line, f"attribute {name!r} of type {found}", f"{wanted}, as in training")
         return self._features(table, where), self.gold(table)
 
-    def _features(self, table: Arff, where: Mapping[str, int]) -> Ragged | np.ndarray:
+    def _features(self, table: Table, where: Mapping[str, int]) -> Ragged | np.ndarray:
         attributes = [table.attributes[where[name]] for name in self.features]
         true = [positive(a.values) for a in attributes]
+        if self.sparse:
+            assert table.start is not None and table.column is not None
+            return Ragged(table.start, table.column, table.code)
         if table.dense is None and all(t == 1 for t in true):  # omitted cells are "no": keep the written ones
             return _picked(table, [where[name] for name in self.features])
         filled = table.filled()
@@ -149,8 +147,10 @@ class Columns:
                     matrix[:, at + i] = codes == a.values.index(value)
         return matrix if self.real.any() else Ragged.of(matrix != 0)
 
-    def gold(self, table: Arff) -> list[np.ndarray | None]:
+    def gold(self, table: Table) -> list[np.ndarray | None]:
         """Label numbers of each row; None without gold."""
+        if table.sets is not None:
+            return self._sets(table)
         where = {a.name: i for i, a in enumerate(table.attributes)}
         if self.classes is not None:
             if self.classes not in where:
@@ -184,36 +184,24 @@ class Columns:
         codes = table.filled()[:, columns]
         return _gold_rows(table, codes, attributes, np.array(true, dtype=np.float32))
 
-
-def label_columns(table: Arff, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:
-    """Label names in the output's order, and the hierarchical attribute whose paths they are, if they are.
-
-    Args:
-        table: the file; only its header is used.
-        labels: names, or the number of last attributes, or None with a hierarchical attribute.
-    """
-    names = [a.name for a in table.attributes]
-    hierarchical = next((a for a in table.attributes if a.kind == "hierarchical"), None)
-    if hierarchical is not None:
-        return hierarchical.values, hierarchical.name
-    if labels is None:
-        raise ConfigError(
-            f"{table.path}: which attributes are labels? Give the XML list (task.labels), "
-            "or how many of the last ones (task.label_count)"
-        )
-    if isinstance(labels, int):
-        if not 0 < labels < len(names):
-            raise ConfigError(f"task.label_count: found {labels}; {table.path} has {len(names)} attributes")
-        return tuple(names[-labels:]), None
-    wanted = set(labels)
-    return tuple(name for name in names if name in wanted), None
+    def _sets(self, table: Table) -> list[np.ndarray | None]:
+        """Label numbers of each row, of labels that are no attributes."""
+        place = {label: i for i, label in enumerate(self.labels)}
+        rows: list[np.ndarray | None] = []
+        for line, names in zip(table.line, table.sets or (), strict=True):
+            for name in names or ():
+                if name not in place:
+                    wanted = f"one of the {len(place)} labels of the training file.{did_you_mean(name, place)}"
+                    raise DataError(table.path, line, f"label {name!r}", wanted)
+            rows.append(None if names is None else np.array(sorted({place[name] for name in names}), dtype=np.int32))
+        return rows
 
 
 def _feature_names(name: str, values: Sequence[str]) -> list[str]:
     return [name] if not values or positive(values) is not None else [f"{name}={value}" for value in values]
 
 
-def _picked(table: Arff, columns: Sequence[int]) -> Ragged:
+def _picked(table: Table, columns: Sequence[int]) -> Ragged:
     """The columns that are 1 in each row of a sparse table, as sorted indices into `columns`."""
     place = np.full(len(table.attributes), -1, dtype=np.int32)
     place[list(columns)] = np.arange(len(columns))
@@ -225,14 +213,14 @@ def _picked(table: Arff, columns: Sequence[int]) -> Ragged:
     return Ragged(start, value[order])
 
 
-def _only_0_and_1(table: Arff, columns: Sequence[int]) -> bool:
+def _only_0_and_1(table: Table, columns: Sequence[int]) -> bool:
     ours = np.zeros(len(table.attributes), dtype=bool)
     ours[list(columns)] = True
     return bool(np.isin(table.code[ours[table.column]], (0, 1)).all())
 
 
 def _gold_rows(
-    table: Arff, codes: np.ndarray, attributes: list[Attribute], true: np.ndarray
+    table: Table, codes: np.ndarray, attributes: list[Attribute], true: np.ndarray
 ) -> list[np.ndarray | None]:
     """Label numbers from codes `(rows, labels)`; a row with all labels missing has no gold."""
     missing = np.isnan(codes)
@@ -245,21 +233,3 @@ def _gold_rows(
         raise DataError(table.path, table.line[row], f"{found} for label {attributes[label].name!r}", wanted)
     gold, absent = Ragged.of(codes == true), missing.all(1)
     return [None if absent[i] else gold[i] for i in range(len(gold))]
-
-
-def read_label_names(path: str | Path, table: Arff) -> list[str]:
-    """Label names of Mulan's XML list; each must be an attribute of the table."""
-    text = "\n".join(read_lines(path))
-    try:
-        root = ElementTree.fromstring(text.encode())
-    except ElementTree.ParseError as error:
-        raise DataError(path, error.position[0], f"{error.msg}", "an XML list of <label name='...'>") from None
-    names: list[Any] = [e.get("name") for e in root.iter() if e.tag.rpartition("}")[2] == "label"]
-    known = {a.name for a in table.attributes}
-    for name in names:
-        if name not in known:
-            near = did_you_mean(name or "", known)
-            raise DataError(path, None, f"label {name!r}", f"names of attributes of {table.path}.{near}")
-    if not names:
-        raise DataError(path, None, "no label", "<label name='...'> elements")
-    return names

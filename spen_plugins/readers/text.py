@@ -9,15 +9,25 @@ from typing import BinaryIO
 
 from spen_plugins.errors import DataError
 
+LARGEST = 1 << 30
+"""Most bytes of a file that is read."""
 
-def read_lines(path: str | Path) -> list[str]:
+
+def read_lines(path: str | Path, largest: int | None = LARGEST) -> list[str]:
     r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`) and without a byte order mark.
 
     Line n of the file is item n - 1.
 
+    Args:
+        path: the file.
+        largest: most bytes; None: any number.
+
     Raises:
-        DataError: the file does not exist, is empty, or is not UTF-8 (with the line of the first bad byte).
+        DataError: the file does not exist, is empty, is too large, or is not UTF-8 (with the line of the first bad
+            byte).
     """
+    if largest is not None:
+        check_size(path, largest)
     with opened(path) as file:
         data = file.read()
     if not data.strip():
@@ -37,6 +47,19 @@ def read_lines(path: str | Path) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def check_size(path: str | Path, largest: int = LARGEST) -> None:
+    """Check that a file can be kept in memory.
+
+    Raises:
+        DataError: the file does not exist, or is larger than `largest`, in bytes.
+    """
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+    if size > largest:
+        wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
+        raise DataError(path, None, f"a file of {size / 1e9:.1f} GB", wanted)
 
 
 def opened(path: str | Path) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,15 +24,16 @@ class Layout:
     """Columns of a file.
 
     Args:
-        text, labels: column numbers from 1, or names in a header.
+        text, labels: column numbers from 1, or names in a header; of CSV files `labels` may be several names, or
+            `tag_*`, of columns of 0 and 1.
         separator: separator of a line's labels.
-        header: if true, the first line names the columns.
+        header: if true, the first line names the columns; None: if a column is named, or one of a CSV file is `text`.
     """
 
     text: int | str = 1
-    labels: int | str = 2
+    labels: int | str | Sequence[str] = 2
     separator: str = ","
-    header: bool = False
+    header: bool | None = None
 
 
 def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
@@ -46,18 +48,20 @@ def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
         DataError: a line is blank or lacks a column, or the header lacks a name.
     """
     lines = read_lines(path)
-    names = lines[0].split("\t") if layout.header else None
-    text = _column(path, layout.text, names, "text")
-    labels = _column(path, layout.labels, names, "label") if gold or _known(layout.labels, names) else None
+    named = layout.header or (layout.header is None and not isinstance(layout.text, int))
+    named = named or (layout.header is None and not isinstance(layout.labels, int))
+    names = lines[0].split("\t") if named else None
+    text = column_of(path, layout.text, names, "text")
+    labels = column_of(path, layout.labels, names, "label") if gold or _known(layout.labels, names) else None
     needed = max(text, labels) if gold and labels is not None else text
     rows = []
-    for number, line in enumerate(lines[layout.header :], 1 + layout.header):
+    for number, line in enumerate(lines[named:], 1 + named):
         fields = line.split("\t")
         if len(fields) <= needed or not line.strip():
             found = f"{len(fields)} columns in {shorten(line)}" if line.strip() else "a blank line"
             raise DataError(path, number, found, f"at least {needed + 1} columns divided by tabs")
         found = None if labels is None or len(fields) <= labels else fields[labels]
-        rows.append(Row(fields[text], None if found is None else _split(found, layout.separator), number))
+        rows.append(Row(fields[text], None if found is None else split_labels(found, layout.separator), number))
     return rows
 
 
@@ -77,10 +81,12 @@ def read_names(path: str | Path) -> list[str]:
     return names
 
 
-def _column(path: str | Path, column: int | str, names: list[str] | None, what: str) -> int:
+def column_of(path: str | Path, column: int | str | Sequence[str], names: list[str] | None, what: str) -> int:
     """A column's index, from 0."""
     if isinstance(column, int):
         return column - 1
+    if not isinstance(column, str):
+        raise DataError(path, 1, "a TSV file", f"a CSV file, where labels are columns of 0 and 1: {', '.join(column)}")
     if names is None or column not in names:
         near = did_you_mean(column, names or ())
         found = "no header" if names is None else f"columns {', '.join(names)}"
@@ -88,9 +94,10 @@ def _column(path: str | Path, column: int | str, names: list[str] | None, what: 
     return names.index(column)
 
 
-def _known(column: int | str, names: list[str] | None) -> bool:
+def _known(column: int | str | Sequence[str], names: list[str] | None) -> bool:
     return isinstance(column, int) or column in (names or ())
 
 
-def _split(field: str, separator: str) -> tuple[str, ...]:
+def split_labels(field: str, separator: str) -> tuple[str, ...]:
+    """The labels of a cell, without surrounding blanks."""
     return tuple(label.strip() for label in field.split(separator)) if field.strip() else ()

@@ -61,7 +61,7 @@ def read_vectors(path: str | Path) -> WordVectors:
     """
     if Path(path).suffix == STORED:
         return _stored(path)
-    lines = [line.rstrip() for line in read_lines(path)]
+    lines = [line.rstrip() for line in read_lines(path, largest=None)]
     header = re.fullmatch(r"(\d+)[ \t]+(\d+)", lines[0]) if len(lines) > 1 else None
     # Vectors may have size 1; then the second line has two cells, too.
     stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None

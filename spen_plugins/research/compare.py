@@ -83,7 +83,7 @@ def compare(
     Args:
         groups: at least one.
         part: `test` or `validation`.
-        scores: names of the scores to show; all if empty.
+        scores: names of the scores to show, dotted for those in nested tables; all but these if empty.
         against: labels of the baselines; the first group if empty.
         registry: source of the tasks' classes.
         sizes: if true, the table also shows parameters and speed.
@@ -148,7 +148,7 @@ class _Read:
 
     def values(self, name: str) -> dict[int, float]:
         """A score by seed, for the runs that have it."""
-        found = {seed: metrics[self.part].get(name) for seed, metrics in self.metrics.items()}
+        found = {seed: score_of(metrics[self.part], name) for seed, metrics in self.metrics.items()}
         return {seed: float(value) for seed, value in found.items() if isinstance(value, (int, float))}
 
     def row(self, names: Sequence[str], differences: Mapping[str, Difference | None]) -> Row:
@@ -249,12 +249,20 @@ def _selects(task: Mapping[str, Any], registry: Registry) -> str:
     return cls.selection
 
 
+def score_of(scores: Mapping[str, Any], name: str) -> Any:
+    """A score by its name; by a dotted one out of a nested table (`ranking.5.ndcg`); None if there is none."""
+    found: Any = scores
+    for key in name.split(".") if name not in scores else [name]:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
 def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tuple[str, ...]:
     """The scores to show; by default all numbers, the selection score first."""
     parts = [metrics[group.part] for group in groups for metrics in group.metrics.values()]
     known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
     for name in wanted:
-        if name not in known:
+        if not any(isinstance(score_of(part, name), (int, float)) for part in parts):
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
 

@@ -28,7 +28,8 @@ def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
     task = predictor.task
     examples = task.read(str(path))
     labelled = _labelled(predictor, examples, path, "gold outputs to score against (spen predict needs none)")
-    scores = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device).compute()
+    metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device)
+    scores = {**metric.compute(), **metric.details()}
     split = f"all {len(examples)} examples of {path}"
     if len(labelled) < len(examples):
         split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"

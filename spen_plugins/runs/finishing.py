@@ -71,6 +71,6 @@ def _score(
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
         if part == "validation":
             task.fit_threshold(metric)
-        scores[part] = metric.compute()
+        scores[part] = {**metric.compute(), **metric.details()}
         ratios = example_ratios(metric, task, examples)
     return scores, ratios, decisions

@@ -221,6 +221,8 @@ def _train(
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
+        for note in task.notes():
+            reporter.say(escape(note))
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
             model,

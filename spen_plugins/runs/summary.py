@@ -25,11 +25,21 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         if all(isinstance(value, (int, float)) for value in values):
             table.add_row(name, *(f"{value:.4f}" for value in values))
     console.print(table)
+    for part, scores in metrics.items():
+        if found := scores.get("ranking"):
+            console.print(_ranking_line(part, found), highlight=False, markup=False, soft_wrap=True)
     if calibration := folder.calibration():
         console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
             console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+
+
+def _ranking_line(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:
+    """Scores of the k likeliest labels, each for all k."""
+    names = next(iter(ranking.values()))
+    scores = (f"{name} {' '.join(f'{row[name]:.4f}' for row in ranking.values())}" for name in names)
+    return f"the {', '.join(ranking)} likeliest labels, {part}: {'; '.join(scores)}"
 
 
 def _calibration_line(calibration: Mapping[str, Any]) -> str:

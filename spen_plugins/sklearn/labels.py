@@ -23,7 +23,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     """Multi-label classification by a net that an energy teaches, or by any other method of the config `mlc_seal`.
 
     Features that are 0 or 1 in all training examples are binary, and must be in prediction; otherwise all are scaled to
-    mean 0 and deviation 1.
+    mean 0 and deviation 1, or in a sparse matrix, which stays sparse, by one number.
 
     Parameters
     ----------

@@ -33,8 +33,8 @@ class Layers(Config):
 class Mlp(FeatureNetwork):
     """Layers of linear, activation, dropout; `(batch, size)` -> `(batch, hidden[-1])`.
 
-    Weights are Kaiming-uniform with the gain of ReLU, biases zero. If all inputs are binary, the first layer sums the
-    weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
+    Weights are Kaiming-uniform with the gain of ReLU, biases zero. If inputs are binary or sparse, the first layer sums
+    the weight rows of the non-zero ones, so zeros cost nothing and no dense batch is formed.
     """
 
     Config = Layers
@@ -48,13 +48,13 @@ class Mlp(FeatureNetwork):
             )
         check_layers(config)
         size, width = task.inputs.size, config.hidden[0]
-        self.first = BagLinear(size, width) if task.inputs.binary else _linear(size, width)
+        self.first = BagLinear(size, width) if task.inputs.listed else _linear(size, width)
         self.rest = after_first(config)
         self.output_dim = config.hidden[-1]
 
     def forward(self, x: X) -> Tensor:
         if isinstance(self.first, BagLinear):
-            return self.rest(self.first(x.inputs["indices"], x.inputs["offsets"]))
+            return self.rest(self.first(x.inputs["indices"], x.inputs["offsets"], x.inputs.get("values")))
         return self.rest(self.first(x.inputs["vector"]))
 
 

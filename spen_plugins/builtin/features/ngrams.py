@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.mlp import BagLinear, Layers, after_first, check_layers
+from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Indexer, Task, TextInputs
@@ -27,6 +28,23 @@ Bag = tuple[np.ndarray, np.ndarray]
 """Distinct rows `(n,)` int32, and their values `(n,)` float32."""
 
 
+class Grams(Config):
+    """Which n-grams of a text are counted, and how."""
+
+    words: int = Field(2, ge=1)
+    """Longest n-gram, in words."""
+    characters: list[int] | None = Field(None, min_length=2, max_length=2)
+    """Shortest and longest n-gram of characters, inside words with end markers; null: none."""
+    vocabulary: bool = True
+    """If true, single words have their own rows (unknown words none); otherwise they are hashed like the others."""
+    buckets: int = Field(2**15, ge=0)
+    """Number of rows shared by hashed n-grams."""
+    counts: Literal["presence", "log", "count"] = "log"
+    """Value of an n-gram that occurs c times in a text: 1, 1 + ln c, or c."""
+    norm: Literal["l2", "l1", "none"] = "l2"
+    """Norm by which a text's values are normalised."""
+
+
 class Ngrams(FeatureNetwork):
     """Texts -> `(batch, hidden[-1])`: a weighted sum of embeddings, then layers (fastText; Joulin et al. 2017).
 
@@ -34,26 +52,15 @@ class Ngrams(FeatureNetwork):
     share `buckets` rows by a machine-independent hash. Plain bags of words are `words=1, buckets=0`.
     """
 
-    class Config(Layers):
-        words: int = Field(2, ge=1)
-        """Longest n-gram, in words."""
-        characters: list[int] | None = Field(None, min_length=2, max_length=2)
-        """Shortest and longest n-gram of characters, inside words with end markers; null: none."""
-        vocabulary: bool = True
-        """If true, single words have their own rows (unknown words none); otherwise they are hashed like the others."""
-        buckets: int = Field(2**15, ge=0)
-        """Number of rows shared by hashed n-grams."""
-        counts: Literal["presence", "log", "count"] = "log"
-        """Value of an n-gram that occurs c times in a text: 1, 1 + ln c, or c."""
-        norm: Literal["l2", "l1", "none"] = "l2"
-        """Norm by which a text's values are normalised."""
+    class Config(Layers, Grams):
+        pass
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, TextInputs):
             raise ConfigError("features 'ngrams' takes texts (task 'text'), and this task's inputs are others")
         check_layers(config)
-        _check_hashing(config)
+        check_hashing(config)
         self._indexer = NgramIndexer(task.inputs.words if config.vocabulary else None, config)
         self.first = BagLinear(self._indexer.size, config.hidden[0])
         # A text has few of very many n-grams, and its values have norm 1: an initial scale of one over the square root
@@ -160,7 +167,8 @@ def _values(counts: np.ndarray, kind: str, norm: str) -> np.ndarray:
     return (values / (size or 1.0)).astype(np.float32)
 
 
-def _check_hashing(config: Any) -> None:
+def check_hashing(config: Any) -> None:
+    """Raise `ConfigError` unless hashed n-grams have rows."""
     low, high = config.characters or (1, 1)
     if not 1 <= low <= high:
         raise ConfigError(f"features.characters: found {config.characters}; expected two lengths, as in [3, 5]")

@@ -13,7 +13,8 @@ import torch
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.sentences import Entry
 from spen_plugins.errors import DataError
-from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.role_items import FORMS, sentence_of
+from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.trees import Tree, make_tree
 from spen_plugins.scores.spans import Argument, arguments_of, spans_of
 
@@ -93,29 +94,16 @@ def told(example: Example, arguments: Sequence[Sequence[Argument]]) -> Iterator[
                 yield f"{words[predicate]} {name}: {' '.join(words[i : j + 1])}"
 
 
-def sentence_of(item: Any) -> tuple[Sentence, Tree | None]:
+def parsed(item: Any) -> tuple[Sentence, Tree | None]:
     """A user's sentence, as in `RoleArcs.parse`, and its tree, if it has one.
 
     Raises:
         DataError: another form.
     """
-    form = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
-    if not isinstance(item, Mapping) or not _all(item.get("words"), str):
-        raise DataError("input", None, repr(item)[:80], form)
-    words, predicates, tags = item["words"], item.get("predicates"), item.get("tags")
-    n = len(words)
-    if not words or not all(words):
-        raise DataError("input", None, f"words {words!r:.80}", "a list of words, at least one, none empty")
-    if not _all(predicates, int) or len(set(predicates)) < len(predicates) or not all(0 <= p < n for p in predicates):
-        raise DataError("input", None, f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {n - 1}")
-    if tags is not None:
-        if not isinstance(tags, (list, tuple)) or not all(_all(some, str) and len(some) == n for some in tags):
-            raise DataError("input", None, f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
-        if len(tags) != len(predicates):
-            raise DataError("input", None, f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
-    order = sorted(range(len(predicates)), key=lambda i: predicates[i])
-    given = [Proposition(predicates[i], None, None if tags is None else tuple(tags[i])) for i in order]
-    return Sentence(tuple(words), tuple(given)), _given_tree(item, n)
+    if isinstance(item, Mapping) and item.get("predicates") is None:
+        raise DataError("input", None, repr(item)[:80], FORMS)
+    sentence = sentence_of(item)
+    return sentence, _given_tree(item, len(sentence.words))
 
 
 def _all(values: Any, kind: type) -> bool:

@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.arc_examples import ArcBatch, Example, gold_roles, reach_of, sentence_of, told
+from spen_plugins.builtin.tasks.arc_examples import ArcBatch, Example, gold_roles, parsed, reach_of, told
 from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.sentences import (
@@ -27,7 +27,8 @@ from spen_plugins.builtin.tasks.sentences import (
 from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
-from spen_plugins.readers.srl import Sentence, read_srl
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded
@@ -60,15 +61,18 @@ class RoleArcs(Task):
         obey, by integer linear programming; "none", not at all."""
 
     def load(self) -> None:
-        sentences, self._checksums = read_parts(self.config)
+        read = read_parts(self.config)
+        self._checksums, self._notes, self._split = read.checksums, read.notes, read.split
+        sentences = {part: some for part, (_, some) in read.parts.items()}
         trees = self._read_trees(self.config.trees)
         self._checksums |= {name: sha256(locate(name)) for name in self.config.trees}
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
         self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in PARTS}
         for part in PARTS:
-            if not self._parts[part] and (path := getattr(self.config, part)) is not None:
-                raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+            where, some = read.parts[part]
+            if not self._parts[part] and some:
+                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
         self._reach = {part: reach_of(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
@@ -76,6 +80,8 @@ class RoleArcs(Task):
         self._reach = dict(facts["reach"])
         self._parts = {part: [] for part in PARTS}
         self._checksums: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._split: Any = None
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "roles": self.space.tags, "reach": self._reach}
@@ -90,7 +96,9 @@ class RoleArcs(Task):
         beside = file.with_suffix(".conllu")
         files = [name for name in self.config.trees if locate(name).exists()]
         trees = self._read_trees([*files, *([str(beside)] if beside.exists() and beside != file else [])])
-        sentences = [s for s in read_srl(file, self.config.layout, gold=False) if s.propositions]
+        found = read_roles(file, self.config.layout, gold=False)
+        self._notes = [f"{path}: {found.said}"]
+        sentences = [s for s in found.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:
             warnings.warn(
@@ -104,7 +112,7 @@ class RoleArcs(Task):
         """`{"words": ["Forces", "killed", "him"], "predicates": [1]}`, predicates from 0; optional are `"heads"`
         (`[1, -1, 1]`, each word's head in a dependency tree, from 0, -1 for none), `"relations"` of Universal
         Dependencies to them, and gold `"tags"`, a list of BIO tags for each predicate."""
-        return self._example(*sentence_of(item))
+        return self._example(*parsed(item))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> ArcBatch:
         inputs, _ = collate_words([example.entry for example in examples], self.indexers)
@@ -177,13 +185,16 @@ class RoleArcs(Task):
             "reach of the candidates": self._reach,
             "trees": config.trees,
             "decoding": {"none": "the most probable role of each pair"}.get(config.repair, f"repair: {config.repair}"),
-            "split": {part: getattr(config, part) for part in PARTS} if config.corpus is None else "sample (synthetic)",
+            "split": self._split,
             "threshold": None,
         }
 
     def show(self, example: Example) -> Shown:
         gold = None if example.names is None else list(told(example, example.arguments))
         return Shown(example.entry.words, gold)
+
+    def notes(self) -> Sequence[str]:
+        return self._notes
 
     def checksums(self) -> dict[str, str]:
         return self._checksums
@@ -203,7 +214,7 @@ class RoleArcs(Task):
         self._number = {role: i for i, role in enumerate(roles) if i}
 
     def _where(self, part: str) -> str:
-        return getattr(self.config, part) or f"the sample's {part} part"
+        return getattr(self.config, part) or self.config.file or f"the sample's {part} part"
 
     def _read_trees(self, files: Iterable[str]) -> dict[tuple[str, ...], Tree]:
         trees: dict[tuple[str, ...], Tree] = {}

@@ -17,6 +17,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import citation_reward
 from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
 from spen_plugins.builtin.tasks.citation_search import COSTS, search
+from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
@@ -48,6 +49,8 @@ class Citations(Tagging):
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
         in_memory: ClassVar[bool] = False
+        file: ClassVar[None] = None
+        split: ClassVar[None] = None
         columns: ClassVar[dict[str, int | str]] = {GAP: 0, RULE: 0}
         scheme: ClassVar[str] = "none"
         encoding: ClassVar[None] = None
@@ -140,7 +143,7 @@ class Citations(Tagging):
     def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
         return _VALUES
 
-    def _read_parts(self) -> tuple[Parts, dict[str, str]]:
+    def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config
         found, names = self._sample() if c.corpus else self._files()
         parts: Parts = {part: (where, [_ruled(s) for s in some]) for part, (where, some) in found.items()}
@@ -149,7 +152,8 @@ class Citations(Tagging):
             return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
 
         parts["train"], more = hide_tags(c, parts["train"], read)
-        return parts, {name: sha256(locate(name)) for name in (*names, *more)}
+        split = {part: getattr(c, part) for part in PARTS} if c.corpus is None else f"{c.corpus} sample (synthetic)"
+        return FileParts(parts, {name: sha256(locate(name)) for name in (*names, *more)}, [], split)
 
     def _sample(self) -> tuple[Parts, list[str]]:
         given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from spen_plugins.datasets import stratify
+from spen_plugins.datasets.parts import carve
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.matrix import Matrix, is_matrix
+from spen_plugins.readers.table import Columns
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
@@ -121,17 +122,33 @@ def texts(values: Any, what: str) -> list[str]:
     return found
 
 
+def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns]:
+    """Vectors and label numbers of each part, and the columns that they have in common.
+
+    Raises:
+        DataError: a pair, vectors or labels have the wrong form.
+    """
+    found = pairs(parts)
+    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
+    train = matrices["train"]
+    names = train.names or tuple(f"x{i}" for i in range(train.width))
+    matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
+    labels, sets = label_sets({name: y for name, (_, y) in found.items()})
+    binary = all(matrix.not_binary() is None for matrix in matrices.values())
+    features = dict.fromkeys(names, ("0", "1") if binary else ())
+    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary)
+
+
 def divide(
-    examples: Mapping[str, Sequence[T]], sets: Sequence[np.ndarray], labels: int, share: float, seed: int
+    examples: Mapping[str, Sequence[T]], strata: Sequence[Collection[Hashable]], share: float, seed: int
 ) -> tuple[dict[str, list[T]], str]:
     """The parts' examples, and a sentence about where they come from, for `Task.protocol`.
 
-    Without a validation part, training examples are held out, chosen so that each label has its share in them.
+    Without a validation part, it is carved from the training part.
 
     Args:
         examples: part -> what was given.
-        sets: numbers of each training example's labels.
-        labels: number of labels.
+        strata: labels or tags of each training example, which each part has its share of.
         share: of the training examples that validate; above 0, at most a half.
         seed: equal seeds give equal parts.
 
@@ -144,20 +161,12 @@ def divide(
         return parts, SOURCE
     if not 0 < share <= 0.5:
         raise ConfigError(f"the share of the training examples that validate: found {share}; expected 0 to 0.5")
-    if len(sets) < 2:
-        raise DataError("data['train']", None, "1 sample", "two at least, as some validate; or a validation part")
-    hit = np.zeros((len(sets), labels), dtype=bool)
-    for row, numbers in enumerate(sets):
-        hit[row, numbers] = True
-    folds = min(round(1 / share), len(sets))
-    held = stratify(hit, folds, seed) == 0
-    if not held.any() or held.all():  # too few rows for one in every fold
-        held = np.arange(len(sets)) == seed % len(sets)
-    both = list(zip(parts["train"], held, strict=True))
-    parts |= {"train": [one for one, out in both if not out], "validation": [one for one, out in both if out]}
+    train = parts["train"]
+    carved = carve(strata, "data['train']", folds=round(1 / share), seed=seed)
+    parts |= {"train": [train[i] for i in carved.train], "validation": [train[i] for i in carved.validation]}
     return parts, (
-        f"{SOURCE}; validation: {held.sum()} of the {len(sets)} training examples, the first of {folds} folds by "
-        f"iterative stratification (Sechidis et al. 2011), seed {seed}"
+        f"{SOURCE}; validation: {len(carved.validation)} of the {len(train)} training examples, one of {carved.folds} "
+        f"folds by iterative stratification (Sechidis et al. 2011), seed {seed}"
     )
 
 

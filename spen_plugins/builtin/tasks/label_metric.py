@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.labels import GRID, example_f1, scores
+from spen_plugins.scores.ranking import at_k, average_precision
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
 
@@ -21,10 +23,11 @@ class LabelMetric(Metric):
     Args:
         threshold: a label is predicted if its probability is above it.
         average_precision: if true, also computes `map`, which sorts all probabilities (27 ms for 1472 x 159).
+        at: each k of the scores of the k likeliest labels, in `details`.
     """
 
-    def __init__(self, threshold: float = 0.5, average_precision: bool = False) -> None:
-        self.threshold, self.average_precision = threshold, average_precision
+    def __init__(self, threshold: float = 0.5, average_precision: bool = False, at: Sequence[int] = (1, 3, 5)) -> None:
+        self.threshold, self.average_precision, self.at = threshold, average_precision, at
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
         self._labelled: list[Tensor] = []
@@ -61,6 +64,12 @@ class LabelMetric(Metric):
 
             result["map"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
         return result
+
+    def details(self) -> dict[str, Any]:
+        p, gold = self.collected()
+        found = {"example_ap": average_precision(p, gold), "label_ap": average_precision(p.T, gold.T)}
+        scores = {name: value for name, value in found.items() if value is not None}
+        return {**scores, "ranking": at_k(p, gold, self.at)}
 
     def ratios(self) -> tuple[Tensor, Tensor]:
         """F1 and 1 for each example: example F1 is the ratio of their sums."""

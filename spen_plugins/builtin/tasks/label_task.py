@@ -9,12 +9,14 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
 from spen_plugins.spaces import LabelSet, Proposal
@@ -43,15 +45,23 @@ class LabelTask(Task):
         validation part, in steps of 0.05."""
         average_precision: bool = False
         """If true, also computes `map`, micro-averaged average precision."""
+        at: list[int] = Field([1, 3, 5], min_length=1)
+        """Numbers k of likeliest labels: `ranking` has precision, recall, nDCG and R-precision of each k."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
         if not 0 <= self.threshold <= 1:
             raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
+        if min(config.at) < 1:
+            raise ConfigError(f"task.at: found {config.at}; expected numbers of labels, at least 1")
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
         self._split = ""
+        self._notes: list[str] = []
+
+    def notes(self) -> Sequence[str]:
+        return self._notes
 
     @abstractmethod
     def collate_inputs(self, examples: Sequence[Any]) -> dict[str, Tensor]:
@@ -73,7 +83,7 @@ class LabelTask(Task):
         return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
 
     def metric(self) -> LabelMetric:
-        return LabelMetric(self.threshold, self.config.average_precision)
+        return LabelMetric(self.threshold, self.config.average_precision, self.config.at)
 
     def fit_threshold(self, metric: Metric) -> None:
         if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
@@ -122,7 +132,8 @@ class LabelTask(Task):
         fitted = self.config.threshold == "validation"
         policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
         more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
-        return {**DEFINITIONS, **more, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+        defined = {**DEFINITIONS, **ranking.DEFINITIONS, **more}
+        return {**defined, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
 
     def checksums(self) -> dict[str, str]:
         return dict(self._files)
@@ -145,3 +156,14 @@ class LabelTask(Task):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
+        self._note_unseen()
+
+    def _note_unseen(self) -> None:
+        """Warn of labels that other parts have and no training example."""
+        seen = {i for example in self._parts["train"] if example.gold is not None for i in example.gold.tolist()}
+        others = [example for name, some in self._parts.items() if name != "train" for example in some]
+        unseen = sorted({i for example in others if example.gold is not None for i in example.gold.tolist()} - seen)
+        if unseen:
+            names = ", ".join(self.space.labels[i] for i in unseen[:5]) + (", …" if len(unseen) > 5 else "")
+            count = f"{len(unseen)} of the {len(self.space.labels)} labels"
+            self._notes.append(f"warning: no training example has {count} ({names}): they can't be learned")

@@ -1,80 +1,54 @@
-"""Task `multilabel`: from vectors to label sets; Mulan and HMC ARFF files, arrays, or the embedded sample."""
+"""Task `multilabel`: from vectors to label sets; ARFF, CSV, Parquet and libsvm files, arrays, or the sample."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.arff import Arff, read_arff
 from spen_plugins.readers.items import parse_item
-from spen_plugins.readers.matrix import Matrix, SparseRow, is_matrix
-from spen_plugins.readers.scaling import Scaling
+from spen_plugins.readers.label_names import label_sets, listed_labels, named_labels
+from spen_plugins.readers.matrix import Matrix, is_matrix
+from spen_plugins.readers.rows import Ragged, Table
+from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.readers.split import read_split
-from spen_plugins.readers.table import Columns, read_label_names
+from spen_plugins.readers.table import Columns
+from spen_plugins.readers.tables import read_table
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
 
-_COLUMNS = {"labels", "label_count", "drop"}
-FORMS = (
-    ({"corpus"}, set()),
-    ({"in_memory"}, set()),
-    ({"file", "split"}, _COLUMNS),
-    ({"train", "validation"}, {"test", *_COLUMNS}),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "in_memory", "file", "split", *PARTS, "labels", "label_count", "drop")
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
 
 class Example(NamedTuple):
-    """One row: the indices of its non-zero features, or its scaled vector; and its label indices, None without gold."""
+    """One row: the indices of its non-zero features, or its scaled vector; its label indices, None without gold; and
+    the scaled values of the non-zero features, if they are not all 1."""
 
-    features: np.ndarray | SparseRow
+    features: np.ndarray
     gold: np.ndarray | None
+    values: np.ndarray | None = None
 
 
 class MultiLabel(LabelTask):
     """Multi-label classification; labels are an XML list's, the last n attributes, or paths of a hierarchical class."""
 
     inputs: VectorInputs
-
-    class Config(LabelTask.Config):
-        corpus: Literal["sample"] | None = None
-        """"sample": the synthetic corpus of the package; null: the files below."""
-        in_memory: bool = False
-        """If true, the examples are given in Python, by `sp.train`, and not kept."""
-        file: str | None = None
-        """ARFF file that is divided into parts by `split`."""
-        split: str | None = None
-        """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
-        train: str | None = None
-        """ARFF file of the training part, if each part has its own file."""
-        validation: str | None = None
-        """ARFF file of the validation part."""
-        test: str | None = None
-        """ARFF file of the test part."""
-        labels: str | None = None
-        """Mulan's XML list of labels; by default the ARFF file's name with .xml, if it exists."""
-        label_count: int | None = Field(None, ge=1)
-        """Number of labels, which are the last attributes."""
-        root: bool = False
-        """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
-        drop: list[str] = Field(default_factory=list)
-        """Attributes that are not used."""
+    Config = VectorsConfig
 
     def load(self) -> None:
-        self._check_settings()
+        check_vectors(self.config)
         if self.config.in_memory:
             raise given.not_kept()
         if self.config.corpus:
@@ -87,59 +61,41 @@ class MultiLabel(LabelTask):
         """Parts are pairs of vectors and labels.
 
         Vectors are rows of numbers: a NumPy array, a matrix of scipy.sparse, a DataFrame or a list, `(n, features)`.
-        Features that are 0 or 1 in every example are binary; if there are others, all are scaled, and NaN is a missing
-        value. Labels are a matrix of 0 and 1, `(n, labels)`, or a list with each example's label names.
+        Features that are 0 or 1 in every example are binary; if there are others, all are scaled, those of a sparse
+        matrix by one number, and NaN is a missing value. Labels are a matrix of 0 and 1, `(n, labels)`, or a list with
+        each example's label names.
         """
-        self._check_settings()
-        found = given.pairs(parts)
-        matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
-        train = matrices["train"]
-        names = train.names or tuple(f"x{i}" for i in range(train.width))
-        matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
-        labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
-        binary = all(matrix.not_binary() is None for matrix in matrices.values())
-        self._set_columns(Columns(dict.fromkeys(names, ("0", "1") if binary else ()), tuple(labels)))
-        rows = {name: range(len(matrix)) for name, matrix in matrices.items()}
-        held = "validation" not in rows
-        rows, self._split = given.divide(rows, sets["train"], len(labels), held_out, seed)
-        if not binary:
-            self.scaling = train.scaling(np.array(rows["train"]))
-        vectors = {name: self._vectors(matrix) for name, matrix in matrices.items()}
-        self._parts = {}
-        for name, numbers in rows.items():
-            of = "train" if held and name == "validation" else name
-            self._parts[name] = [Example(vectors[of][i], sets[of][i]) for i in numbers]
+        check_vectors(self.config)
+        matrices, sets, columns = given.rows(parts)
+        self._set_columns(columns)
+        rows, self._split = given.divide({n: range(len(m)) for n, m in matrices.items()}, sets["train"], held_out, seed)
+        features = {name: self._features(matrix) for name, matrix in matrices.items()}
+        self._fit_scaling(features["train"], None, rows["train"])
+        for some in features.values():
+            self._scale(some)
+        source = {name: name if name in matrices else "train" for name in rows}
+        self._parts = {n: [_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()}
         self._files = given.checksums(self._parts)
 
-    def _vectors(self, matrix: Matrix) -> Sequence[Any]:
-        """Features of each row, as an example has them."""
-        if not self.inputs.binary:
-            return matrix.scaled(self.scaling) if self.scaling else matrix.values
-        on = matrix.on()
-        return [on[i] for i in range(len(on))]
-
-    def _check_settings(self) -> None:
-        """Raise ConfigError for settings without data, or with unused ones."""
-        c = self.config
-        named = {name for name in DATA_KEYS if getattr(c, name) not in (None, False, [])}
-        if "file" in named and not named & {"split", "corpus", "in_memory", "train", "validation", "test"}:
-            raise ConfigError(f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`")
-        for needed, allowed in FORMS:
-            if needed <= named <= needed | allowed and not {"labels", "label_count"} <= named:
-                return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in named) or "no data"
-        hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
-        raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' or in_memory=true alone, file=ARFF with split=JSON, "
-            "or train= and validation= (and test=) ARFF files; files perhaps with drop=, and with labels=XML or "
-            f"label_count=n, not both.{hint}"
-        )
+    def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
+        """Of each row, not scaled."""
+        if self.inputs.binary:
+            return matrix.on()
+        return matrix.listed() if self.inputs.sparse else matrix.dense()
 
     def _load_files(self) -> None:
         c = self.config
-        files = [c.file] if c.file else [p for p in (c.train, c.validation, c.test) if p]
-        tables = [self._read(path) for path in files]
-        self._set_columns(Columns.of(tables[0], self._label_names(files[0], tables[0]), c.drop, c.root))
+        files = {"": c.file} if c.file else {n: path for n in PARTS if (path := getattr(c, n))}
+        first, *others = files.values()
+        tables = [self._read(first)]
+        labels = self._label_names(first, tables[0])
+        start = Columns.of(tables[0], labels, c.drop, c.root)
+        if tables[0].sets is None:
+            start.gold(tables[0])  # an error in it comes before those of files that are read like it
+        tables += [self._read(path, start) for path in others]
+        if tables[0].sets is not None:
+            start = replace(start, labels=tuple(label_sets(tables)))
+        self._set_columns(start)
         encoded = [self.columns.encode(table) for table in tables]
         if c.file:
             where = locate(c.split)
@@ -148,14 +104,39 @@ class MultiLabel(LabelTask):
             self._split = f"rows of {c.split}"
             parts = {name: (*encoded[0], rows[name]) for name in PARTS}
         else:
-            self._split = "files " + ", ".join(files)
-            parts = {n: (x, y, range(len(y))) for n, (x, y) in zip(PARTS, encoded, strict=False)}
-        if not self.inputs.binary:
-            vectors, _, training = parts["train"]
-            self.scaling = Scaling.fit(vectors[list(training)], self.columns.real)
-            for matrix, _ in encoded:
-                self.scaling.apply(matrix)
-        self._parts = {n: [Example(x[i], y[i]) for i in rows] for n, (x, y, rows) in parts.items()}
+            self._split = "files " + ", ".join(files.values())
+            parts = {n: (x, y, range(len(y))) for n, (x, y) in zip(files, encoded, strict=True)}
+            if not c.validation:
+                x, y, _ = parts["train"]
+                carved = carve(y, c.train)
+                parts |= {"train": (x, y, carved.train), "validation": (x, y, carved.validation)}
+                self._split += f"; {carved.said}"
+                self._notes.append(carved.said)
+            self._notes += same_files(files, self._files)
+        self._fit_scaling(*parts["train"])
+        for matrix, _ in encoded:
+            self._scale(matrix)
+        self._parts = {n: [_example(x, y, i) for i in rows] for n in PARTS if n in parts for x, y, rows in [parts[n]]}
+        self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
+
+    def _fit_scaling(self, features: Ragged | np.ndarray, _: Any, rows: Sequence[int]) -> None:
+        if isinstance(features, np.ndarray):
+            self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
+        elif features.weight is not None:
+            self.scaling = Size.fit(np.concatenate([features.weights(i) for i in rows]))
+
+    def _scale(self, features: Ragged | np.ndarray) -> None:
+        values = features if isinstance(features, np.ndarray) else features.weight
+        if self.scaling is not None and values is not None:
+            self.scaling.apply(values)
+
+    def _described(self, tables: Iterable[tuple[str, Table]]) -> str:
+        """What was recognised, in a sentence."""
+        files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
+        labels, real = self.space.labels, int(self.columns.real.sum())
+        some = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+        kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
+        return f"read {files}; {self.inputs.size} features ({kinds}); {len(labels)} labels ({some})"
 
     def _sources(self) -> dict[str, tuple[object, str]]:
         """File and setting of each part."""
@@ -172,54 +153,65 @@ class MultiLabel(LabelTask):
         self._split = "the sample corpus's own (synthetic)"
 
     def _set_columns(self, columns: Columns) -> None:
-        self.columns, self.scaling = columns, None
+        self.columns = columns
+        self.scaling: Scaling | Size | None = None
         self.space = LabelSet(list(columns.labels))
-        self.inputs = VectorInputs(len(columns.names), binary=not columns.real.any())
+        self.inputs = VectorInputs(len(columns.names), not columns.real.any(), columns.sparse)
 
-    def _read(self, path: str) -> Arff:
+    def _read(self, path: str, start: Columns | None = None) -> Table:
         where = locate(path)
-        table = read_arff(where)
+        table = read_table(where, None if start is None else start.known, self.config.drop)
         self._files[path] = sha256(where)
         return table
 
-    def _label_names(self, path: str, table: Arff) -> list[str] | int | None:
-        if any(a.kind == "hierarchical" for a in table.attributes):
-            if self.config.labels or self.config.label_count is not None:
-                key = "labels" if self.config.labels else "label_count"
-                raise ConfigError(f"task.{key}: labels of {path} are its hierarchical attribute's paths; leave it out")
+    def _label_names(self, path: str, table: Table) -> Sequence[str] | int | None:
+        """Names of the label columns, or how many of the last ones are labels; None where the file itself says."""
+        labels, count = self.config.labels, self.config.label_count
+        if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
+            if labels or count is not None:
+                what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
+                raise ConfigError(
+                    f"task.{'labels' if labels else 'label_count'}: labels of {path} are {what}; leave it out"
+                )
             return None
-        beside = locate(path).with_suffix(".xml")
-        if self.config.labels:
-            where = locate(self.config.labels)
-        elif self.config.label_count is not None or not beside.exists():
-            return self.config.label_count
-        else:
-            where = beside
-        self._files[self.config.labels or str(Path(path).with_suffix(".xml"))] = sha256(where)
-        return read_label_names(where, table)
+        beside = Path(path).with_suffix(".xml")
+        if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
+            labels = str(beside)
+        if labels is None:
+            return count
+        if not isinstance(labels, str) or not (labels.endswith(".xml") or locate(labels).is_file()):
+            return named_labels(table, labels)
+        self._files[labels] = sha256(locate(labels))
+        return listed_labels(locate(labels), table)
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
-        if not self.inputs.binary:
+        if not self.inputs.listed:
             return {"vector": torch.from_numpy(np.stack([example.features for example in examples]))}
         lengths = [len(example.features) for example in examples]
         indices = np.concatenate([example.features for example in examples]).astype(np.int64)
         offsets = np.concatenate([[0], np.cumsum(lengths[:-1], dtype=np.int64)]).astype(np.int64)
-        return {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
+        inputs = {"indices": torch.from_numpy(indices), "offsets": torch.from_numpy(offsets)}
+        if self.inputs.sparse:
+            inputs["values"] = torch.from_numpy(np.concatenate([example.values for example in examples]))
+        return inputs
 
     def show(self, example: Example) -> Shown:
         """Names of the features that are 1; for real features the largest, scaled, with their values."""
-        names, features = self.columns.names, np.asarray(example.features)
+        names, features = self.columns.names, example.features
         if self.inputs.binary:
             return Shown([names[i] for i in features.tolist()])
+        if example.values is not None:
+            order = np.argsort(-np.abs(example.values), kind="stable")[:SHOWN_FEATURES]
+            return Shown([f"{names[features[i]]} {example.values[i]:.3g}" for i in order.tolist()])
         order = np.argsort(-np.abs(features), kind="stable")[:SHOWN_FEATURES]
         return Shown([f"{names[i]} {features[i]:.3g}" for i in order.tolist() if features[i]])
 
     def read(self, path: str) -> Sequence[Example]:
-        table = read_arff(locate(path))
+        table = read_table(locate(path), self.columns.known, self.columns.drop)
+        self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
         features, gold = self.columns.encode(table)
-        if self.scaling:
-            self.scaling.apply(features)
-        return [Example(features[i], gold[i]) for i in range(len(table))]
+        self._scale(features)
+        return [_example(features, gold, i) for i in range(len(table))]
 
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as in a data file (not scaled).
@@ -231,8 +223,12 @@ class MultiLabel(LabelTask):
         vector, gold = parse_item(self.columns, item)
         if self.inputs.binary:
             return Example(np.flatnonzero(vector).astype(np.int32), gold)
-        if self.scaling:
-            self.scaling.apply(vector[None])
+        if self.inputs.sparse:
+            at = np.flatnonzero(np.nan_to_num(vector)).astype(np.int32)
+            values = vector[at]
+            self._scale(Ragged(np.array([0, len(at)]), at, values))
+            return Example(at, gold, values)
+        self._scale(vector[None])
         return Example(vector, gold)
 
     def parse_all(self, items: Any) -> Sequence[Example]:
@@ -243,7 +239,9 @@ class MultiLabel(LabelTask):
         if (wrong := matrix.not_binary(~self.columns.real)) is not None:
             what = f"{wrong[0]:g} for feature {self.columns.names[wrong[1]]!r}"
             raise DataError("items", None, what, "0 or 1, as in training")
-        return [Example(features, None) for features in self._vectors(matrix)]
+        features = self._features(matrix)
+        self._scale(features)
+        return [_example(features, [None] * len(matrix), i) for i in range(len(matrix))]
 
     def facts(self) -> dict[str, Any]:
         c = self.columns
@@ -252,6 +250,8 @@ class MultiLabel(LabelTask):
             "classes": c.classes,
             "features": [[name, list(values)] for name, values in c.features.items()],
             "drop": list(c.drop),
+            "apart": c.apart,
+            "sparse": c.sparse,
             "scaling": None if self.scaling is None else self.scaling.facts(),
             "threshold": self.threshold,
             "split": self._split,
@@ -259,6 +259,13 @@ class MultiLabel(LabelTask):
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
-        self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"])))
-        self.scaling = None if facts["scaling"] is None else Scaling.restore(facts["scaling"], self.columns.real)
+        how = {name: facts.get(name, False) for name in ("apart", "sparse")}
+        self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"]), **how))
+        if facts["scaling"] is not None:
+            self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.threshold, self._split = facts["threshold"], facts["split"]
+
+
+def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:
+    values = None if isinstance(features, np.ndarray) or features.weight is None else features.weights(row)
+    return Example(features[row], gold[row], values)

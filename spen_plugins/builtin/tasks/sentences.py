@@ -1,4 +1,4 @@
-"""Shared parts of tasks over sentences: files, vocabulary, and padded tensors."""
+"""Shared parts of tasks over sentences: vocabulary and padded tensors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.errors import ConfigError
-from spen_plugins.task import PARTS, Indexer
+from spen_plugins.task import Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 REMEMBERED = 300_000
@@ -128,27 +127,3 @@ def one_hot_gold(
     numbers = torch.where(numbers < 0, unseen, numbers)[:, None, :, None]
     present = torch.from_numpy(inside & known[:, None])[:, None, :, None].float()
     return torch.zeros(len(known), 1, inside.shape[1], size).scatter_(-1, numbers, present), torch.from_numpy(known)
-
-
-def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
-    """The parts' files by part; empty if the config names an embedded corpus.
-
-    Raises:
-        ConfigError: neither corpus nor files, or both, or no validation file.
-    """
-    files = {part: name for part in PARTS if (name := getattr(config, part)) is not None}
-    known = " or ".join(repr(name) for name in corpora)
-    if config.corpus is not None:
-        if files:
-            names = " and ".join(f"task.{part}" for part in files)
-            verb = "names a file" if len(files) == 1 else "name files"
-            fix = "give one of the two (data=files omits the corpus)"
-            raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
-        return {}
-    if "train" not in files:
-        raise ConfigError(
-            f"task: found neither corpus nor train; expected corpus: {known}, or paths train, validation and test"
-        )
-    if "validation" not in files:
-        raise ConfigError("task.validation: found no file; expected one, as validation picks the best epoch")
-    return files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -10,21 +11,22 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
     Entry,
     Vocabulary,
     collate_words,
-    files_of,
     one_hot_gold,
 )
 from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch, SrlMetric
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
-from spen_plugins.readers.srl import Sentence, read_srl
-from spen_plugins.readers.text import sha256
+from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.srl import Sentence
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
@@ -39,14 +41,21 @@ class SemanticRoles(Task):
     class Config(Config):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
+        file: str | None = None
+        """A file that is divided into parts by `split`."""
+        split: str | None = None
+        """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+        makes one)."""
         train: str | None = None
-        """Training file: columns as in CoNLL-2005; `data:` paths are below $SPEN_DATA."""
+        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2012, CoNLL-U with
+        roles, or JSONL; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
-        """Validation file."""
+        """Validation file; without one, it is carved from the training file, stratified by roles."""
         test: str | None = None
         """Test file."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
-        """Order of the columns; auto: brackets last, the predicate's column before them, the word's first."""
+        """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
+        before them, the word's first."""
         min_count: int = Field(1, ge=1)
         """Minimal number of occurrences of a known word in the training part."""
         lowercase: bool = True
@@ -55,18 +64,20 @@ class SemanticRoles(Task):
         """If true, every digit is looked up as 0."""
 
     def load(self) -> None:
-        sentences, self._checksums = read_parts(self.config)
+        self._read = read_parts(self.config)
+        sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
         for part in PARTS:
-            if not self._parts[part] and (path := getattr(self.config, part)) is not None:
-                raise DataError(path, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+            where, some = self._read.parts[part]
+            if not self._parts[part] and some:
+                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(facts["words"], self.config), list(facts["tags"]))
         self._parts = {part: [] for part in PARTS}
-        self._checksums: dict[str, str] = {}
+        self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "tags": self.space.tags}
@@ -75,26 +86,19 @@ class SemanticRoles(Task):
         return self._parts[name]
 
     def read(self, path: str) -> list[Example]:
-        return self._examples(read_srl(locate(path), self.config.layout, gold=False))
+        found = read_roles(locate(path), self.config.layout, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
+        return self._examples(found.sentences)
 
     def parse(self, item: Any) -> Example:
-        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional `"tags"` are gold."""
-        if (
-            not isinstance(item, Mapping)
-            or not isinstance(item.get("words"), Sequence)
-            or isinstance(item["words"], str)
-        ):
-            raise DataError("input", None, repr(item)[:80], '{"words": ["Forces", "killed", "him"], "predicate": 1}')
-        words, predicate, tags = item["words"], item.get("predicate"), item.get("tags")
-        if not words or not all(isinstance(word, str) and word for word in words):
-            raise DataError("input", None, f"words {words!r:.80}", "a list of words, at least one, none empty")
-        if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < len(words):
-            raise DataError("input", None, f"predicate {predicate!r}", f"a word's number, 0 to {len(words) - 1}")
-        if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
-            raise DataError("input", None, f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
-        if tags is not None and len(tags) != len(words):
-            raise DataError("input", None, f"{len(tags)} tags for {len(words)} words", "one tag a word")
-        return self._example(self._vocabulary.entry(tuple(words)), predicate, None if tags is None else tuple(tags))
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
+        `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
+        sentence = sentence_of(item)
+        if len(sentence.propositions) != 1:
+            found = f"{len(sentence.propositions)} predicates"
+            raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
+        [given] = sentence.propositions
+        return self._example(self._vocabulary.entry(sentence.words), given.predicate, given.tags)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
@@ -139,17 +143,18 @@ class SemanticRoles(Task):
     def protocol(self) -> dict[str, Any]:
         return {
             **DEFINITIONS,
-            "split": {part: getattr(self.config, part) for part in PARTS}
-            if self.config.corpus is None
-            else "sample (synthetic)",
+            "split": self._read.split,
             "threshold": None,
         }
 
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
 
+    def notes(self) -> Sequence[str]:
+        return self._read.notes
+
     def checksums(self) -> dict[str, str]:
-        return self._checksums
+        return self._read.checksums
 
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
@@ -207,20 +212,24 @@ class SemanticRoles(Task):
         return arguments, owner, confidences
 
 
-def read_parts(config: Any) -> tuple[dict[str, list[Sentence]], dict[str, str]]:
-    """The sentences of each part, and sha256 of each file read, by path."""
+def read_parts(config: Any) -> FileParts[Sentence]:
+    """The sentences of each part."""
     files = files_of(config, ["sample"])
     if not files:
         from spen_plugins.samples.srl import sample_corpus
 
-        return sample_corpus(), {}
-    sentences: dict[str, list[Sentence]] = {part: [] for part in PARTS}
-    checksums: dict[str, str] = {}
-    for part, name in files.items():
-        path = locate(name)
-        sentences[part] = read_srl(path, config.layout)
-        checksums[name] = sha256(path)
-    return sentences, checksums
+        parts = {part: ("the sample", some) for part, some in sample_corpus().items()}
+        return FileParts(parts, {}, [], "sample (synthetic)")
+
+    def read(path: Path) -> tuple[list[Sentence], str]:
+        found = read_roles(path, config.layout)
+        return found.sentences, found.said
+
+    return read_file_parts(files, read, _roles, "roles")
+
+
+def _roles(sentence: Sentence) -> set[str]:
+    return {tag for proposition in sentence.propositions for tag in proposition.tags or ()}
 
 
 def order_tags(tags: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -18,15 +19,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import (
-    Parts,
-    SentencesConfig,
-    given_sentences,
-    origin,
-    read_parts,
-    read_tagged,
-    strings,
-)
+from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, given_parts, read_parts, read_tagged
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
@@ -39,10 +32,13 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
+from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs
+
+_NO_TAGS = "a file to predict may have no column of tags"
 
 
 class Tagging(Task):
@@ -51,17 +47,18 @@ class Tagging(Task):
     class Config(SentencesConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
-        predicates of task `srl`; null: the files. Files are columns, CoNLL-U or semantic roles."""
+        predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
+        roles."""
         in_memory: bool = False
         """If true, the examples are given in Python, by `sp.train`, and not kept."""
-        format: Literal["auto", "columns", "conllu", "predicates"] = "auto"
-        """Format of the files; auto: CoNLL-U if the name ends in .conllu, otherwise columns. predicates: files of task
-        `srl`, with the tag B-V at each predicate and O elsewhere (scheme: bio)."""
+        format: Literal["auto", "columns", "conllu", "docbin", "jsonl", "predicates"] = "auto"
+        """Format of the files; auto: recognised by content. predicates: files of task `srl`, with the tag B-V at each
+        predicate and O elsewhere (scheme: bio)."""
         words: int | str | None = None
-        """Column of the words, from 0, or field of CoNLL-U; null: the first column, the field form."""
+        """Column of the words, from 0, or field of CoNLL-U or DocBin; null: the first column, the field form."""
         tags: int | str | None = None
-        """Column of the tags, negative from the end, or field of CoNLL-U, or several fields as in upos+xpos; null: the
-        last column, the field upos."""
+        """Column of the tags, negative from the end, or field of CoNLL-U or DocBin, or several fields as in upos+xpos;
+        null: the last column, the field upos, of a DocBin under a scheme the entities (ents)."""
         columns: dict[str, int | str] = Field(default_factory=dict)
         """Further columns for the feature network, by a free name: {pos: 1, chunk: 2}."""
         scheme: Literal["none", "bio", "iob1", "bioes"] = "none"
@@ -84,20 +81,20 @@ class Tagging(Task):
         if "words" in config.columns:
             raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
         self.selection = "f1" if spans else "accuracy"
-        self._split = origin(config)
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
 
     def load(self) -> None:
-        sentences, self._checksums = self._read_parts()
-        self._learn(sentences)
+        self._read = self._read_parts()
+        self._learn()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
-        sentences, self._checksums, self._split = given_sentences(self.config, parts, held_out, seed)
-        self._learn(sentences)
+        self._read = given_parts(self.config, parts, held_out, seed)
+        self._learn()
 
-    def _learn(self, sentences: Parts) -> None:
+    def _learn(self) -> None:
         """Set the parts, and what is known of their words, columns and tags."""
+        sentences = self._read.parts
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]
         tags = {tag for names, _ in encoded["train"] for tag in names or ()}
@@ -112,7 +109,7 @@ class Tagging(Task):
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set(Vocabulary(facts["words"], self.config), facts["columns"], list(facts["tags"]))
         self._parts = {part: [] for part in PARTS}
-        self._checksums: dict[str, str] = {}
+        self._read = FileParts({}, {}, [], None)
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
@@ -123,33 +120,27 @@ class Tagging(Task):
     def read(self, path: str) -> list[Example]:
         """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
-        sentences = read_tagged(self.config, where, gold=False)
+        found = read_tagged(self.config, where, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
         try:
-            return [self._example(s.words, s.columns, *self._encode(s, where)) for s in sentences]
+            examples = [self._example(s.words, s.columns, *self._encode(s, where)) for s in found.sentences]
         except DataError as error:
-            wanted = f"{error.expected}; a file to predict may have no column of tags"
-            raise DataError(error.path, error.line, error.found, wanted) from None
+            raise DataError(error.path, error.line, error.found, f"{error.expected}; {_NO_TAGS}") from None
+        tagged = [example for example in examples if example.tags is not None]
+        if tagged and not any((example.tags >= 0).any() for example in tagged):
+            seen = ", ".join(dict.fromkeys(tagged[0].names[:3]))
+            some = ", ".join(self.space.tags[:5])
+            raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
+        return examples
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
 
-        Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold
-        `"tags"`, in the config's scheme.
+        Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
+        `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
-        item = {"words": item.split()} if isinstance(item, str) else item
-        if not isinstance(item, Mapping):
-            raise DataError("input", None, repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
-        words = strings(item.get("words"), "words")
-        if not words:
-            raise DataError("input", None, "no word", "at least one")
-        columns, tags = item.get("columns") or {}, item.get("tags")
-        if not isinstance(columns, Mapping) or not columns.keys() <= self.config.columns.keys():
-            known = ", ".join(self.config.columns) or "none"
-            raise DataError("input", None, f"columns {columns!r:.80}", f"lists of values by name; known: {known}")
-        given = {name: strings(values, f"columns.{name}", len(words)) for name, values in columns.items()}
-        tags = None if tags is None else strings(tags, "tags", len(words))
-        sentence = TaggedSentence(words, tags, given)
-        return self._example(words, given, *self._encode(sentence, "input"))
+        sentence = tagged_of(item, self.config.scheme, self.config.columns)
+        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
@@ -217,7 +208,7 @@ class Tagging(Task):
             **(TAG_DEFINITIONS if self._encoding is None else SPAN_DEFINITIONS),
             "scheme": config.scheme if self._encoding is None else f"{config.scheme}, learned as {self._encoding}",
             "decoding": f"the best sequence under {self._encoding}" if kept else "the net's best, of all sequences",
-            "split": self._split,
+            "split": self._read.split,
             **({} if config.labelled is None else {"labelled": f"the first {config.labelled} training sentences"}),
             "threshold": None,
         }
@@ -226,7 +217,10 @@ class Tagging(Task):
         return Shown(example.entry.words, example.names)
 
     def checksums(self) -> dict[str, str]:
-        return self._checksums
+        return self._read.checksums
+
+    def notes(self) -> Sequence[str]:
+        return self._read.notes
 
     def length(self, example: Example) -> int:
         return len(example.entry.ids)
@@ -234,7 +228,7 @@ class Tagging(Task):
     def words_read(self, example: Example) -> int | None:
         return example.entry.words_read(self.indexers)
 
-    def _read_parts(self) -> tuple[Parts, dict[str, str]]:
+    def _read_parts(self) -> FileParts[TaggedSentence]:
         return read_parts(self.config)
 
     def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:

@@ -1,24 +1,29 @@
-"""Sentences of task `tagging`, from files, from Python or an embedded corpus."""
+"""Sentences of task `tagging`, from files or an embedded corpus."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from pydantic import Field
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.sentences import files_of
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.conllu_roles import is_conllu
+from spen_plugins.readers.docbin import DOCBIN, read_docbin
+from spen_plugins.readers.formats import JSON_LINES, Format, recognise
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.prose import is_prose
+from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.schemes import BrokenTags, spans
-from spen_plugins.readers.srl import read_srl
+from spen_plugins.readers.tag_items import FORM, tagged_of
 from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
@@ -28,10 +33,15 @@ CORPORA = ("pos", "ner", "predicates")
 class SentencesConfig(Config):
     """Files of tagged sentences, which of them have gold, and the look-up of words."""
 
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
     train: str | None = None
     """Training file; `data:` paths are below $SPEN_DATA."""
     validation: str | None = None
-    """Validation file."""
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
     test: str | None = None
     """Test file."""
     labelled: int | None = Field(None, ge=1)
@@ -54,8 +64,21 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 """Source and sentences of each part."""
 
 
-def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
-    """All parts of a task's config, and the sha256 of each file read.
+class TagFile(NamedTuple):
+    """A file's sentences, and what it was recognised as."""
+
+    sentences: list[TaggedSentence]
+    format: str
+
+    @property
+    def said(self) -> str:
+        """What was read, for the user."""
+        tokens = sum(len(sentence.words) for sentence in self.sentences)
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
+
+
+def read_parts(config: Any) -> FileParts[TaggedSentence]:
+    """All parts of a task's config.
 
     Raises:
         ConfigError: the config names no data, or columns that its data do not have.
@@ -64,78 +87,68 @@ def read_parts(config: Any) -> tuple[Parts, dict[str, str]]:
     if config.in_memory:
         raise given.not_kept()
     files = files_of(config, CORPORA)
-    found: Parts = {part: (None, []) for part in PARTS} if files else _sample(config)
-    for part, name in files.items():
-        path = locate(name)
-        found[part] = path, read_tagged(config, path, gold=True)
-    found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
-    return found, {name: sha256(locate(name)) for name in (*files.values(), *more)}
+
+    def read(path: Path) -> tuple[list[TaggedSentence], str]:
+        found = read_tagged(config, path, gold=True)
+        return found.sentences, found.said
+
+    found: FileParts[TaggedSentence] = (
+        read_file_parts(files, read, _tags, "tags")
+        if files
+        else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
+    )
+    train, more = hide_tags(config, found.parts["train"], lambda path: read_tagged(config, path, False).sentences)
+    checksums = found.checksums | {name: sha256(locate(name)) for name in more}
+    notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
+    return found._replace(parts={**found.parts, "train": train}, checksums=checksums, notes=[*found.notes, *notes])
 
 
-def given_sentences(
-    config: Any, parts: Mapping[str, Any], held_out: float, seed: int
-) -> tuple[Parts, dict[str, str], str]:
-    """All parts of sentences given in Python, their checksums, and where they come from; as `Task.take`.
+def _tags(sentence: TaggedSentence) -> set[str] | None:
+    return None if sentence.tags is None else set(sentence.tags)
+
+
+def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
+    """A warning if most tags are `_`, which is CoNLL's sign for no value."""
+    tags = [tag for sentence in sentences for tag in sentence.tags or ()]
+    blank = sum(tag == "_" for tag in tags)
+    if blank * 2 <= len(tags):
+        return []
+    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
+    return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
+    """All parts of sentences given in Python, as `Task.take`.
 
     Raises:
         ConfigError: the config names data of its own, or columns.
         DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
     """
-    if named := [f"task.{key}" for key in ("corpus", *PARTS, "columns") if getattr(config, key)]:
+    if named := [f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns") if getattr(config, key)]:
         raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
     sentences = {
-        part: [
-            _given_sentence(config, w, t, f"sentence {i} of {part}") for i, (w, t) in enumerate(zip(*pair, strict=True))
-        ]
+        part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
         for part, pair in given.pairs(parts).items()
     }
-    place = {tag: i for i, tag in enumerate(sorted({tag for s in sentences["train"] for tag in s.tags}))}
-    sets = [np.unique([place[tag] for tag in s.tags]) for s in sentences["train"]]
-    sentences, split = given.divide(sentences, sets, len(place), held_out, seed)
+    sentences, split = given.divide(sentences, [set(s.tags) for s in sentences["train"]], held_out, seed)
     checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
-    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
-    found["train"], more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, gold=False))
-    return found, checksums | {name: sha256(locate(name)) for name in more}, split
+    found = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    train, more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, False).sentences)
+    checksums |= {name: sha256(locate(name)) for name in more}
+    return FileParts({**found, "train": train}, checksums, [], split)
 
 
-def _given_sentence(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
-    sentence = TaggedSentence(strings(words, "words", where=where), strings(tags, "tags", len(words), where))
-    if not sentence.words:
-        raise DataError(where, None, "no word", "at least one")
+def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+    listed = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
     try:
+        sentence = tagged_of(dict(zip(("words", "tags"), listed, strict=True)))
         if config.scheme != "none":
-            spans(sentence.tags, config.scheme)
+            spans(sentence.tags or (), config.scheme)
+    except DataError as error:
+        raise DataError(where, None, error.found, error.expected) from None
     except BrokenTags as broken:
         raise DataError(where, None, broken.found, broken.expected) from None
     return sentence
-
-
-def strings(values: Any, what: str, size: int | None = None, where: str = "input") -> tuple[str, ...]:
-    """A user's list of strings.
-
-    Args:
-        values: the list.
-        what: what it has, for messages.
-        size: expected length, that of the words; None: any.
-        where: its place, for messages.
-
-    Raises:
-        DataError: it is no list of strings, or has another length.
-    """
-    if not isinstance(values, (list, tuple, np.ndarray)) or not all(isinstance(value, str) for value in values):
-        raise DataError(where, None, f"{what} {values!r:.80}", "a list of strings")
-    if size is not None and len(values) != size:
-        raise DataError(where, None, f"{len(values)} {what} for {size} words", "one a word")
-    return tuple(map(str, values))
-
-
-def origin(config: Any) -> Any:
-    """Where the parts of a config come from, for `Task.protocol`."""
-    if config.in_memory:
-        return given.SOURCE
-    if config.corpus is not None:
-        return f"{config.corpus} sample (synthetic)"
-    return {part: getattr(config, part) for part in PARTS}
 
 
 def hide_tags(
@@ -163,30 +176,72 @@ def hide_tags(
     return (where, [*gold, *(replace(sentence, tags=None) for sentence in others)]), names
 
 
-def read_tagged(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
+_JSON = Format("JSONL", FORM, JSON_LINES.fits)
+_CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
+_COLUMNS = Format(
+    "columns",
+    "a token a line, cells apart by tabs or blanks, a blank line between sentences",
+    lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
+)
+FORMATS = {"jsonl": _JSON, "docbin": DOCBIN, "conllu": _CONLLU, "columns": _COLUMNS}
+"""Formats of tagged sentences by their name in configs, in the order in which they are tried."""
+
+
+def read_tagged(config: Any, path: Path, gold: bool) -> TagFile:
     """Sentences of a file; tags are required if `gold`.
 
     Raises:
         ConfigError: a column does not fit the file's format.
-        DataError: the file is missing or broken.
+        DataError: the file is missing, broken, or of no known format.
     """
+    wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
     if config.format == "predicates":
         for key in ("words", "tags", "columns"):
             if getattr(config, key):
                 raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
-        return predicate_sentences(read_srl(path, gold=gold))
-    conllu = config.format == "conllu" or (config.format == "auto" and path.suffix == ".conllu")
-    wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
+        roles = read_roles(path, gold=gold)
+        return TagFile(predicate_sentences(roles.sentences), f"{roles.format}, their predicates")
+    name = _format(config.format, path, [column for column in wanted.values() if column is not None])
+    if name == "jsonl":
+        return TagFile(_read_json(config, path, gold), _JSON.name)
+    fields = name in ("conllu", "docbin")
     for key, column in wanted.items():
-        if column is not None and isinstance(column, str) != conllu:
-            has = "fields of CoNLL-U go by name (form, upos, xpos, …)" if conllu else "columns go by number, from 0"
+        if column is not None and isinstance(column, str) != fields:
+            form = FORMATS[name].name
+            has = f"fields of {form} go by name (form, upos, xpos, …)" if fields else "columns go by number, from 0"
             raise ConfigError(
-                f"task.{key}: found {column!r}, and {path} is read as {'CoNLL-U' if conllu else 'columns'}; {has}. "
-                "The suffix .conllu means CoNLL-U, unless task.format is set"
+                f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
+                "The format is recognised by content, unless task.format is set"
             )
-    given = {name: column for name in ("words", "tags") if (column := wanted[name]) is not None}
-    read = read_conllu if conllu else read_columns
-    return read(path, **given, columns=config.columns, gold=gold)
+    given = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
+    if name == "docbin":
+        sentences = read_docbin(path, **given, columns=config.columns, gold=gold, scheme=config.scheme)
+    else:
+        read = read_conllu if name == "conllu" else read_columns
+        sentences = read(path, **given, columns=config.columns, gold=gold)
+    return TagFile(sentences, FORMATS[name].name)
+
+
+def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
+    """The name of a file's format; a CoNLL-U file whose columns the config numbers is one of columns."""
+    if given != "auto":
+        return given
+    if path.suffix == ".conllu" and path.is_file():
+        return "conllu"
+    found = recognise(path, list(FORMATS.values()))
+    name = next(name for name, form in FORMATS.items() if form is found)
+    return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
+
+
+def _read_json(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
+    def make(item: Any) -> TaggedSentence:
+        sentence = tagged_of(item, config.scheme, config.columns)
+        lacks = ["tags"] * (sentence.tags is None) + [n for n in config.columns if n not in sentence.columns]
+        if gold and lacks:
+            raise DataError(path, None, f"a sentence without {lacks[0]}", FORM)
+        return sentence
+
+    return [replace(sentence, line=None) for _, sentence in read_json_lines(path, FORM, make)]
 
 
 def _sample(config: Any) -> Parts:

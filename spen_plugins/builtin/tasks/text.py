@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV files, Reuters-21578, texts in memory, or the embedded sample."""
+"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, lists."""
 
 from __future__ import annotations
 
@@ -7,33 +7,29 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
+from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
+from spen_plugins.readers.split import read_split
 from spen_plugins.readers.text import read_lines, sha256
-from spen_plugins.readers.tsv import Layout, Row, read_names, read_tsv
+from spen_plugins.readers.tsv import Layout, Row, read_names
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 _DIGITS = str.maketrans("123456789", "000000000")
-FORMS = (
-    ({"corpus"}, set()),
-    ({"in_memory"}, set()),
-    ({"reuters"}, set()),
-    ({"train", "validation"}, {"test", "labels"}),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "in_memory", "reuters", *PARTS, "labels")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
@@ -60,53 +56,19 @@ class TextLabels(LabelTask):
     """
 
     inputs: TextInputs
-
-    class Config(LabelTask.Config):
-        corpus: Literal["sample"] | None = None
-        """"sample": the synthetic corpus of the package; null: the files below."""
-        in_memory: bool = False
-        """If true, the examples are given in Python, by `sp.train`, and not kept."""
-        train: str | None = None
-        """TSV file of the training part: one text per line with its labels, tab-separated, without quoting."""
-        validation: str | None = None
-        """TSV file of the validation part."""
-        test: str | None = None
-        """TSV file of the test part."""
-        labels: str | None = None
-        """File of label names, one per line; a label in a TSV file is one of them or its number, from 0."""
-        text_column: int | str = 1
-        """Number of the text's column in a TSV file, counted from 1, or its name in the header."""
-        label_column: int | str = 2
-        """Number or name of the labels' column."""
-        separator: str = Field(",", min_length=1)
-        """Separator of a text's labels in a TSV file."""
-        header: bool = False
-        """If true, the first line of a TSV file names the columns."""
-        reuters: str | None = None
-        """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
-        test part."""
-        keep_empty: bool = True
-        """If true, texts without labels are kept in the training, validation and test parts."""
-        min_count: int = Field(1, ge=1)
-        """Minimal number of occurrences of a known word in the training part."""
-        lowercase: bool = True
-        """If true, words are looked up in lower case."""
-        digits: bool = True
-        """If true, every digit is looked up as 0."""
-        punctuation: bool = True
-        """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word."""
+    Config = TextsConfig
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         for name in ("text_column", "label_column"):
             column = getattr(config, name)
-            if isinstance(column, str) and not config.header:
+            if isinstance(column, str) and config.header is False:
                 raise ConfigError(f"task.{name}: found the name {column!r}; names need task.header=true")
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
 
     def load(self) -> None:
-        self._check_settings()
+        check_texts(self.config)
         if self.config.in_memory:
             raise given.not_kept()
         if self.config.corpus:
@@ -120,13 +82,13 @@ class TextLabels(LabelTask):
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of
         0 and 1, `(texts, labels)`."""
-        self._check_settings()
+        check_texts(self.config)
         found = given.pairs(parts)
         labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
         rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
-        self._parts, self._split = given.divide(rows, sets["train"], len(labels), held_out, seed)
+        self._parts, self._split = given.divide(rows, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
         self._learn()
 
@@ -137,7 +99,7 @@ class TextLabels(LabelTask):
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.reuters or ("data" if self.config.in_memory else "the sample")
+        where = self.config.file or self.config.reuters or ("data" if self.config.in_memory else "the sample")
         self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -165,17 +127,18 @@ class TextLabels(LabelTask):
         return Shown([example.text])
 
     def read(self, path: str) -> list[Example]:
-        """Read a TSV file in the config's format, labels optional; a .txt file, one text a line; or .sgm files of
-        Reuters.
+        """Read a file in any of the formats, labels optional; a .txt file, one text a line; or .sgm files of Reuters.
 
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
         where = locate(path)
         if where.is_dir() or where.suffix == ".sgm":
             return self._documents(read_reuters(where))
-        if where.suffix == ".txt":
+        if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
             return [Example(line, None) for line in read_lines(where)]
-        return self._rows(where, read_tsv(where, self._layout(), gold=False))
+        found = read_texts(where, self._layout(), gold=False)
+        self._notes = [f"{path}: read as {found.said} ({len(found.rows)} texts)"]
+        return self._rows(where, found.rows)
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
@@ -203,18 +166,6 @@ class TextLabels(LabelTask):
         self.inputs = TextInputs(list(facts["words"]))
         self.threshold, self._split = facts["threshold"], facts["split"]
 
-    def _check_settings(self) -> None:
-        """Raise ConfigError for settings without data, or with unused ones."""
-        named = {name for name in DATA_KEYS if getattr(self.config, name) not in (None, False)}
-        if any(needed <= named <= needed | allowed for needed, allowed in FORMS):
-            return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in named) or "no data"
-        hint = " To put files in the place of a config's own data set, pass data=files." if "train" in named else ""
-        raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample', in_memory=true or reuters=FOLDER alone, or train= "
-            f"and validation= (and test=) TSV files, perhaps with labels=FILE.{hint}"
-        )
-
     def _load_sample(self) -> None:
         from spen_plugins.samples import texts
 
@@ -224,19 +175,36 @@ class TextLabels(LabelTask):
 
     def _load_files(self) -> None:
         c = self.config
-        names = {name: path for name in PARTS if (path := getattr(c, name)) is not None}
+        names = {"file": c.file} if c.file else {n: path for n in PARTS if (path := getattr(c, n)) is not None}
         places = {name: locate(path) for name, path in names.items()}
-        rows = {name: read_tsv(place, self._layout()) for name, place in places.items()}
+        files = {name: read_texts(place, self._layout()) for name, place in places.items()}
         if c.labels is None:
-            self._set_labels(sorted({label for some in rows.values() for row in some for label in row.labels or ()}))
+            found = {label for file in files.values() for row in file.rows for label in row.labels or ()}
+            self._set_labels(sorted(found))
         else:
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
         if not self.space.labels:
-            raise DataError(c.train, None, "no label in any line", f"labels in column {c.label_column}")
-        self._parts = {name: self._rows(places[name], some) for name, some in rows.items()}
+            raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
+        self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
         self._files.update({names[name]: sha256(place) for name, place in places.items()})
+        examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
         self._split = "files " + ", ".join(names.values())
+        if c.file:
+            rows = read_split(locate(c.split), len(examples["file"]))
+            self._parts = {part: [examples["file"][row] for row in rows[part]] for part in PARTS}
+            self._files[c.split] = sha256(locate(c.split))
+            self._split = f"rows of {c.split}"
+            return
+        self._parts = examples
+        self._notes += same_files(names, self._files)
+        if "validation" not in examples:
+            train = examples["train"]
+            carved = carve([example.gold for example in train], c.train)
+            rows = {"train": carved.train, "validation": carved.validation}
+            self._parts = {**examples, **{part: [train[row] for row in some] for part, some in rows.items()}}
+            self._notes.append(carved.said)
+            self._split += f"; {carved.said}"
 
     def _load_reuters(self) -> None:
         folder = locate(self.config.reuters)

@@ -1,0 +1,115 @@
+"""One-vs-rest logistic regression, by scikit-learn: the linear baseline of label sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from spen_plugins.batch import Batch
+from spen_plugins.builtin.features.bag import Bag
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.errors import ConfigError
+from spen_plugins.model import Model
+from spen_plugins.spaces import LabelSet
+from spen_plugins.task import Task
+from spen_plugins.trainer import Stage, Trainer, TrainerConfig
+
+_AT_ONCE = 1024
+
+
+class OneVsRest(Trainer):
+    """A logistic regression for each label, with an L2 penalty, fitted by LIBLINEAR and kept in net `independent`, with
+    a bias, over features `bag`. There is a stage for each strength of the penalty, and the best on validation stays.
+
+    A label that all training examples have, or none, has a constant probability, (k + ½) / (n + 1) of k in n.
+    """
+
+    class Config(TrainerConfig):
+        c: list[float] = Field([0.1, 1.0, 10.0], min_length=1)
+        """Inverse strengths of the penalty, from which the validation score chooses."""
+        tolerance: float = Field(1e-4, gt=0)
+        """The solver's tolerance."""
+
+    config: Config
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        if min(config.c) <= 0 or len(set(config.c)) < len(config.c):
+            raise ConfigError(f"trainer.c: found {config.c}; expected numbers above 0, each once")
+        self._design: tuple[Any, np.ndarray] | None = None
+
+    def stages(self, model: Model, task: Task) -> list[Stage]:
+        net = model.inference_net
+        if not (isinstance(net, Independent) and isinstance(net.features, Bag) and isinstance(task.space, LabelSet)):
+            raise ConfigError(
+                "trainer 'one_vs_rest' fits inference_net 'independent' over features 'bag' to label sets; "
+                f"found {type(net).__name__} over {type(net.features).__name__}"
+            )
+        if net.output.bias is None:
+            raise ConfigError("trainer 'one_vs_rest' needs inference_net.bias=true")
+        frozen = tuple(sorted({name.split(".")[0] for name, _ in model.named_parameters()}))
+        some = task.part("train")[:1]  # nothing is learned in batches
+        return [
+            Stage(f"C={c:g}", (), 1, 1, frozen, start=partial(self._fit, task, c), examples=some, goes_on=c != first)
+            for first in self.config.c[:1]
+            for c in self.config.c
+        ]
+
+    def protocol(self) -> dict[str, Any]:
+        several = f"the best on validation of {', '.join(f'{c:g}' for c in self.config.c)}"
+        chosen = several if len(self.config.c) > 1 else f"{self.config.c[0]:g}"
+        return {"training": f"one-vs-rest logistic regression (LIBLINEAR, L2), C {chosen}"}
+
+    def _fit(self, task: Task, c: float, model: Model) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        net: Any = model.inference_net
+        if self._design is None:
+            self._design = _design(net.features, task)
+        x, gold = self._design
+        weight, bias = np.zeros(net.output.weight.shape), np.zeros(net.output.bias.shape)
+        for label, having in enumerate(gold.T):
+            k, n = int(having.sum()), len(having)
+            if k in (0, n):
+                bias[label] = np.log((k + 0.5) / (n - k + 0.5))
+                continue
+            fitted = LogisticRegression(C=c, solver="liblinear", tol=self.config.tolerance).fit(x, having)
+            weight[label], bias[label] = fitted.coef_[0], fitted.intercept_[0]
+        with torch.no_grad():
+            net.output.weight.copy_(torch.from_numpy(weight))
+            net.output.bias.copy_(torch.from_numpy(bias))
+
+
+def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray]:
+    """The training examples that have gold: features `(example, size)`, sparse unless they are vectors, and gold,
+    boolean `(example, label)`."""
+    from scipy import sparse
+
+    def batches() -> Iterator[Batch]:
+        examples = task.part("train")
+        for start in range(0, len(examples), _AT_ONCE):
+            batch = task.collate(examples[start : start + _AT_ONCE])
+            if batch.gold is not None:
+                yield batch
+
+    home = next(features.buffers(), torch.empty(0)).device
+    features.learn(batch.x for batch in batches())
+    rows, gold = [], []
+    for batch in batches():
+        known = batch.labelled.numpy()
+        gold.append(batch.gold[:, 0].numpy()[known] > 0.5)
+        if "vector" in batch.x.inputs:
+            rows.append(batch.x.inputs["vector"].numpy()[known])
+            continue
+        row, column, value = (part.cpu().numpy() for part in features.lists(batch.to(home).x))
+        some = sparse.csr_matrix((value.astype(np.float64), (row, column)), (len(batch), features.output_dim))
+        rows.append(some[np.flatnonzero(known)])
+    stacked = (
+        np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
+    )
+    return stacked, np.concatenate(gold)

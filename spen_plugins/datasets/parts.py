@@ -1,0 +1,76 @@
+"""Parts of a user's data: a validation part carved from the training file, and files that stand for two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spen_plugins.datasets.stratification import label_matrix, stratify
+from spen_plugins.errors import DataError
+
+SEED = 0
+FEW = 1000
+"""Rows below which a fifth of them is carved off, instead of a tenth."""
+
+
+class Carved(NamedTuple):
+    """Rows of a training file, in its order: those that stay, those that validate; a sentence; the number of folds."""
+
+    train: list[int]
+    validation: list[int]
+    said: str
+    folds: int
+
+
+def carve(
+    labels: Sequence[Collection[Hashable] | None],
+    path: object,
+    what: str = "labels",
+    folds: int | None = None,
+    seed: int = SEED,
+) -> Carved:
+    """Carve a validation part from a training file, the same each time, stratified.
+
+    Args:
+        labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
+        path: the file, for the sentence.
+        what: what the rows are stratified by.
+        folds: one in so many rows validates; by default 5, or 10 from `FEW` rows on.
+        seed: equal seeds give equal parts.
+
+    Raises:
+        DataError: fewer than two rows with labels.
+    """
+    some = [(row, found) for row, found in enumerate(labels) if found is not None]
+    known = [row for row, _ in some]
+    if len(known) < 2:
+        raise DataError(path, None, f"{len(known)} rows with {what}", "at least two, one of them to validate on")
+    folds = min(folds or (5 if len(known) < FEW else 10), len(known))
+    fold = stratify(label_matrix([found for _, found in some]), folds, seed)
+    held = 0 if (fold == 0).any() else int(np.bincount(fold).argmax())  # of very few rows, a fold may be empty
+    validation = np.array(known)[fold == held].tolist()
+    train = sorted(set(range(len(labels))) - set(validation))
+    said = (
+        f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
+        f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
+    )
+    return Carved(train, validation, said, folds)
+
+
+def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:
+    """A warning for each pair of parts whose files have the same content.
+
+    Args:
+        files: part -> its file.
+        checksums: file -> its checksum.
+    """
+    parts = [part for part in files if files[part] in checksums]
+    return [
+        f"warning: the {one} part, {files[one]}, and the {other} part, {files[other]}, are the same rows: scores on "
+        f"the {other} part don't say how well new rows are predicted"
+        for i, one in enumerate(parts)
+        for other in parts[i + 1 :]
+        if checksums[files[one]] == checksums[files[other]]
+    ]

@@ -1,0 +1,125 @@
+"""Named columns of numbers and texts -> a table: what is a yes-no column, a number, a category."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.text import shorten
+
+BINARY = ("0", "1")
+CATEGORIES = 100
+"""Most different texts in a column of categories; one with more is a name or a text, no feature."""
+MISSING = frozenset(("", "?"))
+"""Cells without a value."""
+
+Known = Mapping[str, tuple[str, ...]]
+"""Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Cells that are not all numbers; None where one is missing."""
+
+    cells: Sequence[str | None]
+
+
+def table_of(
+    path: object,
+    columns: Mapping[str, np.ndarray | Texts],
+    line: list[int],
+    known: Known | None = None,
+    unused: Collection[str] = (),
+) -> Table:
+    """A table of columns.
+
+    A column of 0 and 1 is binary, others of numbers are numeric; texts are categories if there are few of them, else
+    of kind text.
+
+    Args:
+        path: the file, for messages.
+        columns: by name, numbers `(rows,)` with NaN for missing ones, or texts.
+        line: `(rows,)` line number of each row.
+        known: columns of the training file, if this is another.
+        unused: columns that are of kind text, whatever is in them.
+
+    Raises:
+        DataError: a cell is not what its column in the training file has, or a text among numbers.
+    """
+    table = Table(str(path), [], line, np.zeros((len(line), len(columns)), dtype=np.float32))
+    assert table.dense is not None
+    for at, (name, cells) in enumerate(columns.items()):
+        values: tuple[str, ...] | None = ()
+        if name in unused:
+            values = None
+        elif known is not None and name in known:
+            values = known[name]
+            table.dense[:, at] = _as_known(table, name, cells, values)
+        elif isinstance(cells, Texts):
+            values = _categories(table, name, cells)
+            if values is not None:
+                table.dense[:, at] = _codes(table, name, cells, values)
+        else:
+            table.dense[:, at] = cells
+            values = BINARY if _is_binary(cells) else ()
+        kind = "text" if values is None else "nominal" if values else "numeric"
+        table.attributes.append(Attribute(name, kind, values or (), 1))
+    return table
+
+
+def _is_binary(cells: np.ndarray) -> bool:
+    return bool(np.isin(cells, (0, 1)).any() and (np.isin(cells, (0, 1)) | np.isnan(cells)).all())
+
+
+def _categories(table: Table, name: str, cells: Texts) -> tuple[str, ...] | None:
+    """The different texts in order; None if they are too many to be categories."""
+    values = sorted({cell for cell in cells.cells if cell is not None})
+    if len(values) <= CATEGORIES:
+        return tuple(values)
+    words = [row for row, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell)]
+    if 2 * len(words) < len(cells.cells):
+        wanted = "numbers, as in most of its cells, or an empty cell where there is none"
+        raise DataError(
+            table.path, table.line[words[0]], f"{shorten(cells.cells[words[0]] or '')} in column {name!r}", wanted
+        )
+    return None
+
+
+def _codes(table: Table, name: str, cells: Texts, values: Sequence[str]) -> np.ndarray:
+    place: dict[str | None, float] = {value: float(i) for i, value in enumerate(values)} | {None: np.nan}
+    for row, cell in enumerate(cells.cells):
+        if cell not in place:
+            known = ", ".join(values[:8]) + (", …" if len(values) > 8 else "")
+            wanted = f"{known}, as in the training file, or an empty cell"
+            raise DataError(table.path, table.line[row], f"{shorten(cell or '')} in column {name!r}", wanted)
+    return np.array([place[cell] for cell in cells.cells], dtype=np.float32)
+
+
+def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[str, ...]) -> np.ndarray:
+    """The cells as numbers, where the training file has these values."""
+    if isinstance(cells, Texts) and values and values != BINARY:
+        return _codes(table, name, cells, values)
+    wanted = "0 or 1" if values == BINARY else "a number"
+    if isinstance(cells, Texts):
+        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell))
+        found = shorten(cells.cells[row] or "")
+    elif values == BINARY and not (np.isin(cells, (0, 1)) | np.isnan(cells)).all():
+        row = int(np.flatnonzero(~np.isin(cells, (0, 1)) & ~np.isnan(cells))[0])
+        found = f"{cells[row]:g}"
+    elif values and values != BINARY:
+        row, found, wanted = 0, "numbers only", f"one of {', '.join(values[:8])}"
+    else:
+        return cells
+    raise DataError(table.path, table.line[row], f"{found} in column {name!r}", f"{wanted}, as in the training file")
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

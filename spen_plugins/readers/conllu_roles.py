@@ -1,0 +1,206 @@
+"""Semantic roles in CoNLL-U: Universal PropBank's formats, through the library `conllu`.
+
+Three of them, with one predicate:
+
+    # global.columns = ID FORM … UP:PRED UP:ARGHEADS UP:ARGSPANS        release 2: spans, or heads, beside the predicate
+    2  left  …  leave.01  ARG0:1  ARG0:1-1
+
+    1  Anna  …  _  _         ARG0       release 1: after the other fields, Y at a predicate, its frame, and a column of
+    2  left  …  Y  leave.01  _          roles for each predicate of the sentence
+
+    1  Anna  …  Roleset=-|Args=ARG0     release 1 of English: in MISC, a role for each predicate, apart by /
+    2  left  …  Roleset=leave.01|Args=V
+
+Where a role is that of a word (a head), its argument is the word's subtree. A word belongs to the nearest word above it
+that has a role or is the predicate, so that arguments share no words; later pieces of one have the role C-X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.conllu import conllu_sentences
+from spen_plugins.readers.formats import Head
+from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.readers.srl import UNMARKED, Proposition, Sentence
+
+_NO_ROLES = "the fields UP:PRED and UP:ARGSPANS or UP:ARGHEADS, a column of roles for each predicate, or Args= in MISC"
+_SUBTREES = ", an argument for each head's subtree"
+_PREDICATE = ("up:pred", "up:preds")
+
+
+class _Word(NamedTuple):
+    """A token's line number, its own number in the sentence, and its fields by name."""
+
+    line: int
+    id: int
+    fields: Mapping[str, str]
+
+
+def is_conllu(head: Head) -> bool:
+    """True if the file names its columns, or counts tokens from 1 in 10 columns or more, apart by tabs."""
+    if any(line.startswith("# global.columns") for line in head.lines):
+        return True
+    rows = [line.split("\t") for line in head.filled if not line.startswith("#")]
+    if not rows or len(rows[0]) < 10:
+        return False
+    number, head = rows[0][0], rows[0][6]
+    return number.partition("-")[0] == "1" and (head == "_" or head.isdigit())
+
+
+def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
+    """All sentences of a file, and what was recognised.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    sentences = [
+        (name, [_Word(*word) for word in zip(lines, numbers, fields, strict=True)])
+        for name, lines, numbers, fields in conllu_sentences(path)
+    ]
+    known = {field for _, words in sentences for word in words for field in word.fields}
+    if not sentences or "form" not in known:
+        wanted = "a field FORM; merge a file of roles alone with the treebank's (Universal PropBank's merge_ud_up.py)"
+        raise DataError(path, None, "no words", wanted)
+    if known & {*_PREDICATE}:
+        read, name = _plus, "CoNLL-U Plus with UP fields (Universal PropBank 2)"
+        if "up:argspans" not in known:
+            name += _SUBTREES
+    elif any("Args=" in word.fields.get("misc", "") for _, words in sentences for word in words):
+        read, name = _misc, f"CoNLL-U with Args= in MISC (Universal PropBank 1){_SUBTREES}"
+    else:
+        flag = next((n for n in (8, 10) if _fits(sentences, n)), None)
+        if flag is None:
+            raise DataError(path, sentences[0][1][0].line, "CoNLL-U without roles", _NO_ROLES)
+        read = _columns(flag)
+        name = f"CoNLL-U with a column of roles per predicate (Universal PropBank 1){_SUBTREES}"
+    return [
+        Sentence(tuple(word.fields["form"] for word in words), tuple(read(path, words)), name_)
+        for name_, words in sentences
+    ], name
+
+
+def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
+    """Whether column `flag` marks predicates with Y, and there are as many columns of roles as marks."""
+    marked = 0
+    for _, words in sentences:
+        values = [_cell(word, flag) for word in words]
+        if not {*values} <= {"Y", "_"} or any(len(word.fields) + 1 != flag + 2 + values.count("Y") for word in words):
+            return False
+        marked += values.count("Y")
+    return marked > 0
+
+
+def _cell(word: _Word, column: int) -> str:
+    """The content of a column, from 0, the number's."""
+    return list(word.fields.values())[column - 1] if column <= len(word.fields) else ""
+
+
+def _columns(flag: int) -> Callable[[Path, Sequence[_Word]], list[Proposition]]:
+    def read(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+        marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
+        return [
+            _of_heads(path, words, i, _cell(words[i], flag + 1), [_cell(word, flag + 2 + k) for word in words])
+            for k, i in enumerate(marked)
+        ]
+
+    return read
+
+
+def _misc(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+    table = [dict(pair.split("=", 1) for pair in w.fields["misc"].split("|") if "=" in pair) for w in words]
+    marked = [i for i, values in enumerate(table) if values.get("Roleset", "-") not in UNMARKED]
+    roles = [values.get("Args", "").split("/") for values in table]
+    for word, some in zip(words, roles, strict=True):
+        if len(some) != max(1, len(marked)):
+            raise DataError(path, word.line, f"{len(some)} values of Args=", f"one a predicate, {len(marked)}")
+    return [_of_heads(path, words, i, table[i]["Roleset"], [some[k] for some in roles]) for k, i in enumerate(marked)]
+
+
+def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
+    place = {word.id: i for i, word in enumerate(words)}
+    found = []
+    for i, word in enumerate(words):
+        frame = next((word.fields[name] for name in _PREDICATE if name in word.fields), "_")
+        if frame in UNMARKED:
+            continue
+        spans = word.fields.get("up:argspans")
+        if spans is not None:
+            found.append(Proposition(i, frame, _of_spans(len(words), i, [*_places(path, word, spans, place)])))
+            continue
+        roles = ["_"] * len(words)
+        for role, first, _ in _places(path, word, word.fields.get("up:argheads", "_"), place):
+            roles[first] = role
+        found.append(_of_heads(path, words, i, frame, roles))
+    return found
+
+
+def _places(path: Path, word: _Word, cell: str, place: Mapping[int, int]) -> list[tuple[str, int, int]]:
+    """Role, first and last word of each of `A0:1-2|A1:4`."""
+    found = []
+    for part in [] if cell in ("_", "") else cell.split("|"):
+        role, _, span = part.rpartition(":")
+        ends = [int(n) if n.isdigit() else -1 for n in span.split("-")]
+        if not role or len(ends) > 2 or not {*ends} <= place.keys() or ends[0] > ends[-1]:
+            wanted = f"ROLE:first-last of words 1 to {max(place)}, apart by |"
+            raise DataError(path, word.line, f"the argument {part!r}", wanted)
+        found.append((role, place[ends[0]], place[ends[-1]]))
+    return found
+
+
+def _of_spans(size: int, predicate: int, spans: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+    """BIO tags; where spans overlap, a word is the shortest's."""
+    if not any(role == "V" and first <= predicate <= last for role, first, last in spans):
+        spans = [("V", predicate, predicate), *spans]
+    owner: list[int | None] = [None] * size
+    for number, (_, first, last) in sorted(enumerate(spans), key=lambda span: span[1][1] - span[1][2]):
+        owner[first : last + 1] = [number] * (last + 1 - first)
+    verb = next(n for n, (role, first, last) in enumerate(spans) if role == "V" and first <= predicate <= last)
+    owner[predicate] = verb
+    return _tags(owner, [role for role, _, _ in spans])
+
+
+def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, roles: Sequence[str]) -> Proposition:
+    """The proposition whose arguments are the subtrees of the words with roles."""
+    heads = _heads(path, words)
+    owner: list[int | None] = []
+    for word in range(len(words)):
+        above, steps = word, 0
+        while above is not None and above != predicate and roles[above] in UNMARKED and steps <= len(words):
+            above, steps = heads[above], steps + 1
+        if steps > len(words):
+            raise DataError(path, words[word].line, "a word below itself", "heads in a tree")
+        owner.append(predicate if word == predicate else None if above == predicate else above)
+    return Proposition(
+        predicate, frame, _tags(owner, ["V" if i == predicate else role for i, role in enumerate(roles)])
+    )
+
+
+def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:
+    place: dict[int, int | None] = {0: None} | {word.id: i for i, word in enumerate(words)}
+    found = []
+    for word in words:
+        head = word.fields.get("head", "_")
+        if not head.isdigit() or int(head) not in place:
+            raise DataError(path, word.line, f"{head!r} as a word's head", f"a number, 0 to {len(words)}")
+        found.append(place[int(head)])
+    return found
+
+
+def _tags(owner: Sequence[int | None], roles: Sequence[str]) -> tuple[str, ...]:
+    """BIO tags of words that each belong to an argument or to none; later pieces of an argument are C-X."""
+    cuts = [0, *(i for i, (a, b) in enumerate(pairwise(owner), 1) if a != b), len(owner)]
+    seen: set[int] = set()
+    spans = []
+    for start, end in pairwise(cuts):
+        number = owner[start]
+        if number is None:
+            continue
+        role = roles[number]
+        spans.append(Span(f"C-{role}" if number in seen and not role.startswith("C-") else role, start, end))
+        seen.add(number)
+    return tuple(write_tags(spans, len(owner), "bio"))

@@ -1,0 +1,73 @@
+"""Records of CSV files: quoted cells, any of the usual separators, with a line for every error."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.formats import Format, Head
+from spen_plugins.readers.text import check_size, opened, read_lines, shorten
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LOOKED_AT = 50  # records by which the separator is found
+_LONGEST = 1 << 26  # most characters of a cell: more than the library's default, which a long text may exceed
+
+
+def separator_of(head: Head) -> str | None:
+    """The separator that divides the first records into the most cells, equally many if there is one that does so;
+    None if none divides the first one."""
+    best, found = (False, 1), None
+    for separator in SEPARATORS:
+        try:
+            records = list(csv.reader(head.lines[:_LOOKED_AT], delimiter=separator))
+        except csv.Error:
+            continue
+        widths = [len(record) for record in records if record]
+        if widths and widths[0] > 1 and (len(set(widths[:-1] or widths)) == 1, widths[0]) > best:
+            best, found = (len(set(widths[:-1] or widths)) == 1, widths[0]), separator
+    return found
+
+
+CSV = Format(
+    "CSV",
+    'cells separated by commas, semicolons, tabs or bars, quoted by " where they hold one',
+    lambda head: separator_of(head) is not None,
+)
+
+
+def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of the first line of each record, and its cells; blank lines are left out.
+
+    Raises:
+        DataError: the file is missing, too large or not UTF-8, a quote is not closed, or a record has another number
+            of cells than the first.
+    """
+    check_size(path)
+    opened(path).close()
+    csv.field_size_limit(_LONGEST)
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        width, start = None, 1
+        try:
+            for cells in reader:
+                if cells:
+                    width = width or len(cells)
+                    if len(cells) != width:
+                        what = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                        wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
+                        raise DataError(path, start, what, wanted)
+                    yield start, cells
+                start = reader.line_num + 1
+        except UnicodeDecodeError:
+            read_lines(path)  # says which line
+            raise
+        except csv.Error as error:
+            wanted = 'cells quoted by ", a quote inside doubled'
+            raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
+
+
+def header(path: str | Path, separator: str) -> list[str]:
+    """The cells of the first record, without surrounding blanks."""
+    return [cell.strip() for cell in next(records(path, separator))[1]]

@@ -1,0 +1,121 @@
+"""Multi-label files of libsvm, by scikit-learn: `3,17 1:0.5 4:2` has the labels 3 and 17, and two features.
+
+A first line of three numbers (rows, features, labels), as in the Extreme Classification Repository, is skipped.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.cells import BINARY, Known
+from spen_plugins.readers.formats import Format, Head
+from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.text import check_size, opened, shorten
+
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_ROW = re.compile(rf"(?:{_NUMBER}(?:,{_NUMBER})*)?\s*(?:\d+:\S+\s*)*(?:#.*)?")
+_SIZES = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
+
+
+def _is_libsvm(head: Head) -> bool:
+    lines = head.filled[1:] if head.filled and _SIZES.fullmatch(head.filled[0]) else head.filled
+    some = lines[:20]
+    return bool(some) and any(re.search(r"\s\d+:", " " + line) for line in some) and all(map(_ROW.fullmatch, some))
+
+
+LIBSVM = Format("libsvm", "labels separated by commas, then FEATURE:VALUE pairs, as in `3,17 1:0.5 4:2`", _is_libsvm)
+
+
+def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
+    """Read a file as a sparse table with sets of labels; features go by their numbers.
+
+    A row without labels has none; if no row has any, the labels are unknown. Features above the training file's last
+    are left out.
+
+    Args:
+        path: the file.
+        known: features of the training file, if this is another.
+
+    Raises:
+        DataError: with the line, what was found and what was expected.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    check_size(path)
+    with opened(path) as file:
+        data = file.read()
+    first, skipped = data.partition(b"\n")[0].decode("latin-1"), 0
+    if _SIZES.fullmatch(first):
+        skipped, data = 1, data.partition(b"\n")[2]
+    lines = [n for n, text in enumerate(data.split(b"\n"), 1 + skipped) if text.split(b"#")[0].strip()]
+    if not lines:
+        raise DataError(path, None, "no row", "at least one")
+
+    def load(text: bytes) -> tuple[Any, Sequence[tuple[float, ...]]]:
+        return load_svmlight_file(io.BytesIO(text), dtype=np.float64, multilabel=True, zero_based=True)
+
+    try:
+        matrix, labels = load(data)
+    except (ValueError, OverflowError) as error:
+        raise _explained(path, data.split(b"\n"), skipped, load, error) from None
+    bad = np.flatnonzero(~(np.abs(matrix.data) <= np.finfo(np.float32).max))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        found = f"{matrix.data[bad[0]]:g} for feature {matrix.indices[bad[0]]}"
+        raise DataError(path, lines[row], found, "a finite number")
+    if not len(matrix.data):
+        raise DataError(path, lines[0], "no feature in any row", "FEATURE:VALUE pairs, as in `3,17 1:0.5 4:2`")
+    sets = [tuple(map(_name, row)) for row in labels]
+    return _table(str(path), lines, matrix, sets, known)
+
+
+def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]], known: Known | None) -> Table:
+    if known is None:
+        first, last = int(matrix.indices.min()), int(matrix.indices.max())
+        names, values = [str(n) for n in range(min(first, 1), last + 1)], () if (matrix.data != 1).any() else BINARY
+    else:
+        names, values = list(known), next(iter(known.values()))
+        last = int(names[-1])
+        matrix = matrix[:, : last + 1].tocsr()
+        odd = np.flatnonzero(matrix.data != 1) if values else ()
+        if len(odd):
+            row = int(np.searchsorted(matrix.indptr, odd[0], side="right")) - 1
+            raise DataError(path, lines[row], f"value {matrix.data[odd[0]]:g}", "1, as everywhere in the training file")
+    offset = int(names[0])
+    if len(matrix.indices) and matrix.indices.min() < offset:
+        row = int(np.searchsorted(matrix.indptr, int(matrix.indices.argmin()), side="right")) - 1
+        raise DataError(path, lines[row], "feature 0", "features from 1, as in the training file")
+    kind = "nominal" if values else "numeric"
+    return Table(
+        path,
+        [Attribute(name, kind, values) for name in names],
+        lines,
+        start=matrix.indptr.astype(np.int64),
+        column=(matrix.indices - offset).astype(np.int32),
+        code=matrix.data.astype(np.float32),
+        sets=[row if any(sets) else None for row in sets],
+    )
+
+
+def _name(label: float) -> str:
+    return str(int(label)) if label.is_integer() else str(label)
+
+
+def _explained(path: str | Path, lines: list[bytes], skipped: int, load: Any, error: Exception) -> DataError:
+    """The error of the first line that can't be read."""
+    wanted = (
+        "labels separated by commas, then FEATURE:VALUE pairs in the order of their numbers, as in `3,17 1:0.5 4:2`"
+    )
+    for n, text in enumerate(lines, 1 + skipped):
+        try:
+            load(text + b"\n")
+        except (ValueError, OverflowError) as found:
+            return DataError(path, n, f"{shorten(text.decode('utf-8', 'replace').strip())} ({found})", wanted)
+    return DataError(path, None, str(error), wanted)

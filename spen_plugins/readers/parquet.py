@@ -1,0 +1,71 @@
+"""Tables from Parquet files, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.cells import Known, Texts, table_of
+from spen_plugins.readers.rows import Table
+from spen_plugins.readers.text import check_size
+
+_INDEX = "__index_level_0__"  # how pandas writes the column of row numbers
+
+
+def read_parquet(path: str | Path, known: Known | None = None, unused: Collection[str] = ()) -> Table:
+    """Read a file; nulls are missing values. A row's line is its number, from 1.
+
+    Args:
+        path: the file.
+        known: columns of the training file, if this is another.
+        unused: columns that are not looked at.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        DataError: with the row, what was found and what was expected.
+    """
+    check_size(path)
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise ConfigError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'spen-plugins[tables]'"
+        ) from None
+    try:
+        found = parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None
+    if not found.num_rows:
+        raise DataError(path, None, "no rows", "at least one")
+    columns: dict[str, np.ndarray | Texts] = {}
+    for field, column in zip(found.schema, found.columns, strict=True):
+        if field.name == _INDEX:
+            continue
+        if field.name in unused:
+            columns[field.name] = np.zeros(found.num_rows, dtype=np.float32)
+        else:
+            columns[field.name] = _cells(path, field, column, pa.types)
+    return table_of(path, columns, list(range(1, found.num_rows + 1)), known, unused)
+
+
+def _cells(path: str | Path, field: Any, column: Any, types: Any) -> np.ndarray | Texts:
+    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        return Texts([None if cell is None else cell.strip() or None for cell in column.to_pylist()])
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
+        wanted = "numbers, booleans or texts; name it in task.drop to leave it out"
+        raise DataError(path, None, f"column {field.name!r} of type {field.type}", wanted)
+    missing = np.asarray(column.is_null())
+    with np.errstate(over="ignore"):
+        values = np.array([0 if cell is None else cell for cell in column.to_pylist()], dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        wanted = "a finite number, or null where there is none"
+        raise DataError(path, int(bad[0]) + 1, f"{values[bad[0]]:g} in column {field.name!r}", wanted)
+    values[missing] = np.nan
+    return values

@@ -1,0 +1,92 @@
+"""A sentence with semantic roles from a Python or JSON value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.readers.srl import Proposition, Sentence
+
+FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
+FORMS = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
+
+
+def sentence_of(item: Any) -> Sentence:
+    """The sentence of one item.
+
+    Either of one predicate: `{"words": […], "predicate": 1, "tags": […]}`, or of several: `{"words": […],
+    "predicates": [1, 4], "tags": [[…], […]]}`; or of none. Predicates are words, from 0, or tables `{"index": 1}`.
+    Gold is optional: BIO tags, or in their place `"arguments"`, tables of `role`, `start` and `end` (exclusive), beside
+    `predicate` or in the table of each of `predicates`. What `spen predict` writes has one of these forms.
+
+    Raises:
+        DataError: another form.
+    """
+    if not isinstance(item, Mapping) or not isinstance(item.get("words"), (list, tuple)):
+        raise _bad(repr(item)[:80], f"{FORM} or {FORMS}")
+    words = item["words"]
+    if not words or not all(isinstance(word, str) and word for word in words):
+        raise _bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
+    if item.get("predicates") is not None:
+        return Sentence(tuple(words), _several(item, len(words)))
+    if item.get("predicate") is None:
+        return Sentence(tuple(words), ())
+    return Sentence(tuple(words), (_proposition(item["predicate"], item, item.get("tags"), len(words)),))
+
+
+def _several(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:
+    """The propositions of an item with `predicates`, from left to right."""
+    predicates, tags = item["predicates"], item.get("tags")
+    if not isinstance(predicates, (list, tuple)):
+        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+    if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(t, (list, tuple)) for t in tags)):
+        raise _bad(f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
+    if tags is not None and len(tags) != len(predicates):
+        raise _bad(f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
+    found = []
+    for i, given in enumerate(predicates):
+        table = given if isinstance(given, Mapping) else {}
+        found.append(_proposition(given, table, table.get("tags") if tags is None else tags[i], words))
+    if len({proposition.predicate for proposition in found}) < len(found):
+        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+    return tuple(sorted(found, key=lambda proposition: proposition.predicate))
+
+
+def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) -> Proposition:
+    predicate = given.get("index") if isinstance(given, Mapping) else given
+    if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < words:
+        raise _bad(f"predicate {given!r:.80}", f"a word's number, 0 to {words - 1}")
+    if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
+        raise _bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
+    if tags is not None and len(tags) != words:
+        raise _bad(f"{len(tags)} tags for {words} words", "a tag a word")
+    if tags is None and table.get("arguments") is not None:
+        tags = _tags(table["arguments"], predicate, words)
+    return Proposition(predicate, None, None if tags is None else tuple(tags))
+
+
+def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
+    """BIO tags of arguments `{"role": "ARG0", "start": 0, "end": 1}`."""
+    form = '{"role": "ARG0", "start": 0, "end": 1}'
+    if not isinstance(arguments, Sequence) or isinstance(arguments, str):
+        raise _bad(f"arguments {arguments!r:.80}", f"a list of {form}")
+    spans = [Span("V", predicate, predicate + 1)]
+    for argument in arguments:
+        table = argument if isinstance(argument, Mapping) else {}
+        role, start, end = (table.get(key) for key in ("role", "start", "end"))
+        numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
+        if not isinstance(role, str) or not role or not numbers or not 0 <= start < end <= words:
+            raise _bad(f"argument {argument!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+        spans.append(Span(role, start, end))
+    spans.sort(key=lambda span: span.start)
+    for before, after in pairwise(spans):
+        if after.start < before.end:
+            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", "arguments apart")
+    return write_tags(spans, words, "bio")
+
+
+def _bad(found: str, expected: str) -> DataError:
+    return DataError("input", None, found, expected)

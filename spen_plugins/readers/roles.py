@@ -1,0 +1,100 @@
+"""Sentences with semantic roles, from a file of any of several formats, which is recognised by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
+from spen_plugins.readers.conllu_roles import is_conllu, read_conllu_roles
+from spen_plugins.readers.formats import JSON_LINES, Format, Head, recognise
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.prose import is_prose
+from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.srl import Sentence, read_srl
+
+
+class RoleFile(NamedTuple):
+    """A file's sentences, and what it was recognised as."""
+
+    sentences: list[Sentence]
+    format: str
+
+    @property
+    def said(self) -> str:
+        """What was read, for the user."""
+        predicates = sum(len(sentence.propositions) for sentence in self.sentences)
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
+
+
+def _is_columns(head: Head) -> bool:
+    return bool(head.filled) and not is_prose(head) and not head.filled[0].startswith("[")
+
+
+_JSON = Format("JSONL", FORM, JSON_LINES.fits)
+_CONLLU = Format(
+    "CoNLL-U with roles", "Universal PropBank: 10 fields and more, or those that # global.columns names", is_conllu
+)
+_CONLL_2012 = Format(
+    "CoNLL-2012", "gold_conll: document, part, number, word, part of speech, …, brackets, coreference", is_conll_2012
+)
+_PROPS = Format(
+    "CoNLL-2005 in two files", "train.words, a word a line; train.props, verbs and brackets", is_words_or_props
+)
+_COLUMNS = Format(
+    "columns as in CoNLL-2005",
+    "a token a line: the word, a column that marks predicates ('-' elsewhere), a column of brackets for each",
+    _is_columns,
+)
+FORMATS = [_JSON, _CONLLU, _CONLL_2012, _PROPS, _COLUMNS]
+
+
+def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
+    """All sentences of a file.
+
+    Args:
+        path: the file; of CoNLL-2005's two files, either.
+        layout: as in `read_srl`, of columns; "auto" recognises the file's format.
+        gold: if true, every predicate must have its arguments.
+
+    Raises:
+        DataError: the file is of no known format, or broken; with file, line, what was found and what was expected.
+    """
+    if layout != "auto":
+        return RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
+    known = recognise(path, FORMATS)
+    if known is _JSON:
+        found = RoleFile(_read_json(path), known.name)
+    elif known is _CONLLU:
+        found = RoleFile(*read_conllu_roles(path))
+    elif known is _CONLL_2012:
+        found = RoleFile(read_conll_2012(path, gold), "CoNLL-2012 (gold_conll)")
+    elif known is _PROPS:
+        found = RoleFile(*read_props(path, gold))
+    else:
+        found = RoleFile(read_srl(path, layout, gold), known.name)
+    missing = next((s for s in found.sentences for p in s.propositions if p.tags is None), None) if gold else None
+    if missing is not None:
+        words = f"{' '.join(missing.words):.60}"
+        raise DataError(path, None, f"a predicate without arguments, in {words!r}", "gold arguments of each predicate")
+    return found
+
+
+def _read_json(path: Path) -> list[Sentence]:
+    return merged(sentence for _, sentence in read_json_lines(path, FORM, sentence_of))
+
+
+def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Sentences, those that follow one another with the same words and other predicates as one."""
+    found: list[Sentence] = []
+    for sentence in sentences:
+        last = found[-1] if found else None
+        both = (*last.propositions, *sentence.propositions) if last and last.words == sentence.words else ()
+        if last and last.propositions and sentence.propositions and len({p.predicate for p in both}) == len(both) > 0:
+            ordered = sorted(both, key=lambda proposition: proposition.predicate)
+            found[-1] = Sentence(last.words, tuple(ordered), last.name)
+        else:
+            found.append(sentence)
+    return found

@@ -1,0 +1,40 @@
+"""Tables of features and labels from files of any format, recognised by content."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from spen_plugins.readers.arff import read_arff
+from spen_plugins.readers.cells import Known
+from spen_plugins.readers.csv_rows import CSV
+from spen_plugins.readers.csv_table import read_csv
+from spen_plugins.readers.formats import ARFF, PARQUET, recognise
+from spen_plugins.readers.libsvm import LIBSVM, read_libsvm
+from spen_plugins.readers.parquet import read_parquet
+from spen_plugins.readers.rows import Table
+
+FORMATS = (PARQUET, ARFF, LIBSVM, CSV)
+
+
+def read_table(path: str | Path, known: Known | None = None, unused: Collection[str] = ()) -> Table:
+    """Read a file in the format that it looks like; its name is `Table.format`.
+
+    Args:
+        path: the file.
+        known: columns of the training file, if this is another, whose header does not say their kinds (all but ARFF).
+        unused: columns that are not looked at.
+
+    Raises:
+        DataError: it looks like none of the formats, or is not what its format asks for.
+        ConfigError: a library is missing that reads its format.
+    """
+    form = recognise(path, FORMATS)
+    if form is ARFF:
+        table = read_arff(path)
+    elif form is LIBSVM:
+        table = read_libsvm(path, known)
+    else:
+        table = (read_csv if form is CSV else read_parquet)(path, known, unused)
+    table.format = form.name
+    return table

@@ -1,0 +1,74 @@
+"""A sentence with tags from a Python or JSON value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.schemes import Scheme, Span, write_tags
+
+FORM = '{"words": ["in", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}'
+
+
+def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
+    """The sentence of one item: `{"words": […]}`, or a text, which is split at blanks.
+
+    Optional: `"columns"`, a list of values by name, and gold: `"tags"` in the scheme, or, where tags are spans,
+    `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before tags. What `spen predict` writes has
+    this form.
+
+    Args:
+        item: the item.
+        scheme: "none", or the scheme of tags that are spans.
+        columns: the known columns, by name.
+
+    Raises:
+        DataError: another form.
+    """
+    item = {"words": item.split()} if isinstance(item, str) else item
+    if not isinstance(item, Mapping):
+        raise _bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
+    words = _strings(item.get("words"), "words")
+    if not words:
+        raise _bad("no word", "at least one")
+    given, tags, entities = item.get("columns") or {}, item.get("tags"), item.get("entities")
+    if not isinstance(given, Mapping) or not given.keys() <= (columns or {}).keys():
+        raise _bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
+    values = {name: _strings(some, f"columns.{name}", len(words)) for name, some in given.items()}
+    if entities is not None and scheme != "none":
+        tags = _of_entities(entities, len(words), scheme)  # type: ignore[arg-type]
+    return TaggedSentence(words, None if tags is None else _strings(tags, "tags", len(words)), values)
+
+
+def _of_entities(entities: Any, words: int, scheme: Scheme) -> list[str]:
+    form = '{"type": "LOC", "start": 1, "end": 3}'
+    if not isinstance(entities, (list, tuple)):
+        raise _bad(f"entities {entities!r:.80}", f"a list of {form}")
+    spans = []
+    for entity in entities:
+        table = entity if isinstance(entity, Mapping) else {}
+        kind, start, end = (table.get(key) for key in ("type", "start", "end"))
+        numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
+        if not isinstance(kind, str) or not kind or not numbers or not 0 <= start < end <= words:
+            raise _bad(f"entity {entity!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+        spans.append(Span(kind, start, end))
+    spans.sort(key=lambda span: span.start)
+    for before, after in pairwise(spans):
+        if after.start < before.end:
+            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", "entities apart")
+    return write_tags(spans, words, scheme)
+
+
+def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+        raise _bad(f"{what} {values!r:.80}", "a list of strings")
+    if size is not None and len(values) != size:
+        raise _bad(f"{len(values)} {what} for {size} words", "one a word")
+    return tuple(values)
+
+
+def _bad(found: str, expected: str) -> DataError:
+    return DataError("input", None, found, expected)

@@ -1,0 +1,59 @@
+"""Formats are recognised by content, and a refusal names the formats that would do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, recognise
+from spen_plugins.readers.text import LARGEST, read_lines
+
+ALL = (ARFF, PARQUET, JSON_LINES)
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        (b"% a comment\n\n@RELATION x\n", ARFF),
+        (b"PAR1\0\1\2", PARQUET),
+        (b'\n{"text": "a"}\n', JSON_LINES),
+        (b'\xef\xbb\xbf{ "text": "a"}', JSON_LINES),
+    ],
+)
+def test_content_decides(tmp_path: Path, data: bytes, wanted) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(data)
+    assert recognise(path, ALL) is wanted
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"", "an empty file"),
+        (b" \n\n", "an empty file"),
+        (b"PK\x03\x04\0\0", "a zip archive (an Excel sheet is one)"),
+        (b"\x1f\x8b\0\0", "a gzip archive"),
+        (b"ab\0c", "binary data"),
+        (b"\na\tb\n", r":2: found 'a\tb'; expected"),
+    ],
+)
+def test_what_is_none_of_them_is_named(tmp_path: Path, data: bytes, found: str) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(DataError) as error:
+        recognise(path, ALL)
+    assert found in str(error.value)
+    if "empty" not in found:
+        assert "one of these formats: ARFF (@relation" in str(error.value) and "JSONL (" in str(error.value)
+
+
+def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    path.write_bytes(b"a,b\n")
+    os.truncate(path, 2 * LARGEST)  # a hole: takes no room on the disk
+    for read in (read_lines, lambda where: recognise(where, ALL)):
+        with pytest.raises(DataError, match=r"found a file of 2\.1 GB; expected at most 1\.1 GB"):
+            read(path)

@@ -1,0 +1,347 @@
+"""Label sets from CSV, Parquet, libsvm and files of texts: what is recognised, read, carved, and refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.datasets.parts import carve, same_files
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.labelled_texts import read_texts
+from spen_plugins.readers.tables import read_table
+from spen_plugins.readers.tsv import Layout
+
+ROWS = """,age,colour,smokes,seen,tag_a,tag_b
+0,10,red,yes,0,1,0
+1,20,green,no,1,0,1
+2,,"blue",yes,1,1,1
+3,40,,no,0,0,0
+4,50,red,yes,1,1,0
+5,60,green,no,0,0,1
+"""
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def vectors(**fields) -> MultiLabel:
+    it = MultiLabel(MultiLabel.Config(**fields))
+    it.load()
+    return it
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> str:
+    return write(tmp_path / "s.json", json.dumps({"train": [0, 1, 2, 3], "validation": [4], "test": [5]}))
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
+    it = vectors(file=write(tmp_path / "x.data", ROWS.replace(",", separator)), split=split, labels="tag_*")
+    assert it.space.labels == ["tag_a", "tag_b"]
+    assert it.columns.names == ["age", "colour=blue", "colour=green", "colour=red", "smokes", "seen"]
+    batch = it.collate(it.part("train"))
+    ages = (np.array([10, 20, 40]) - 70 / 3) / np.std([10, 20, 40])
+    expected = [
+        [ages[0], 0, 0, 1, 1, 0],
+        [ages[1], 0, 1, 0, 0, 1],
+        [0, 1, 0, 0, 1, 1],
+        [ages[2], 0, 0, 0, 0, 0],
+    ]
+    np.testing.assert_allclose(batch.x.inputs["vector"], expected, rtol=1e-6, atol=1e-7)
+    assert batch.gold[:, 0].tolist() == [[1, 0], [0, 1], [1, 1], [0, 0]]
+    [note] = it.notes()
+    assert "as CSV (6 rows); 6 features (1 real, 5 binary); 2 labels (tag_a, tag_b)" in note
+    again = MultiLabel(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    other = write(tmp_path / "y.csv", "seen,age,smokes,colour\n1,10,no,red\n")  # other order, no labels
+    [example] = again.read(other)
+    np.testing.assert_allclose(example.features, [ages[0], 0, 0, 1, 0, 1], rtol=1e-6)
+    assert example.gold is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "count", "found"),
+    [("tag_a,tag_b", None, ["tag_a", "tag_b"]), (["tag_b"], None, ["tag_b"]), (None, 2, ["tag_a", "tag_b"])],
+)
+def test_label_columns(tmp_path: Path, split: str, labels, count, found) -> None:
+    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels=labels, label_count=count)
+    assert it.space.labels == found
+
+
+def test_label_columns_in_a_file(tmp_path: Path, split: str) -> None:
+    names = write(tmp_path / "names.txt", "tag_b\n")
+    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels=names)
+    assert it.space.labels == ["tag_b"] and names in it.checksums()
+
+
+def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {
+        "age": pa.array([10.0, 20.0, None, 40.0, 50.0, 60.0]),
+        "colour": pa.array(["red", "green", "blue", None, "red", "green"]).dictionary_encode(),
+        "smokes": pa.array(["yes", "no", "yes", "no", "yes", "no"]),
+        "seen": pa.array([False, True, True, False, True, False]),
+        "tag_a": pa.array([1, 0, 1, 0, 1, 0]),
+        "tag_b": pa.array([0, 1, 1, 0, 0, 1], pa.int8()),
+        "when": pa.array([0] * 6, pa.timestamp("s")),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "x.csv")
+    given = {"split": split, "labels": "tag_*"}
+    with pytest.raises(DataError, match=r"column 'when' of type timestamp.*task\.drop"):
+        vectors(file=str(tmp_path / "x.csv"), **given)
+    found = vectors(file=str(tmp_path / "x.csv"), drop=["when"], **given)
+    wanted = vectors(file=write(tmp_path / "y.csv", ROWS), **given)
+    assert "as Parquet (6 rows)" in found.notes()[0] and found.columns.names == wanted.columns.names
+    for one, other in zip(found.part("train"), wanted.part("train"), strict=True):
+        np.testing.assert_array_equal(one.features, other.features)
+        np.testing.assert_array_equal(one.gold, other.gold)
+
+
+LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"
+
+
+@pytest.mark.parametrize("sizes", ["", "6 9 20\n"])
+def test_sparse_reals_of_libsvm(tmp_path: Path, split: str, sizes: str) -> None:
+    path = write(tmp_path / "x.svm", sizes + LIBSVM)
+    it = vectors(file=path, split=split)
+    assert it.space.labels == ["3", "4", "17"] and it.inputs.size == 9 and it.inputs.sparse
+    batch = it.collate(it.part("train"))
+    size = np.sqrt(np.mean(np.array([0.5, 2, 1, -1, 3, 1, 2]) ** 2))
+    np.testing.assert_allclose(batch.x.inputs["values"], np.array([0.5, 2, 1, -1, 3, 1, 2]) / size, rtol=1e-6)
+    assert batch.x.inputs["indices"].tolist() == [0, 3, 1, 8, 0, 5, 7]
+    assert batch.x.inputs["offsets"].tolist() == [0, 2, 4, 5]
+    assert batch.gold[:, 0].tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 1], [1, 0, 0]]
+    again = MultiLabel(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    assert again.inputs == it.inputs
+    one, other = again.parse({"features": {"1": 0.5, "4": 2}, "labels": ["3"]}), it.part("train")[0]
+    np.testing.assert_array_equal(one.features, other.features)
+    np.testing.assert_allclose(one.values, other.values)
+    [beyond] = again.read(write(tmp_path / "more.svm", "2:4 10:1\n"))  # features that training had not are left out
+    assert beyond.features.tolist() == [1] and beyond.gold is None
+    assert it.show(it.part("train")[0]).inputs[0].startswith("4 ")
+    with pytest.raises(DataError, match=r"more\.svm:1: found label '5'; expected one of the 3 labels"):
+        again.read(write(tmp_path / "more.svm", "5 2:4\n"))
+
+
+def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, split: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 3)).round(3), np.array([[1, 0], [0, 1], [1, 1], [0, 0], [0, 1], [1, 0]])
+    dump_svmlight_file(x, y, str(tmp_path / "dense.svm"), multilabel=True, zero_based=False)
+    dense = vectors(file=str(tmp_path / "dense.svm"), split=split)
+    assert not dense.inputs.listed and dense.inputs.size == 3
+    train = x[:4]
+    np.testing.assert_allclose(
+        dense.collate(dense.part("validation")).x.inputs["vector"][0], (x[4] - train.mean(0)) / train.std(0), rtol=1e-5
+    )
+    dump_svmlight_file((x > 0).astype(int), y, str(tmp_path / "bits.svm"), multilabel=True, zero_based=True)
+    bits = vectors(file=str(tmp_path / "bits.svm"), split=split)
+    assert bits.inputs.binary
+    assert [e.features.tolist() for e in bits.part("train")] == [np.flatnonzero(row > 0).tolist() for row in train]
+    with pytest.raises(DataError, match=r"value 0\.5; expected 1, as everywhere in the training file"):
+        bits.read(write(tmp_path / "half.svm", "1 0:0.5\n"))
+
+
+CSV = "a,b,t\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", "an empty file"),
+        ("a\n1\n2\n", "expected one of these formats: Parquet (.*); ARFF .*; libsvm .*; CSV "),
+        ("1,2,0\n3,4,1\n", r":1: found numbers in the first line, '1,2,0'; expected a header"),
+        ("a,a,t\n1,2,0\n", "column 'a' twice"),
+        ("a,,t\n1,2,0\n", "no name of column 2"),
+        (CSV, "a header alone"),
+        (CSV + "1,2,0\n1,2\n", r":3: found 2 cells in '1,2'; expected 3, as in the first line, separated by commas"),
+        (CSV + '1,2,0\n"1,2,0\n', r":3: found a record that can't be read"),
+        (CSV + "1,2,0\n1,nan,1\n", r":3: found 'nan' in column 'b'; expected a finite number, or an empty cell"),
+        (CSV + "1,2,0\n-inf,2,1\n", r":3: found '-inf' in column 'a'"),
+        (CSV + "1,2,0\n1e99,2,1\n", r":3: found '1e99' in column 'a'"),
+        (CSV + "1,2,0\n1,2,2\n", r":3: found 2 for label 't'; expected 0 or 1"),
+        (CSV + "".join(f"{i},w{i},{i % 2}\n" for i in range(200)), "attribute 'b' of type text; .*task.drop"),
+        (
+            CSV + "".join(f"{i},{i}.5,1\n" for i in range(200)) + "1,NA,0\n",
+            r":202: found 'NA' in column 'b'; .*numbers",
+        ),
+        ("a b t\n1 2 0\n", "one of these formats"),
+        ("3,17 1:x\n4 2:1\n", r":1: found '3,17 1:x'"),
+        ("3 1:1\n4 2:1 1:2\n", r":2: found '4 2:1 1:2'"),
+        ("3 1:1\n4 2:inf\n", r":2: found inf for feature 2; expected a finite number"),
+    ],
+)
+def test_bad_tables(tmp_path: Path, text: str, found: str) -> None:
+    path = write(tmp_path / "x.csv", text)
+    labels = None if ":" in text else "t"
+    with pytest.raises((DataError, ConfigError), match=found):
+        vectors(train=path, test=path, labels=labels)
+
+
+def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", ROWS)
+    with pytest.raises(ConfigError, match=r"\(CSV; its columns are age, .*\): which of them are labels\?.*tag_\*"):
+        vectors(train=path, test=path)
+    for labels, found in (
+        ("tga_*", "begins with 'tga_'"),
+        ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
+    ):
+        with pytest.raises(ConfigError, match=found):
+            vectors(train=path, test=path, labels=labels)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("age,colour,smokes\n1,red,no\n", "no attribute 'seen'"),
+        ("age,colour,smokes,seen,x\n1,red,no,1,1\n", "attribute 'x'; expected attributes of the training file"),
+        (
+            "age,colour,smokes,seen\n1,teal,no,1\n",
+            r":2: found 'teal' in column 'colour'; expected blue, green, red",
+        ),
+        ("age,colour,smokes,seen\n1,red,no,3\n", r":2: found 3 in column 'seen'; expected 0 or 1, as in the training"),
+        ("age,colour,smokes,seen\nold,red,no,1\n", r":2: found 'old' in column 'age'; expected a number, as in"),
+        ("age,colour,smokes,seen,tag_a\n1,red,no,1,1\n", "no label 'tag_b' beside others"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, text: str, found: str) -> None:
+    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
+    with pytest.raises(DataError, match=found):
+        it.read(write(tmp_path / "y.csv", text))
+
+
+def test_ten_thousand_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    head = ",".join([f"f{i}" for i in range(10_000)] + ["t"])
+    rows = "".join(",".join(map(str, row)) + f",{i % 2}\n" for i, row in enumerate(rng.integers(0, 5, (8, 10_000))))
+    table = read_table(write(tmp_path / "wide.csv", f"{head}\n{rows}"))
+    assert table.dense.shape == (8, 10_001) and len(table.attributes) == 10_001
+
+
+# A validation part that is carved
+
+
+def test_carving_keeps_to_the_labels_and_to_itself() -> None:
+    rows = [{"a"} if i % 4 else {"b"} for i in range(200)]
+    one, two = carve(rows, "x.csv"), carve(rows, "x.csv")
+    assert one == two and len(one.validation) == 40
+    assert sorted([*one.train, *one.validation]) == list(range(200))
+    assert sum("b" in rows[row] for row in one.validation) == 10
+    assert "40 of the 200 rows of x.csv" in one.said and "seed 0" in one.said
+    assert len(carve([{"a"}] * 2000, "x").validation) == 200
+    kept = carve([{"a"}, None, {"a"}, None], "x")
+    assert {1, 3} < set(kept.train) and len(kept.validation) == 1
+    with pytest.raises(DataError, match="at least two"):
+        carve([{"a"}, None], "x")
+
+
+def test_train_and_test_files_alone(tmp_path: Path) -> None:
+    rows = ROWS.splitlines()[1:]
+    many = "\n".join([ROWS.splitlines()[0], *(rows * 10)]) + "\n"
+    files = {"train": write(tmp_path / "train.csv", many), "test": write(tmp_path / "test.csv", ROWS)}
+    it = vectors(**files, labels="tag_*")
+    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [48, 12, 6]
+    assert "12 of the 60 rows of" in it.protocol()["split"] and any("12 of the 60" in note for note in it.notes())
+    ages = [float(row.split(",")[1] or "nan") for row in rows * 10]
+    kept = carve([example.gold for example in vectors(**files, labels="tag_*").read(files["train"])], "").train
+    np.testing.assert_allclose(it.scaling.mean, np.nanmean(np.array(ages)[kept]))  # of what is left to train on
+
+
+def test_the_same_file_as_two_parts_is_warned_of(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", ROWS)
+    it = vectors(train=path, test=path, labels="tag_*")
+    assert any(note.startswith("warning: the train part") and "same rows" in note for note in it.notes())
+    assert same_files({"train": "a", "test": "b"}, {"a": "1", "b": "2"}) == []
+
+
+# Files of texts
+
+JSON_TEXTS = '{"text": "what a day", "labels": ["joy", "awe"]}\n\n{"labels": [], "text": "it, too"}\n'
+TOXIC = 'id,comment_text,toxic,mild\n1,"a, b\nc",1,0\n2,d,0,0\n3,"said ""e""",true,1.0\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "rows", "said"),
+    [
+        (JSON_TEXTS, Layout(), [("what a day", ("joy", "awe"), 1), ("it, too", (), 3)], "JSONL"),
+        ('{"body": "b", "tags": "x, y"}\n', Layout("body", "tags"), [("b", ("x", "y"), 1)], "JSONL"),
+        ('{"text": "b", "label": [3]}\n', Layout(), [("b", ("3",), 1)], "JSONL"),
+        (
+            "a\tx y\tone two\nb\t\tthree four\n",
+            Layout(),
+            [("one two", ("x", "y"), 1), ("three four", (), 2)],
+            "LibMulti",
+        ),
+        ("one two\tx,y\tid1\n", Layout(), [("one two", ("x", "y"), 1)], "TSV"),
+        ('Text,Labels\n"a, b","x,y"\nc,\n', Layout(), [("a, b", ("x", "y"), 2), ("c", (), 3)], "CSV .* with a header"),
+        (
+            "a b;x\nc;y\n",
+            Layout(),
+            [("a b", ("x",), 1), ("c", ("y",), 2)],
+            "CSV separated by semicolons, texts",
+        ),
+        (
+            TOXIC,
+            Layout("comment_text", ["toxic", "mild"]),
+            [("a, b\nc", ("toxic",), 2), ("d", (), 4), ('said "e"', ("toxic", "mild"), 5)],
+            "2 labels as columns of 0 and 1",
+        ),
+        ("text,is_a,is_b\nx,1,0\n", Layout(labels="is_*"), [("x", ("is_a",), 2)], "2 labels as columns"),
+    ],
+)
+def test_texts_by_content(tmp_path: Path, text: str, layout: Layout, rows, said: str) -> None:
+    found = read_texts(Path(write(tmp_path / "x.txt", text)), layout)
+    assert [tuple(row) for row in found.rows] == rows
+    assert re.search(said, found.said)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "found"),
+    [
+        ("no separator\nat all\n", Layout(), r":1: found 'no separator'; expected one of these formats: JSONL .*CSV"),
+        ('{"text": "a"}\n', Layout(), r":1: found no 'labels'; expected a list of names"),
+        ('{"texts": "a"}\n', Layout(), r":1: found .* without a text under 'text'"),
+        ('{"text": "a", "labels": [1.5]}\n', Layout(), r":1: found labels \[1\.5\]"),
+        ('{"text": "a", "labels": NaN}\n', Layout(), ":1: found .* no JSON"),
+        ("".join(f"c{i}\tx\tone two\n" for i in range(60)) + "b\tx\n", Layout(), r":61: found 2 cells"),
+        ("text,is_a\nx,2\n", Layout(labels="is_*"), r":2: found '2' for label 'is_a'; expected 0 or 1"),
+        ("text,is_a\nx,2\n", Layout(labels="has_*"), r":1: found columns text, is_a; expected a label column"),
+        ('text,labels\n"x,a\n', Layout(), r":2: found a record that can't be read"),
+    ],
+)
+def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> None:
+    with pytest.raises(DataError, match=found):
+        read_texts(Path(write(tmp_path / "x", text)), layout)
+
+
+def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
+    for text in ("text,id\na b,1\n", '{"text": "a b"}\n', "a b\n"):
+        [row] = read_texts(Path(write(tmp_path / "x", text)), Layout(), gold=False).rows
+        assert (row.text, row.labels) == ("a b", None)
+
+
+def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
+    train = write(tmp_path / "train.jsonl", '{"text": "a day", "labels": ["x"]}\n{"text": "no", "labels": []}\n' * 10)
+    it = TextLabels(TextLabels.Config(train=train, test=write(tmp_path / "test.csv", "text,labels\nb,y\n")))
+    it.load()
+    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [16, 4, 1]
+    assert it.space.labels == ["x", "y"] and "4 of the 20 rows" in it.protocol()["split"]
+    assert it.notes()[-1] == "warning: no training example has 1 of the 2 labels (y): they can't be learned"
+    assert "read as JSONL (20 texts)" in it.notes()[0] and "read as CSV" in it.notes()[1]
+    split = write(tmp_path / "s.json", '{"train": [0, 1], "validation": [2], "test": [3]}')
+    it = TextLabels(TextLabels.Config(file=train, split=split))
+    it.load()
+    assert [len(it.part(name)) for name in ("train", "validation", "test")] == [2, 1, 1]
+    assert split in it.checksums()

@@ -1,0 +1,103 @@
+"""The linear baseline of label sets is scikit-learn's one-vs-rest logistic regression, as a run like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+
+import spen_plugins as sp
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check
+from spen_plugins.config.shipped import find
+from spen_plugins.errors import ConfigError
+from spen_plugins.registry import Registry
+from spen_plugins.runs.runner import run
+
+
+def config(name: str, **given: str) -> dict:
+    return evaluate(find(Path(name)), {"method": "linear", **given})
+
+
+def built(table: dict):
+    return build(check(table, "test", Registry()))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 4))
+    y = np.column_stack([x @ [1, 2, 0, 0] > 0.3, x @ [0, -1, 1, 0] > 0, np.ones(90), np.zeros(90)]).astype(int)
+    rows = "".join(",".join(f"{v:g}" for v in [*a, *b]) + "\n" for a, b in zip(x, y, strict=True))
+    (tmp_path / "x.csv").write_text("a,b,c,d,y1,y2,y3,y4\n" + rows)
+    (tmp_path / "s.json").write_text(
+        json.dumps({"train": [*range(60)], "validation": [*range(60, 75)], "test": [*range(75, 90)]})
+    )
+    return {"data": str(tmp_path / "x.csv"), "split": str(tmp_path / "s.json"), "labels": "y*"}
+
+
+def test_weights_are_scikit_learns(files: dict[str, str]) -> None:
+    made = built(config("mlc_seal", **files, **{"trainer.c": "[0.5, 1]"}))
+    assert made.task.config.threshold == "validation"
+    first, second = made.trainer.stages(made.model, made.task)
+    assert (first.name, first.goes_on, second.name, second.goes_on) == ("C=0.5", False, "C=1", True)
+    batch = made.task.collate(made.task.part("train"))
+    x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
+    for stage, c in ((first, 0.5), (second, 1.0)):
+        stage.start(made.model)
+        wanted = OneVsRestClassifier(LogisticRegression(C=c, solver="liblinear")).fit(x, gold[:, :2])
+        with torch.no_grad():
+            p = made.model.propose(batch.x).mean[:, 0].numpy()
+        np.testing.assert_allclose(p[:, :2], wanted.predict_proba(x), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(p[:, 2:], np.tile([60.5 / 61, 0.5 / 61], (60, 1)), rtol=1e-5)
+
+
+def test_texts_are_tf_idf(tmp_path: Path) -> None:
+    texts = ["a good day", "a bad day a day", "good good news", "no news is good news", "day"]
+    text = "".join(f"{one}\t{'x' if 'good' in one else ''}\n" for one in texts)
+    (tmp_path / "a.tsv").write_text(text)
+    file = str(tmp_path / "a.tsv")
+    given = {"data": file, "validation": file, "features.words": "1", "features.buckets": "0"}
+    made = built(config("text_seal", **given))
+    made.trainer.stages(made.model, made.task)[0].start(made.model)
+    batch = made.task.collate(made.task.part("train"))
+    words = list(made.task.inputs.words)
+    tf_idf = TfidfVectorizer(sublinear_tf=True, vocabulary=words, token_pattern=r"\w+").fit_transform(texts).toarray()
+    with torch.no_grad():
+        features = made.model.inference_net.features(batch.x)
+        logits = made.model.propose(batch.x).logits[:, 0, 0].numpy()
+    np.testing.assert_allclose(features.numpy(), tf_idf, rtol=1e-5, atol=1e-7)
+    wanted = LogisticRegression(C=0.1, solver="liblinear").fit(tf_idf, ["good" in one for one in texts])
+    np.testing.assert_allclose(logits, wanted.decision_function(tf_idf), rtol=1e-3, atol=1e-4)
+
+
+def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
+    out = run(config("mlc_seal", **files), "mlc_seal", tmp_path / "run", "cpu", quiet=True)
+    folder = sp.RunFolder.open(out)
+    scores = folder.metrics()
+    assert scores["test"]["micro_f1"] > 0.7  # easy rows: chance is 0.5
+    assert "one-vs-rest logistic regression" in scores["protocol"]["training"]
+    history = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+    assert [record["stage"] for record in history] == ["C=0.1", "C=1", "C=10"]
+    [found] = sp.load(out).predict([{"features": {"a": 3.0, "b": 3.0, "c": 0.0, "d": 0.0}}])
+    assert {"y1", "y3"} <= set(found["labels"]) and "y4" not in found["labels"]
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"features": {"type": "mlp"}}, "found Independent over Mlp"),
+        ({"inference_net": {"type": "independent"}}, "needs inference_net.bias=true"),
+        ({"trainer": {"type": "one_vs_rest", "c": [0]}}, r"trainer\.c: found \[0\.0\]"),
+    ],
+)
+def test_what_it_cannot_fit(change: dict, found: str) -> None:
+    with pytest.raises(ConfigError, match=found):
+        made = built({**config("mlc_seal"), **change})
+        made.trainer.stages(made.model, made.task)

@@ -1,0 +1,293 @@
+"""Semantic roles in the formats that people have, written by hand from the formats' descriptions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.role_items import sentence_of
+from spen_plugins.readers.roles import read_roles
+
+GAVE = ("B-ARG0", "B-V", "B-ARG2", "B-ARG1", "I-ARG1", "O")
+WANTS = ("B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O")
+LEAVE = ("B-ARG0", "O", "O", "B-V", "O")
+
+CONLL_2012 = """\
+#begin document (wb/a2e/00/a2e_0001); part 000
+wb/a2e/00/a2e_0001 0 0 Anna NNP (TOP(S(NP*) - - - Reporter (PERSON) (ARG0*) (12)
+wb/a2e/00/a2e_0001 0 1 gave VBD (VP* give 01 1 Reporter * (V*) -
+wb/a2e/00/a2e_0001 0 2 Bob NNP (NP*) - - - Reporter (PERSON) (ARG2*) (3
+wb/a2e/00/a2e_0001 0 3 a DT (NP* - - - Reporter * (ARG1* -
+wb/a2e/00/a2e_0001 0 4 book NN *)) book - 2 Reporter * *) 3)|(4)
+wb/a2e/00/a2e_0001 0 5 . . *)) - - - Reporter * * -
+
+wb/a2e/00/a2e_0001 0 0 Yes UH (TOP(INTJ*)) - - - - * -
+
+wb/a2e/00/a2e_0001 0 0 She PRP (TOP(S(NP*) - - - - * (ARG0*) (ARG0*) (12)
+wb/a2e/00/a2e_0001 0 1 wants VBZ (VP* want 01 1 - * (V*) * -
+wb/a2e/00/a2e_0001 0 2 to TO (S(VP* - - - - * (ARG1* * -
+wb/a2e/00/a2e_0001 0 3 leave VB (VP*)))) leave 01 1 - * *) (V*) -
+wb/a2e/00/a2e_0001 0 4 . . *)) - - - - * * * -
+#end document
+"""
+
+WORDS = "Anna\ngave\nBob\na\nbook\n.\n\nYes\n\nShe\nwants\nto\nleave\n.\n"
+PROPS = """\
+-	(ARG0*)
+give	(V*)
+-	(ARG2*)
+-	(ARG1*
+-	*)
+-	*
+
+-
+
+-	(ARG0*)	(ARG0*)
+want	(V*)	*
+-	(ARG1*	*
+leave	*)	(V*)
+-	*	*
+"""
+
+# Of Universal PropBank, release 1: eight fields of CoNLL-U, Y, the frame, and a column for each predicate.
+UP_1 = """\
+# sent_id = one
+1	Anna	Anna	PROPN	NNP	_	2	nsubj	_	_	ARG0
+2	gave	give	VERB	VBD	_	0	root	Y	give.01	_
+3	Bob	Bob	PROPN	NNP	_	2	iobj	_	_	ARG2
+4	a	a	DET	DT	_	5	det	_	_	_
+5	book	book	NOUN	NN	_	2	obj	_	_	ARG1
+6	.	.	PUNCT	.	_	2	punct	_	_	_
+
+1	Yes	yes	INTJ	UH	_	0	root	_	_
+
+1	She	she	PRON	PRP	_	2	nsubj	_	_	ARG0	ARG0
+2	wants	want	VERB	VBZ	_	0	root	Y	want.01	_	_
+3-4	toleave	_	_	_	_	_	_	_	_
+3	to	to	PART	TO	_	4	mark	_	_	_	_
+4	leave	leave	VERB	VB	_	2	xcomp	Y	leave.01	ARG1	_
+5	.	.	PUNCT	.	_	2	punct	_	_	_	_
+"""
+
+
+def up_misc() -> str:
+    """Of English, release 1: ten fields, roles in MISC."""
+    lines = []
+    for block in UP_1.strip().split("\n\n"):
+        rows = [line.split("\t") for line in block.splitlines()]
+        for row in rows:
+            if row[0].isdigit():
+                roles = "/".join(row[10:])
+                frame = row[9] if row[8] == "Y" else "-"
+                lines.append("\t".join([*row[:8], "_", f"Framefile=-|Roleset={frame}|Args={roles}"]))
+            else:
+                lines.append("\t".join(row))
+        lines.append("")
+    return "\n".join(lines)
+
+
+# Release 2: CoNLL-U Plus, merged with the treebank.
+UP_2 = """\
+# global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC UP:PRED UP:ARGHEADS UP:ARGSPANS
+# sent_id = one
+1	Anna	Anna	PROPN	NNP	_	2	nsubj	_	_	_	_	_
+2	gave	give	VERB	VBD	_	0	root	_	_	give.01	ARG0:1|ARG2:3|ARG1:5	ARG0:1-1|ARG2:3-3|ARG1:4-5
+3	Bob	Bob	PROPN	NNP	_	2	iobj	_	_	_	_	_
+4	a	a	DET	DT	_	5	det	_	_	_	_	_
+5	book	book	NOUN	NN	_	2	obj	_	_	_	_	_
+6	.	.	PUNCT	.	_	2	punct	_	_	_	_	_
+
+1	Yes	yes	INTJ	UH	_	0	root	_	_	_	_	_
+
+1	She	she	PRON	PRP	_	2	nsubj	_	_	_	_	_
+2	wants	want	VERB	VBZ	_	0	root	_	_	want.01	ARG0:1|ARG1:4	ARG0:1-1|ARG1:3-4
+3	to	to	PART	TO	_	4	mark	_	_	_	_	_
+4	leave	leave	VERB	VB	_	2	xcomp	_	_	leave.01	ARG0:1	ARG0:1-1
+5	.	.	PUNCT	.	_	2	punct	_	_	_	_	_
+"""
+
+JSON = "\n".join(
+    json.dumps(item)
+    for item in (
+        {"words": ["Anna", "gave", "Bob", "a", "book", "."], "predicate": 1, "tags": GAVE},
+        {"words": ["Yes"]},
+        {
+            "words": ["She", "wants", "to", "leave", "."],
+            "predicate": {"index": 1, "word": "wants"},
+            "arguments": [{"role": "ARG0", "start": 0, "end": 1}, {"role": "ARG1", "start": 2, "end": 4, "score": 1}],
+        },
+        {"words": ["She", "wants", "to", "leave", "."], "predicate": 3, "tags": LEAVE},
+    )
+)
+PASTED = zip(WORDS.split("\n"), PROPS.split("\n"), strict=True)
+FILES = {
+    "a.gold_conll": (CONLL_2012, "CoNLL-2012"),
+    "a.conllu": (UP_1, "CoNLL-U with a column of roles per predicate (Universal PropBank 1)"),
+    "b.conllu": (up_misc(), "CoNLL-U with Args= in MISC"),
+    "a.conllup": (UP_2, "CoNLL-U Plus with UP fields"),
+    "a.jsonl": (JSON, "JSONL"),
+    "pasted.txt": (
+        "\n".join("\t".join(pair) if any(pair) else "" for pair in PASTED),
+        "columns as in CoNLL-2005",
+    ),
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def write(text: str, name: str = "a.txt") -> Path:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def check(found) -> None:
+    one, two, three = found.sentences
+    assert [" ".join(s.words) for s in found.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
+    assert [(p.predicate, p.tags) for p in one.propositions] == [(1, GAVE)]
+    assert two.propositions == ()
+    assert [(p.predicate, p.tags) for p in three.propositions] == [(1, WANTS), (3, LEAVE)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_format_is_recognised_by_its_content(write, name):
+    text, format_ = FILES[name]
+    for path in (write(text, name), write(text, "plain")):
+        found = read_roles(path)
+        check(found)
+        assert found.format.startswith(format_)
+        assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
+
+
+def test_words_and_props_are_found_beside_each_other(write, tmp_path):
+    words, props = write(WORDS, "train.words"), write(PROPS, "train.props")
+    for path in (words, props):
+        found = read_roles(path)
+        check(found)
+        assert found.format == "CoNLL-2005: words of train.words, props of train.props"
+    for kind, text in (("words", WORDS), ("props", PROPS)):  # the shared task's own folders
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / f"test.wsj.{kind}").write_text(text)
+    check(read_roles(tmp_path / "words" / "test.wsj.words"))
+    check(read_roles(tmp_path / "props" / "test.wsj.props"))
+
+
+def test_props_need_the_same_words(write):
+    write(WORDS.replace("a\nbook", "book"), "train.words")
+    with pytest.raises(DataError, match=r"train.props:6: found - \*, and no token in this line of train.words"):
+        read_roles(write(PROPS, "train.props"))
+    with pytest.raises(DataError, match=r"without words .*expected the words beside it, as other.words"):
+        read_roles(write(PROPS, "other.props"))
+
+
+def test_conll_2012_with_fewer_columns(write):
+    """As in the releases of PropBank itself; or without coreference; or without arguments."""
+
+    def kept(columns) -> str:
+        rows = [line.split() for line in CONLL_2012.splitlines() if not line.startswith("#")]
+        return "\n".join(" ".join(columns(row)) if row else "" for row in rows)
+
+    check(read_roles(write(kept(lambda row: [*row[:8], *row[11:-1]]))))
+    check(read_roles(write(kept(lambda row: [*row[:8], *row[11:]]))))
+    check(read_roles(write(kept(lambda row: row[:-1]))))
+    bare = read_roles(write(kept(lambda row: [*row[:11], row[-1]])), gold=False)
+    assert [[(p.predicate, p.lemma, p.tags) for p in s.propositions] for s in bare.sentences] == [
+        [(1, "give", None)],
+        [],
+        [(1, "want", None), (3, "leave", None)],
+    ]
+    with pytest.raises(DataError, match=r"no \(V\*\) in any line; expected a column of brackets"):
+        read_roles(write(kept(lambda row: [*row[:11], row[-1]])))
+
+
+def test_an_argument_of_a_head_is_its_subtree(write):
+    """Without the predicate's own, and without words nearer to another argument's head; later pieces are C-."""
+    heads = [  # the book that Ann said Bob wrote
+        ("the", 2, "_"),
+        ("book", 0, "A1"),
+        ("that", 7, "R-A1"),
+        ("Ann", 5, "_"),
+        ("said", 7, "AM-DIS"),
+        ("Bob", 7, "A0"),
+        ("wrote", 2, "_"),
+        ("in", 9, "_"),
+        ("ink", 2, "_"),
+    ]
+    rows = [
+        f"{i}\t{w}\t_\t_\t_\t_\t{h}\tdep\t{'Y' if w == 'wrote' else '_'}\t{'write.01' if w == 'wrote' else '_'}\t{r}"
+        for i, (w, h, r) in enumerate(heads, 1)
+    ]
+    [sentence] = read_roles(write("\n".join(rows) + "\n")).sentences
+    [found] = sentence.propositions
+    assert found.tags == (*("B-A1", "I-A1", "B-R-A1", "B-AM-DIS", "I-AM-DIS", "B-A0", "B-V", "B-C-A1", "I-C-A1"),)
+
+
+def test_overlapping_spans_go_to_the_shorter(write):
+    spans = "ARG1:1-6|ARG0:3-3"
+    text = UP_2.split("\n\n")[0].replace("ARG0:1-1|ARG2:3-3|ARG1:4-5", spans)
+    [sentence] = read_roles(write(text)).sentences
+    assert sentence.propositions[0].tags == ("B-ARG1", "B-V", "B-ARG0", "B-C-ARG1", "I-C-ARG1", "I-C-ARG1")
+
+
+NO_ROLES = "\n".join("\t".join([*line.split("\t")[:8], "_", "_"]) for line in UP_1.split("\n")[1:6])
+LINES = {
+    "ragged 2012": (CONLL_2012.replace(" (V*) -\nwb/a2e/00/a2e_0001 0 2 Bob", "\nwb/a2e/00/a2e_0001 0 2 Bob"), 3, "11"),
+    "2012 without a verb": (CONLL_2012.replace("* *) (V*) -", "* *) * -"), 11, r"no \(V\*\) in column 13"),
+    "2012 not closed": (CONLL_2012.replace("*) 3)|(4)", "* 3)|(4)"), 5, r"\(ARG1\* in column 12 not closed"),
+    "head": (UP_1.replace("_\t2\tnsubj", "_\t9\tnsubj", 1), 2, "'9' as a word's head"),
+    "loop": (UP_1.replace("_\t5\tdet", "_\t4\tdet", 1), 5, "a word below itself"),
+    "span": (UP_2.replace("ARG1:4-5", "ARG1:4-9"), 4, "the argument 'ARG1:4-9'"),
+    "no roles": (NO_ROLES, 1, "without"),
+    "no words": ("# global.columns = ID UP:PRED UP:ARGSPANS\n1\t_\t_\n", None, "no words; expected a field FORM"),
+    "no JSON": (JSON.replace('"Bob", ', '"Bob" ', 1), 1, "which is no JSON"),
+    "NaN": ('{"words": ["a"], "predicate": NaN}', 1, "NaN is no number of JSON"),
+    "no gold": ('{"words": ["a"], "predicate": 0}', None, "a predicate without arguments"),
+    "outside": ('{"words": ["a"]}\n{"words": ["a"], "predicate": 1}', 2, "predicate 1; expected a word's number"),
+    "raw": ("Anna gave Bob a book.\nShe left.\n", 1, "one of these formats: JSONL .*CoNLL-U.*2012.*2005.*columns"),
+    "one raw line": ("Anna gave Bob a book\n", 1, "one of these formats"),
+    "CSV": ("text,labels\nAnna gave it,a\n", 1, "one of these formats|brackets"),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_bad_files_are_named_by_line(write, case):
+    text, line, says = LINES[case]
+    with pytest.raises(DataError, match=says) as caught:
+        read_roles(write(text))
+    assert caught.value.line == line
+
+
+@pytest.mark.parametrize(
+    ("item", "says"),
+    [
+        ({"words": ["a", "b"], "predicate": 0, "arguments": [{"role": "A", "start": 0, "end": 2}]}, "share word 0"),
+        (
+            {"words": ["a", "b"], "predicate": 0, "arguments": [{"role": "A", "start": 1, "end": 3}]},
+            "the end exclusive",
+        ),
+        ({"words": ["a", "b"], "predicate": 0, "arguments": "A0"}, "a list of"),
+        ({"words": ["a", "b"], "predicates": {"index": 0}}, "different words' numbers"),
+        ({"words": ["a", "b"], "predicates": [0], "tags": "OO"}, "lists of a tag a word"),
+    ],
+)
+def test_wrong_items(item, says):
+    with pytest.raises(DataError, match=says):
+        sentence_of(item)
+
+
+def test_several_predicates_in_one_item():
+    words = ["She", "wants", "to", "leave", "."]
+    written = {
+        "words": words,
+        "predicates": [
+            {"index": 3, "tags": list(LEAVE)},
+            {"index": 1, "arguments": [{"role": "ARG1", "start": 2, "end": 4}, {"role": "ARG0", "start": 0, "end": 1}]},
+        ],
+    }
+    assert [(p.predicate, p.tags) for p in sentence_of(written).propositions] == [(1, WANTS), (3, LEAVE)]
+    plain = sentence_of({"words": words, "predicates": [3, 1], "tags": [LEAVE, WANTS]})
+    assert plain == sentence_of(written)

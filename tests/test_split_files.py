@@ -1,0 +1,114 @@
+"""`spen data split` of every format: as many rows as the task has, stratified by what they have."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.datasets import split_file
+from spen_plugins.datasets.strata import strata_of
+from spen_plugins.errors import ConfigError, DataError
+
+COLUMNS = "Anna\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit\tPRP\tO\nrains\tVBZ\tO\n\n"
+CONLLU = "".join(
+    f"{n}\t{word}\t_\t{tag}\t{xpos}\t_\t_\t_\t_\t_\n{end}"
+    for n, word, tag, xpos, end in (
+        (1, "Anna", "PROPN", "NNP", ""),
+        (2, "ran", "VERB", "VBD", "\n"),
+        (1, "no", "INTJ", "UH", "\n"),
+    )
+)
+ROLES = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\nit\t-\t*\nrains\train\t(V*)\n\n"
+TABLE = "x,word,t_a,t_b\n" + "1,one,1,0\n2,two,0,1\n"
+TEXTS = 'text,labels\n"a, b","x,y"\nc,\n'
+LIBML = "a\tx y\tone two\nb\t\tthree four\n"
+
+
+def twenty(text: str, head: int = 0) -> str:
+    """Ten times the two rows."""
+    lines = text.splitlines(keepends=True)
+    return "".join([*lines[:head], *lines[head:] * 10])
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "columns", "said"),
+    [
+        (twenty(COLUMNS), None, 2, "read as columns, stratified by 2 tags"),
+        (twenty(COLUMNS), "1", 3, "stratified by 3 tags"),
+        (twenty(CONLLU), None, 3, "read as CoNLL-U, stratified by 3 tags"),
+        (twenty(CONLLU), "xpos", 3, "3 tags"),
+        (twenty(ROLES), None, 4, "stratified by 4 roles"),
+        (twenty(TABLE, 1), "t_*", 2, "read as CSV, stratified by 2 labels"),
+        (twenty(TABLE, 1), "t_b", 1, "read as CSV, stratified by 1 labels"),
+        (twenty(TEXTS, 1), None, 2, "read as CSV .* stratified by 2 labels"),
+        ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), None, 2, "LibMultiLabel's"),
+        (twenty("one two\tx,y\tid\nthree\tx\tid\n"), None, 2, "read as TSV"),
+        (twenty("3,17 1:0.5 4:2\n 2:1\n"), None, 2, "read as libsvm"),
+        (twenty('{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n'), None, 1, "read as JSONL, .*1 labels"),
+        (twenty('{"words": ["a"], "tags": ["X"]}\n{"words": ["b"], "tags": ["Y"]}\n'), None, 2, "JSONL, .*2 tags"),
+    ],
+)
+def test_every_format(tmp_path: Path, text: str, labels: str | None, columns: int, said: str) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(text, encoding="utf-8")
+    matrix, found = strata_of(path, labels)
+    assert matrix.shape == (20, columns) and re.search(said, found)
+    sentences: list[str] = []
+    made = split_file(path, labels=labels, say=sentences.append)
+    split = json.loads(made.read_text())
+    assert made == tmp_path / "mine.split.json"
+    assert {name: len(rows) for name, rows in split.items()} == {"train": 12, "valid": 4, "test": 4}
+    assert sorted(row for rows in split.values() for row in rows) == list(range(20))
+    kinds = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
+    assert all(np.bincount(kinds[rows]).tolist() == [len(rows) // 2] * 2 for rows in split.values())
+    assert "12 + 4 + 4 rows" in sentences[0]
+
+
+def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
+    for cls, text, fields in ((Tagging, COLUMNS, {"scheme": "bio"}), (SemanticRoles, ROLES, {})):
+        path = tmp_path / "x.conll"
+        path.write_text(twenty(text))
+        split = split_file(path)
+        task = cls(cls.Config(file=str(path), split=str(split), **fields))
+        task.load()
+        found = [len(task.part(name)) for name in ("train", "validation", "test")]
+        assert found == [12, 4, 4] and str(split) in task.checksums()
+        assert task.protocol()["split"] == {"file": str(path), "rows": str(split)}
+        carved = cls(cls.Config(train=str(path), test=str(path), **fields))
+        carved.load()
+        assert [len(carved.part(name)) for name in ("train", "validation", "test")] == [16, 4, 20]
+        assert "4 of the 20 rows" in carved.protocol()["split"]["validation"]
+        assert any("4 of the 20" in note for note in carved.notes())
+        assert any(note.startswith("warning: the train part") for note in carved.notes())
+        for given, found in (
+            ({"file": "x"}, "spen data split x"),
+            ({"file": "x", "split": "y", "test": "z"}, "task.file and task.split alone"),
+            ({"train": "x"}, r"task\.validation: found no file.*carved"),
+        ):
+            with pytest.raises(ConfigError, match=found):
+                cls(cls.Config(**given)).load()
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "error", "found"),
+    [
+        ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
+        (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
+        (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
+        (COLUMNS, {}, DataError, "found 2 rows; expected ten or more"),
+        (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
+    ],
+)
+def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: type, found: str) -> None:
+    path = tmp_path / "x"
+    path.write_text(text)
+    with pytest.raises(error, match=found):
+        split_file(path, **given)
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,188 @@
+"""Tagged sentences in JSON lines and spaCy's DocBin, and what is said of files of no known format."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin
+
+from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.tagging_files import read_tagged
+from spen_plugins.errors import ConfigError, DataError
+
+WORDS = [["Anna", "lives", "in", "New", "York", "."], ["Yes", "!"]]
+POS = [["PROPN", "VERB", "ADP", "PROPN", "PROPN", "PUNCT"], ["INTJ", "PUNCT"]]
+BIO = [("B-PER", "O", "O", "B-LOC", "I-LOC", "O"), ("O", "O")]
+IOB1 = [("I-PER", "O", "O", "I-LOC", "I-LOC", "O"), ("O", "O")]
+
+
+def config(**fields) -> Tagging.Config:
+    return Tagging.Config(**fields)
+
+
+def loaded(path: Path, **fields) -> Tagging:
+    task = Tagging(config(train=str(path), validation=str(path), **fields))
+    task.load()
+    return task
+
+
+def doc_bin(path: Path, sentences: bool = True, **layers: bool) -> Path:
+    """One doc of both sentences, with a line break between their words, as spaCy keeps it."""
+    has = {"pos": True, "tag": False, "ents": True} | layers
+    words = [*WORDS[0], "\n", *WORDS[1]]
+    pos = [*POS[0], "SPACE", *POS[1]]
+    settings: dict = {}
+    if has["pos"]:
+        settings["pos"] = pos
+    if has["tag"]:
+        settings["tags"] = [f"X{name}" for name in pos]
+    if has["ents"]:
+        settings["ents"] = [*BIO[0], "O", *BIO[1]]
+    if sentences:
+        settings["sent_starts"] = [i in (0, 7) for i in range(len(words))]
+    doc = Doc(spacy.blank("en").vocab, words=words, **settings)
+    DocBin([*DocBin().attrs, "LEMMA", "POS", "TAG", "DEP", "ENT_IOB", "ENT_TYPE", "SENT_START"], docs=[doc]).to_disk(
+        path
+    )
+    return path
+
+
+def test_entities_of_a_docbin_in_any_scheme(tmp_path):
+    for name in ("corpus.spacy", "corpus"):
+        path = doc_bin(tmp_path / name)
+        found = read_tagged(config(scheme="bio"), path, gold=True)
+        assert found.format == "DocBin" and [s.tags for s in found.sentences] == BIO
+        assert [list(s.words) for s in found.sentences] == WORDS
+    assert [s.tags for s in read_tagged(config(scheme="iob1"), path, gold=True).sentences] == IOB1
+    bioes = read_tagged(config(scheme="bioes"), path, gold=True).sentences[0].tags
+    assert bioes == ("S-PER", "O", "O", "B-LOC", "E-LOC", "O")
+    task = loaded(path, scheme="bio")
+    assert task.space.tags == ["O", "B-LOC", "I-LOC", "B-PER"]
+    assert task.notes()[0] == f"{path}: read as DocBin: 2 sentences, 8 words"
+
+
+def test_tags_of_a_docbin(tmp_path):
+    path = doc_bin(tmp_path / "a", tag=True)
+    assert [list(s.tags) for s in read_tagged(config(), path, gold=True).sentences] == POS
+    both = read_tagged(config(tags="upos+xpos", columns={"coarse": "upos"}), path, gold=True).sentences[1]
+    assert both.tags == ("INTJ+XINTJ", "PUNCT+XPUNCT") and both.columns == {"coarse": ("INTJ", "PUNCT")}
+    fine = doc_bin(tmp_path / "b", pos=False, tag=True)
+    assert read_tagged(config(), fine, gold=True).sentences[1].tags == ("XINTJ", "XPUNCT")
+
+
+def test_docs_without_sentences_are_read_whole(tmp_path):
+    [whole] = read_tagged(config(scheme="bio"), doc_bin(tmp_path / "a", sentences=False), gold=True).sentences
+    assert list(whole.words) == [*WORDS[0], *WORDS[1]] and whole.tags == (*BIO[0], *BIO[1])
+
+
+def test_a_docbin_without_annotation_can_be_predicted(tmp_path):
+    path = doc_bin(tmp_path / "a", pos=False, ents=False)
+    assert [s.tags for s in read_tagged(config(scheme="bio"), path, gold=False).sentences] == [None, None]
+    with pytest.raises(DataError, match=r"doc 1, 'Anna lives .*', without ents; .* name another field \(task\.tags\)"):
+        read_tagged(config(scheme="bio"), path, gold=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"tags": "pos"}, r"task\.tags: found 'pos', no field of spaCy's docs; known: form, .* Did you mean"),
+        ({"tags": "ents"}, r"give task\.scheme=bio"),
+        ({"tags": 1}, r"task\.tags: found 1, and .* is read as DocBin; fields of DocBin go by name"),
+    ],
+)
+def test_fields_of_a_docbin_are_checked(tmp_path, fields, says):
+    with pytest.raises(ConfigError, match=says):
+        read_tagged(config(**fields), doc_bin(tmp_path / "a"), gold=True)
+
+
+def test_a_damaged_docbin_and_one_without_spacy(tmp_path, monkeypatch):
+    path = doc_bin(tmp_path / "a")
+    (tmp_path / "cut").write_bytes(path.read_bytes()[:60])
+    with pytest.raises(DataError, match=r"cut: found a damaged file .* expected a DocBin"):
+        read_tagged(config(), tmp_path / "cut", gold=True)
+    monkeypatch.setitem(sys.modules, "spacy.tokens", None)
+    with pytest.raises(ConfigError, match=r"which is not installed: pip install 'spen-plugins\[spacy\]'"):
+        read_tagged(config(), path, gold=True)
+
+
+def lines(*items) -> str:
+    return "\n".join(json.dumps(item) for item in items) + "\n"
+
+
+def test_json_lines(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({"words": WORDS[0], "tags": BIO[0]}, {"words": WORDS[1], "tags": BIO[1]}))
+    found = read_tagged(config(scheme="bio"), path, gold=True)
+    assert found.format == "JSONL" and [s.tags for s in found.sentences] == BIO
+    entities = [{"type": "LOC", "start": 3, "end": 5, "score": 0.9}, {"type": "PER", "start": 0, "end": 1}]
+    written = {"words": WORDS[0], "tags": ["S-PER", "O", "O", "B-LOC", "E-LOC", "O"], "entities": entities}
+    path.write_text(lines(written, {"words": WORDS[1], "tags": ["O", "O"], "entities": []}))
+    for scheme, tags in (("bio", BIO), ("iob1", IOB1)):
+        assert [s.tags for s in read_tagged(config(scheme=scheme), path, gold=True).sentences] == tags
+    path.write_text(lines({"words": WORDS[1], "tags": POS[1], "columns": {"x": ["1", "2"]}}))
+    assert read_tagged(config(columns={"x": 0}), path, gold=True).sentences[0].columns == {"x": ("1", "2")}
+
+
+BAD = {
+    "no tags": (lines({"words": ["a"]}), {}, 1, "a sentence without tags"),
+    "no column": (lines({"words": ["a"], "tags": ["X"]}), {"columns": {"pos": 1}}, 1, "a sentence without pos"),
+    "shared": (
+        lines(
+            {
+                "words": ["a", "b"],
+                "entities": [{"type": "X", "start": 0, "end": 2}, {"type": "Y", "start": 1, "end": 2}],
+            }
+        ),
+        {"scheme": "bio"},
+        1,
+        "X and Y, which share word 1",
+    ),
+    "outside": (
+        lines({"words": ["a"], "entities": [{"type": "X", "start": 0, "end": 2}]}),
+        {"scheme": "bio"},
+        1,
+        "the end exclusive",
+    ),
+    "infinity": ('{"words": ["a"], "tags": [Infinity]}\n', {}, 1, "Infinity is no number"),
+    "cut": (lines({"words": ["a"], "tags": ["X"]}) + '{"words": ["a"', {}, 2, "no JSON"),
+    "raw": ("Anna lives here.\nYes!\nNo.\n", {}, 1, r"formats: JSONL .*DocBin.*CoNLL-U.*columns"),
+    "array": ('[{"words": ["a"]}]\n', {}, 1, "one of these formats"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files(tmp_path, case):
+    text, fields, line, says = BAD[case]
+    (tmp_path / "a").write_text(text)
+    with pytest.raises(DataError, match=says) as caught:
+        read_tagged(config(**fields), tmp_path / "a", gold=True)
+    assert caught.value.line == line
+
+
+def test_conllu_is_recognised_by_its_content(tmp_path):
+    path = tmp_path / "plain"
+    path.write_text("1\tAnna\t_\tPROPN\tNNP\t_\t0\troot\t_\t_\n")
+    assert read_tagged(config(), path, gold=True).sentences[0].tags == ("PROPN",)
+    assert read_tagged(config(words=1, tags=4), path, gold=True).sentences[0].tags == ("NNP",)
+
+
+def test_tags_that_are_mostly_blank_are_warned_of(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("Anna\tNNP\nlives\t_\nhere\t_\n")
+    warning = next(note for note in loaded(path).notes() if "'_'" in note)
+    assert warning.startswith(f"warning: 2 of 3 tags of {path} are '_', which means no value")
+    path.write_text("Anna\tNNP\nlives\t_\n")
+    assert not any("warning" in note and "'_'" in note for note in loaded(path).notes())
+
+
+def test_a_file_whose_tags_are_all_unknown_is_no_file_of_the_run(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("Anna\tNNP\nlives\tVBZ\n")
+    task = loaded(path)
+    (tmp_path / "raw").write_text("She left\n")
+    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as NNP, VBZ"):
+        task.read(str(tmp_path / "raw"))
