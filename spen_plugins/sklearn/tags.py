@@ -103,14 +103,14 @@ class SequenceTagger(Trained):
         """A tag for each word of each sentence."""
         check_is_fitted(self, "run_")
         with errors_of_values():
-            return [found["tags"] for found in self.run_.predictor.predict([{"words": words} for words in X])]
+            return [found["tags"] for found in self.run_.predictor.predict([{"words": _listed(words)} for words in X])]
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
         """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags."""
         check_is_fitted(self, "run_")
         predictor, task = self.run_.predictor, self.run_.predictor.task
         with errors_of_values():
-            examples = task.parse_all([{"words": w, "tags": t} for w, t in zip(X, y, strict=True)])
+            examples = task.parse_all([{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])
             metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
         return float(metric.compute()[task.selection])
 
@@ -119,6 +119,11 @@ class SequenceTagger(Trained):
         tags.input_tags.two_d_array, tags.input_tags.string = False, True
         tags.target_tags.required = True
         return tags
+
+
+def _listed(values: Any) -> Any:
+    """An array as a list."""
+    return values.tolist() if hasattr(values, "tolist") else values
 
 
 def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
