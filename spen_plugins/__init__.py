@@ -2,6 +2,7 @@
 
     import spen_plugins as sp
 
+    sp.train("mlc_seal", data="bibtex", out="runs/mine")
     sp.load("runs/mine").predict([...])
 
 Plugins import this package, `spen_plugins.nn` and, in tests, `spen_plugins.testing`; docs/plugins.md lists their names.
@@ -24,7 +25,7 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 __getattr__, _NAMES = lazy_names(
     globals(),
     {
-        "batch": ("Batch", "X"),
+        "batch": ("ArcInputs", "Batch", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
         "builtin.nets.gbi": ("Gbi", "gbi_score"),
         "builtin.tasks.srl": ("SemanticRoles",),
@@ -55,6 +56,7 @@ __getattr__, _NAMES = lazy_names(
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
         "runs.predictor": ("Predictor", "load"),
+        "runs.training": ("train",),
         "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
         "spaces": (
             "BinaryGrid",
@@ -69,18 +71,7 @@ __getattr__, _NAMES = lazy_names(
             "SparseLabels",
             "TagSequence",
         ),
-        "task": (
-            "PARTS",
-            "ArcInputs",
-            "ImageInputs",
-            "Indexer",
-            "Metric",
-            "Shown",
-            "Task",
-            "TextInputs",
-            "VectorInputs",
-            "WordInputs",
-        ),
+        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task"),
         "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
@@ -92,7 +83,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.batch import Batch, X
+    from spen_plugins.batch import ArcInputs, Batch, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
     from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
     from spen_plugins.builtin.tasks.srl import SemanticRoles
@@ -123,6 +114,7 @@ if TYPE_CHECKING:
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder
     from spen_plugins.runs.predictor import Predictor, load
+    from spen_plugins.runs.training import train
     from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
     from spen_plugins.spaces import (
         BinaryGrid,
@@ -137,16 +129,5 @@ if TYPE_CHECKING:
         SparseLabels,
         TagSequence,
     )
-    from spen_plugins.task import (
-        PARTS,
-        ArcInputs,
-        ImageInputs,
-        Indexer,
-        Metric,
-        Shown,
-        Task,
-        TextInputs,
-        VectorInputs,
-        WordInputs,
-    )
+    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task
     from spen_plugins.trainer import Context, OneBatch, Phase, Stage, Trainer, TrainerConfig, Update

@@ -1,8 +1,9 @@
-"""Inputs and batches."""
+"""Inputs and batches, and the kinds of inputs that a task may have."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -52,3 +53,77 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         gold = None if self.gold is None else self.gold.to(device, non_blocking=True)
         return Batch(self.x.to(device), self.rows.to(device), gold, self.labelled.to(device))
+
+
+@dataclass(frozen=True)
+class VectorInputs:
+    """Inputs of vectors of fixed size.
+
+    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary` or `sparse`, the indices of the
+    non-zero features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`,
+    and, if `sparse`, their `"values"`, `(total,)` float; all values of binary features are 1.
+    """
+
+    size: int
+    binary: bool
+    sparse: bool = False
+
+    @property
+    def listed(self) -> bool:
+        """Whether a batch holds indices instead of vectors."""
+        return self.binary or self.sparse
+
+
+@dataclass(frozen=True)
+class WordInputs:
+    """Inputs of sentences.
+
+    A batch's `X.inputs` holds `"words"`, `(batch, token)` word indices (0 padding, 1 unknown); each name in `marks` and
+    `columns` as `(batch, token)` value indices; and the tensors of the task's indexers.
+    """
+
+    words: Sequence[str]
+    marks: Mapping[str, int]
+    """Name of each mark of tokens -> its number of values (SRL's `"predicate"`: 1 at the predicate)."""
+    columns: Mapping[str, int] = field(default_factory=dict)
+    """Name of each extra column of the data (POS, chunks) -> its number of values; 0 padding, 1 unknown."""
+
+
+@dataclass(frozen=True)
+class ArcInputs(WordInputs):
+    """Inputs of sentences whose outputs are arcs: a role for each pair of a predicate and a candidate, a span of words.
+
+    A batch's `X.inputs` holds what that of `WordInputs` does, and besides, all indices from 0: `"predicate_at"`
+    `(batch, predicate)`, each predicate's word; `"candidate_first"` and `"candidate_last"` `(batch, candidate)`, words;
+    -1 on padding of these. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` say which predicate and which
+    candidate a pair is of. The mask is `(batch, pair)`; feature networks want that of words in its place:
+    `X(inputs, inputs["words"] > 0, size)`.
+    """
+
+    core: Sequence[str] = ()
+    """Roles that a predicate should have once."""
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    """Inputs of whole texts, each encoded as one vector.
+
+    A batch's `X.inputs` holds the tensors of the task's indexers, without padding.
+    """
+
+    words: Sequence[str]
+    """Words of the training part; others are unknown."""
+
+
+@dataclass(frozen=True)
+class ImageInputs:
+    """Inputs of images.
+
+    A batch's `X.inputs` holds `"image"`, `(batch, row, column)` float for one channel and `(batch, channel, row,
+    column)` for several, zero on padding. The mask is `(batch, row, column)`, or None if all images of a batch have
+    one size.
+    """
+
+    channels: int = 1
+    smallest: int | None = None
+    """Fewest rows or columns of an image that is trained on, if known."""

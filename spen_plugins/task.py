@@ -6,94 +6,21 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
+from spen_plugins.batch import ArcInputs, Batch, ImageInputs, TextInputs, VectorInputs, WordInputs, X
 from spen_plugins.config.config import Config
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")
-
-
-@dataclass(frozen=True)
-class VectorInputs:
-    """Inputs of vectors of fixed size.
-
-    A batch's `X.inputs` holds `"vector"`, `(batch, size)` float; or, if `binary` or `sparse`, the indices of the
-    non-zero features: `"indices"` `(total,)` and `"offsets"` `(batch,)`, as in `torch.nn.functional.embedding_bag`,
-    and, if `sparse`, their `"values"`, `(total,)` float; all values of binary features are 1.
-    """
-
-    size: int
-    binary: bool
-    sparse: bool = False
-
-    @property
-    def listed(self) -> bool:
-        """Whether a batch holds indices instead of vectors."""
-        return self.binary or self.sparse
-
-
-@dataclass(frozen=True)
-class WordInputs:
-    """Inputs of sentences.
-
-    A batch's `X.inputs` holds `"words"`, `(batch, token)` word indices (0 padding, 1 unknown); each name in `marks` and
-    `columns` as `(batch, token)` value indices; and the tensors of the task's indexers.
-    """
-
-    words: Sequence[str]
-    marks: Mapping[str, int]
-    """Name of each mark of tokens -> its number of values (SRL's `"predicate"`: 1 at the predicate)."""
-    columns: Mapping[str, int] = field(default_factory=dict)
-    """Name of each extra column of the data (POS, chunks) -> its number of values; 0 padding, 1 unknown."""
-
-
-@dataclass(frozen=True)
-class ArcInputs(WordInputs):
-    """Inputs of sentences whose outputs are arcs: a role for each pair of a predicate and a candidate, a span of words.
-
-    A batch's `X.inputs` holds what that of `WordInputs` does, and besides, all indices from 0: `"predicate_at"`
-    `(batch, predicate)`, each predicate's word; `"candidate_first"` and `"candidate_last"` `(batch, candidate)`, words;
-    -1 on padding of these. `"pair_predicate"` and `"pair_candidate"` `(batch, pair)` say which predicate and which
-    candidate a pair is of. The mask is `(batch, pair)`; feature networks want that of words in its place:
-    `X(inputs, inputs["words"] > 0, size)`.
-    """
-
-    core: Sequence[str] = ()
-    """Roles that a predicate should have once."""
-
-
-@dataclass(frozen=True)
-class TextInputs:
-    """Inputs of whole texts, each encoded as one vector.
-
-    A batch's `X.inputs` holds the tensors of the task's indexers, without padding.
-    """
-
-    words: Sequence[str]
-    """Words of the training part; others are unknown."""
-
-
-@dataclass(frozen=True)
-class ImageInputs:
-    """Inputs of images.
-
-    A batch's `X.inputs` holds `"image"`, `(batch, row, column)` float for one channel and `(batch, channel, row,
-    column)` for several, zero on padding. The mask is `(batch, row, column)`, or None if all images of a batch have
-    one size.
-    """
-
-    channels: int = 1
-    smallest: int | None = None
-    """Fewest rows or columns of an image that is trained on, if known."""
+HELD_OUT = 0.2
+"""Share of the training examples that validate where no validation part is given in Python."""
 
 
 class Indexer(ABC):
@@ -161,10 +88,11 @@ Writer = Callable[[Sequence[Any], Sequence[Any]], str | bytes]
 class Task(ABC):
     """A data format, its output space and its score.
 
-    Life: construct from a config; then either `load()` (reads every file, raises `DataError` or `ConfigError`, sets
-    `space`, `inputs` and the parts) or `restore(facts)` (from a run folder, without any data file).
+    Life: construct from a config; then one of `load()` (reads every file, raises `DataError` or `ConfigError`, sets
+    `space`, `inputs` and the parts), `take(parts)` (the same with examples that are given in Python) and
+    `restore(facts)` (from a run folder, without any data).
 
-    Attributes set by `load` and `restore`:
+    Attributes set by `load`, `take` and `restore`:
         space: the output space.
         inputs: `VectorInputs`, `WordInputs`, `ArcInputs`, `TextInputs` or `ImageInputs`.
         indexers: indexers of feature networks, by name; set when the model is built.
@@ -179,7 +107,7 @@ class Task(ABC):
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
     space: OutputSpace
-    inputs: VectorInputs | WordInputs | TextInputs | ImageInputs
+    inputs: VectorInputs | WordInputs | ArcInputs | TextInputs | ImageInputs
 
     def __init__(self, config: Any) -> None:
         self.config = config
@@ -188,6 +116,20 @@ class Task(ABC):
     @abstractmethod
     def load(self) -> None:
         """Read all data files."""
+
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """In place of `load`: examples that are given in Python. For a task whose `Config` has a field `in_memory`.
+
+        Args:
+            parts: name of each part -> its inputs and its outputs, a pair, in the task's own form.
+            held_out: share of the training examples that validate if there is no part `validation`.
+            seed: seed of their choice.
+
+        Raises:
+            ConfigError: the task reads files only, or its config names files.
+            DataError: the examples have the wrong form.
+        """
+        raise ConfigError("this task reads files; its examples can't be given in Python")
 
     @abstractmethod
     def part(self, name: str) -> Sequence[Any]:
@@ -280,6 +222,26 @@ class Task(ABC):
     def formats(self) -> Mapping[str, Writer]:
         """Formats besides JSON lines in which predictions can be written, by name; none by default."""
         return {}
+
+    def parse_all(self, items: Any) -> Sequence[Any]:
+        """Examples from a list of Python values (or the rows of a DataFrame, by column), each by `parse`.
+
+        A task whose inputs are rows of numbers takes a matrix, too.
+
+        Raises:
+            DataError: an item has the wrong form; with its index, from 0.
+        """
+        if isinstance(items, (str, bytes, Mapping)):
+            raise DataError("items", None, f"one {type(items).__name__}", "a list of them")
+        if hasattr(items, "to_dict") and hasattr(items, "columns"):
+            items = items.to_dict("records")
+        return [self._parsed(number, item) for number, item in enumerate(items)]
+
+    def _parsed(self, number: int, item: Any) -> Any:
+        try:
+            return self.parse(item)
+        except DataError as error:
+            raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:

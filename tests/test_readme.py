@@ -93,6 +93,26 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
     assert names["found"]["words"][2] == "gave"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/configs.md"])
+def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
+    """The section's blocks, in order and in one namespace, for an epoch each."""
+    from spen_plugins.runs import training
+    from spen_plugins.samples import labels
+
+    def shorter(config, arguments):
+        return evaluate(config, {**arguments, "trainer.epochs": "1", "trainer.epoch_updates": "1"})
+
+    monkeypatch.setattr(training, "evaluate", shorter)
+    monkeypatch.setattr(labels, "SIZES", {"train": 40, "validation": 20, "test": 20})
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / page).read_text().split("\n## In Python, on arrays\n")[1].split("\n## ")[0]
+    names: dict = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, page, "exec"), names)
+    assert names["classifier"].get_params()["method"] == "nce"
+
+
 def test_python_of_the_docs_is_python() -> None:
     for page in PAGES:
         for block in blocks(page, "python"):

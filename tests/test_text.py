@@ -254,11 +254,11 @@ def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
 
 def test_parse():
     it = task(corpus="sample")
-    assert it.parse({"text": "x"}).gold is None
+    assert it.parse({"text": "x"}).gold is None and it.parse("x").text == "x"
     assert it.parse({"text": "x", "labels": ["culture", "science"]}).gold.tolist() == [0, 10]
     for item, found in (
-        ("x", 'expected {"text": "..."}'),
-        ({"text": 3}, 'expected {"text"'),
+        (["x"], 'expected a text, or {"text": "..."}'),
+        ({"text": 3}, 'expected a text, or {"text"'),
         ({"text": "x", "lables": []}, "lables"),
         ({"text": "x", "labels": "science"}, "a list of label names"),
         ({"text": "x", "labels": ["sience"]}, "Did you mean 'science'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,8 +21,8 @@ FILES = ("task.train", "task.file")
 SUFFIXES = (".jsonnet", ".json", ".yaml", ".yml")
 
 
-def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A config file with its arguments applied.
+def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A config file with its arguments applied, or an evaluated config with the keys that they name.
 
     A name is an argument of the config's function, if it has one of that name; otherwise a key of the evaluated config,
     dotted below the top (`trainer.epochs`), which the value replaces or adds. A value that is valid JSON is parsed,
@@ -31,16 +32,17 @@ def evaluate(path: str | Path, arguments: Mapping[str, str] | None = None) -> di
     training files instead: its other defaults are then those for a user's files, too.
 
     Args:
-        path: a `.jsonnet`, `.json` or `.yaml` file.
+        path: a `.jsonnet`, `.json` or `.yaml` file; or a table.
         arguments: values by name.
 
     Raises:
         ConfigError: no such file, a syntax error (with file and line), an unknown name.
     """
-    path = find(path)
     arguments = dict(arguments or {})
     known: list[str] | None = []
-    if path.suffix == ".jsonnet":
+    if isinstance(path, Mapping):
+        path, config = Path("config"), deepcopy(dict(path))
+    elif (path := find(path)).suffix == ".jsonnet":
         taken = jsonnet.parameters(path)
         known = None if taken is None else [parameter.name for parameter in taken]
         # If the parameters' names are unknown, a name that is no key of an experiment must be one of them.

@@ -16,20 +16,29 @@ FEW = 1000
 
 
 class Carved(NamedTuple):
-    """Rows of a training file, in its order: those that stay, those of the validation part, and a sentence."""
+    """Rows of a training file, in its order: those that stay, those that validate; a sentence; the number of folds."""
 
     train: list[int]
     validation: list[int]
     said: str
+    folds: int
 
 
-def carve(labels: Sequence[Collection[Hashable] | None], path: object, what: str = "labels") -> Carved:
+def carve(
+    labels: Sequence[Collection[Hashable] | None],
+    path: object,
+    what: str = "labels",
+    folds: int | None = None,
+    seed: int = SEED,
+) -> Carved:
     """Carve a validation part from a training file, the same each time, stratified.
 
     Args:
         labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
         path: the file, for the sentence.
         what: what the rows are stratified by.
+        folds: one in so many rows validates; by default 5, or 10 from `FEW` rows on.
+        seed: equal seeds give equal parts.
 
     Raises:
         DataError: fewer than two rows with labels.
@@ -38,16 +47,16 @@ def carve(labels: Sequence[Collection[Hashable] | None], path: object, what: str
     known = [row for row, _ in some]
     if len(known) < 2:
         raise DataError(path, None, f"{len(known)} rows with {what}", "at least two, one of them to validate on")
-    folds = min(5 if len(known) < FEW else 10, len(known))
-    fold = stratify(label_matrix([found for _, found in some]), folds, SEED)
+    folds = min(folds or (5 if len(known) < FEW else 10), len(known))
+    fold = stratify(label_matrix([found for _, found in some]), folds, seed)
     held = 0 if (fold == 0).any() else int(np.bincount(fold).argmax())  # of very few rows, a fold may be empty
     validation = np.array(known)[fold == held].tolist()
     train = sorted(set(range(len(labels))) - set(validation))
     said = (
         f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
-        f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {SEED}"
+        f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
     )
-    return Carved(train, validation, said)
+    return Carved(train, validation, said, folds)
 
 
 def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:

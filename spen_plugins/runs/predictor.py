@@ -12,7 +12,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.config.node import make, parse
 from spen_plugins.energy import Energy
-from spen_plugins.errors import ConfigError, DataError, RunError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
@@ -100,24 +100,20 @@ class Predictor:
         with torch.no_grad():
             return self.energy.at(batch.x)(self.task.decode(proposal, batch.x))[:, 0].tolist()
 
-    def predict(self, items: Sequence[Any], energy: bool = False) -> list[Any]:
+    def predict(self, items: Any, energy: bool = False) -> list[Any]:
         """Predictions for inputs given as Python values; see the task's `parse` for their form.
 
         Args:
-            items: the inputs.
+            items: the inputs; for a task of vectors also a matrix with a row for each: a NumPy array or a matrix of
+                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts or sentences
+                also strings.
             energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:
             DataError: an item has the wrong form; with its index, from 0.
             ConfigError: `energy` is true and the run has none.
         """
-        return self.predict_examples([self._parsed(number, item) for number, item in enumerate(items)], energy)
-
-    def _parsed(self, number: int, item: Any) -> Any:
-        try:
-            return self.task.parse(item)
-        except DataError as error:
-            raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+        return self.predict_examples(self.task.parse_all(items), energy)
 
     def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
         """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accelerate import Accelerator
 from rich.console import Console
 from rich.markup import escape
-from torch import Tensor
 
-from spen_plugins.config.experiment import Built, Experiment, build, check
+from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.loop import Loop, evaluate
-from spen_plugins.loop.constant import constant_scores
-from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.loop import Loop
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
-from spen_plugins.runs.evaluating import protocol
+from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
-from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.warm_start import warm_start
-from spen_plugins.scores.calibration import Decisions, calibrate
+from spen_plugins.task import HELD_OUT, Task
 from spen_plugins.trainer import Stage
+
+
+@dataclass(frozen=True)
+class Given:
+    """Examples given in Python; see `Task.take`."""
+
+    parts: Mapping[str, Any]
+    held_out: float = HELD_OUT
 
 
 def run(
@@ -44,6 +49,7 @@ def run(
     registry: Registry | None = None,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+    given: Given | None = None,
 ) -> Path:
     """Train, evaluate and write a run folder.
 
@@ -59,6 +65,7 @@ def run(
         registry: source of the types.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+        given: the examples, if the config's task has them in memory; None: the task loads its files.
 
     Returns:
         The run folder's path.
@@ -71,7 +78,12 @@ def run(
     experiment = check(dict(config), source, registry)
     accelerator = make_accelerator(experiment.precision, device)
     seed_everything(experiment.seed)
-    built = build(experiment)
+    task = make_task(experiment)
+    if given is None:
+        task.load()
+    else:
+        task.take(given.parts, given.held_out, experiment.seed)
+    built = build(experiment, task)
     warm_start(experiment.init, built)
     stages = _stages(built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
@@ -229,68 +241,17 @@ def _train(
         try:
             loop.run(resume)
         except Interrupted as error:
-            raise Interrupted(f"{error}. Go on with: spen-run --resume {folder.path}") from error
+            raise Interrupted(f"{error}. {_afterwards(task, folder)}") from error
     try:
-        _finish(built, folder, accelerator, console, test)
+        finish(built, folder, accelerator, console, test)
     except KeyboardInterrupt:
-        raise Interrupted(
-            f"stopped in its last evaluation; training is done and saved. Go on with: spen-run --resume {folder.path}"
-        ) from None
+        said = "stopped in its last evaluation; training is done and saved"
+        raise Interrupted(f"{said}. {_afterwards(task, folder)}") from None
     return folder.path
 
 
-def _finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
-    """Score the trained model, and write and print what a finished run has."""
-    task = built.task
-    scores, ratios, decisions = _score(built, accelerator, test)
-    if accelerator.is_main_process:
-        folder.write("vocabulary.json", task.facts())
-        if ratios:
-            folder.save_ratios(ratios, next(reversed(scores)))
-        if calibration := calibrate(decisions):
-            folder.write("calibration.json", calibration)
-        constant = _constant(built, scores)
-        said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
-        folder.write("metrics.json", {**scores, "protocol": said})
-        print_scores(console, folder)
-        if test and constant and scores["validation"][task.selection] <= constant["validation"]:
-            Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
-
-
-def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The selection score of a constant predictor on the scored parts; None if the space has no such predictor."""
-    found = constant_scores(built.task, built.trainer.config.evaluated_at_once, list(scores))
-    return {"score": built.task.selection, **found} if found else None
-
-
-def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
-    task, config = built.task, built.trainer.config
-    return (
-        f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
-        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. With "
-        f"{len(task.part('train'))} training examples, try more updates (trainer.epochs={2 * config.epochs}, "
-        f"trainer.epoch_updates={2 * max(100, config.epoch_updates)}), a smaller trainer.batch_size, another "
-        "trainer.net.lr, or method=cross_entropy, which has fewest settings; more examples help most."
-    )
-
-
-def _score(
-    built: Built, accelerator: Accelerator, test: bool
-) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, list[Decisions]]]:
-    """Scores by part, the ratios of each example of the last part, and the decisions by part.
-
-    Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
-    """
-    model, task = built.model, built.task
-    batch_size = built.trainer.config.evaluated_at_once
-    scores: dict[str, Any] = {}
-    ratios: dict[str, Tensor] = {}
-    decisions: dict[str, list[Decisions]] = {}
-    for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
-        examples, decisions[part] = task.part(part), []
-        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
-        if part == "validation":
-            task.fit_threshold(metric)
-        scores[part] = {**metric.compute(), **metric.details()}
-        ratios = example_ratios(metric, task, examples)
-    return scores, ratios, decisions
+def _afterwards(task: Task, folder: RunFolder) -> str:
+    """What to do about a run that was stopped."""
+    if getattr(task.config, "in_memory", False):
+        return "Its examples were given in Python and are not kept: train again"
+    return f"Go on with: spen-run --resume {folder.path}"

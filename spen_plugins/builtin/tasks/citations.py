@@ -49,6 +49,7 @@ class Citations(Tagging):
         """Numbers of training, validation and test citations, if `train` holds them all, in this order."""
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
+        in_memory: ClassVar[bool] = False
         file: ClassVar[None] = None
         split: ClassVar[None] = None
         columns: ClassVar[dict[str, int | str]] = {GAP: 0, RULE: 0}

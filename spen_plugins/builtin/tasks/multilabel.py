@@ -1,23 +1,25 @@
-"""Task `multilabel`: from vectors to label sets; ARFF, CSV, Parquet and libsvm files, or the embedded sample."""
+"""Task `multilabel`: from vectors to label sets; ARFF, CSV, Parquet and libsvm files, arrays, or the sample."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
+from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.items import parse_item
 from spen_plugins.readers.label_names import label_sets, listed_labels, named_labels
+from spen_plugins.readers.matrix import Matrix, is_matrix
 from spen_plugins.readers.rows import Ragged, Table
 from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.readers.split import read_split
@@ -25,17 +27,8 @@ from spen_plugins.readers.table import Columns
 from spen_plugins.readers.tables import read_table
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Shown, VectorInputs
+from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
 
-_COLUMNS = {"labels", "label_count", "drop"}
-FORMS = (
-    ({"corpus"}, set()),
-    ({"file", "split"}, _COLUMNS),
-    ({"train", "validation"}, {"test", *_COLUMNS}),
-    ({"train", "test"}, _COLUMNS),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "file", "split", *PARTS, "labels", "label_count", "drop")
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
 
@@ -52,57 +45,43 @@ class MultiLabel(LabelTask):
     """Multi-label classification; labels are an XML list's, the last n attributes, or paths of a hierarchical class."""
 
     inputs: VectorInputs
-
-    class Config(LabelTask.Config):
-        corpus: Literal["sample"] | None = None
-        """"sample": the synthetic corpus of the package; null: the files below."""
-        file: str | None = None
-        """A file that is divided into parts by `split`: ARFF, CSV, Parquet or libsvm, recognised by its content."""
-        split: str | None = None
-        """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
-        train: str | None = None
-        """File of the training part, if each part has its own file."""
-        validation: str | None = None
-        """File of the validation part; without one, it is carved from the training part."""
-        test: str | None = None
-        """File of the test part."""
-        labels: str | list[str] | None = None
-        """Columns that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a file of
-        names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
-        label_count: int | None = Field(None, ge=1)
-        """Number of labels, which are the last columns."""
-        root: bool = False
-        """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
-        drop: list[str] = Field(default_factory=list)
-        """Columns that are not used."""
+    Config = VectorsConfig
 
     def load(self) -> None:
-        self._check_settings()
+        check_vectors(self.config)
+        if self.config.in_memory:
+            raise given.not_kept()
         if self.config.corpus:
             self._load_sample()
         else:
             self._load_files()
             self._check_parts(self._sources())
 
-    def _check_settings(self) -> None:
-        """Raise ConfigError for settings without data, or with unused ones."""
-        c = self.config
-        given = {name for name in DATA_KEYS if getattr(c, name) not in (None, [])}
-        if "file" in given and not given & {"split", "corpus", "train", "validation", "test"}:
-            raise ConfigError(
-                f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`, or name a test file "
-                "too: then a part of this one is held out to validate on"
-            )
-        for needed, allowed in FORMS:
-            if needed <= given <= needed | allowed and not {"labels", "label_count"} <= given:
-                return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
-        hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
-        raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' alone, file=FILE with split=JSON, or train= with "
-            "validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not "
-            f"both.{hint}"
-        )
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of vectors and labels.
+
+        Vectors are rows of numbers: a NumPy array, a matrix of scipy.sparse, a DataFrame or a list, `(n, features)`.
+        Features that are 0 or 1 in every example are binary; if there are others, all are scaled, those of a sparse
+        matrix by one number, and NaN is a missing value. Labels are a matrix of 0 and 1, `(n, labels)`, or a list with
+        each example's label names.
+        """
+        check_vectors(self.config)
+        matrices, sets, columns = given.rows(parts)
+        self._set_columns(columns)
+        rows, self._split = given.divide({n: range(len(m)) for n, m in matrices.items()}, sets["train"], held_out, seed)
+        features = {name: self._features(matrix) for name, matrix in matrices.items()}
+        self._fit_scaling(features["train"], None, rows["train"])
+        for some in features.values():
+            self._scale(some)
+        source = {name: name if name in matrices else "train" for name in rows}
+        self._parts = {n: [_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()}
+        self._files = given.checksums(self._parts)
+
+    def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
+        """Of each row, not scaled."""
+        if self.inputs.binary:
+            return matrix.on()
+        return matrix.listed() if self.inputs.sparse else matrix.dense()
 
     def _load_files(self) -> None:
         c = self.config
@@ -251,6 +230,18 @@ class MultiLabel(LabelTask):
             return Example(at, gold, values)
         self._scale(vector[None])
         return Example(vector, gold)
+
+    def parse_all(self, items: Any) -> Sequence[Example]:
+        """Rows of numbers, as `take` has them, or a list of what `parse` has."""
+        if not is_matrix(items):
+            return super().parse_all(items)
+        matrix = Matrix.of(items, "items").ordered(self.columns.names, "items")
+        if (wrong := matrix.not_binary(~self.columns.real)) is not None:
+            what = f"{wrong[0]:g} for feature {self.columns.names[wrong[1]]!r}"
+            raise DataError("items", None, what, "0 or 1, as in training")
+        features = self._features(matrix)
+        self._scale(features)
+        return [_example(features, [None] * len(matrix), i) for i in range(len(matrix))]
 
     def facts(self) -> dict[str, Any]:
         c = self.columns

@@ -19,7 +19,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, given_parts, read_parts, read_tagged
 from spen_plugins.builtin.tasks.tagging_formats import tag_formats
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
@@ -38,7 +38,7 @@ from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
+from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs, Writer
 
 _NO_TAGS = "a file to predict may have no column of tags"
 
@@ -51,6 +51,8 @@ class Tagging(Task):
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
         roles."""
+        in_memory: bool = False
+        """If true, the examples are given in Python, by `sp.train`, and not kept."""
         format: Literal["auto", "columns", "conllu", "docbin", "jsonl", "predicates"] = "auto"
         """Format of the files; auto: recognised by content. predicates: files of task `srl`, with the tag B-V at each
         predicate and O elsewhere (scheme: bio)."""
@@ -85,6 +87,15 @@ class Tagging(Task):
 
     def load(self) -> None:
         self._read = self._read_parts()
+        self._learn()
+
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
+        self._read = given_parts(self.config, parts, held_out, seed)
+        self._learn()
+
+    def _learn(self) -> None:
+        """Set the parts, and what is known of their words, columns and tags."""
         sentences = self._read.parts
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         train = sentences["train"][1]

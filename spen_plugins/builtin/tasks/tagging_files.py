@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
@@ -21,6 +22,7 @@ from spen_plugins.readers.formats import JSON_LINES, Format, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.readers.tag_items import FORM, tagged_of
 from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
@@ -82,6 +84,8 @@ def read_parts(config: Any) -> FileParts[TaggedSentence]:
         ConfigError: the config names no data, or columns that its data do not have.
         DataError: a file is missing or broken.
     """
+    if config.in_memory:
+        raise given.not_kept()
     files = files_of(config, CORPORA)
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
@@ -111,6 +115,40 @@ def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]
         return []
     share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
     return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
+    """All parts of sentences given in Python, as `Task.take`.
+
+    Raises:
+        ConfigError: the config names data of its own, or columns.
+        DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
+    """
+    if named := [f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns") if getattr(config, key)]:
+        raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
+    sentences = {
+        part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
+        for part, pair in given.pairs(parts).items()
+    }
+    sentences, split = given.divide(sentences, [set(s.tags) for s in sentences["train"]], held_out, seed)
+    checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
+    found = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    train, more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, False).sentences)
+    checksums |= {name: sha256(locate(name)) for name in more}
+    return FileParts({**found, "train": train}, checksums, [], split)
+
+
+def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+    listed = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
+    try:
+        sentence = tagged_of(dict(zip(("words", "tags"), listed, strict=True)))
+        if config.scheme != "none":
+            spans(sentence.tags or (), config.scheme)
+    except DataError as error:
+        raise DataError(where, None, error.found, error.expected) from None
+    except BrokenTags as broken:
+        raise DataError(where, None, broken.found, broken.expected) from None
+    return sentence
 
 
 def hide_tags(

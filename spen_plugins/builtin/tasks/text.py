@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, or the sample."""
+"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, lists."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 from torch import Tensor
 
+from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.label_formats import texts_csv
+from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.datasets.parts import carve, same_files
@@ -26,20 +27,11 @@ from spen_plugins.readers.split import read_split
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.tsv import Layout, Row, read_names
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import PARTS, Shown, TextInputs, Writer
+from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs, Writer
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
 _DIGITS = str.maketrans("123456789", "000000000")
-FORMS = (
-    ({"corpus"}, set()),
-    ({"reuters"}, set()),
-    ({"train", "validation"}, {"test", "labels"}),
-    ({"train", "test"}, {"labels"}),
-    ({"file", "split"}, {"labels"}),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-DATA_KEYS = ("corpus", "reuters", "file", "split", *PARTS, "labels")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
@@ -66,47 +58,7 @@ class TextLabels(LabelTask):
     """
 
     inputs: TextInputs
-
-    class Config(LabelTask.Config):
-        corpus: Literal["sample"] | None = None
-        """"sample": the synthetic corpus of the package; null: the files below."""
-        file: str | None = None
-        """A file that is divided into parts by `split`."""
-        split: str | None = None
-        """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
-        train: str | None = None
-        """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, JSONL or
-        LibMultiLabel, recognised by its content."""
-        validation: str | None = None
-        """File of the validation part; without one, it is carved from the training part."""
-        test: str | None = None
-        """File of the test part."""
-        labels: str | None = None
-        """File of label names, one per line; a label in the files is one of them or its number, from 0."""
-        text_column: int | str = 1
-        """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A CSV file
-        with a column `text` needs none."""
-        label_column: int | str | list[str] = 2
-        """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
-        names, "is_*", of columns of 0 and 1. A CSV file with a column `labels` needs none."""
-        separator: str = Field(",", min_length=1)
-        """Separator of a text's labels in one column."""
-        header: bool | None = None
-        """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one of a CSV
-        file is called text."""
-        reuters: str | None = None
-        """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
-        test part."""
-        keep_empty: bool = True
-        """If true, texts without labels are kept in the training, validation and test parts."""
-        min_count: int = Field(1, ge=1)
-        """Minimal number of occurrences of a known word in the training part."""
-        lowercase: bool = True
-        """If true, words are looked up in lower case."""
-        digits: bool = True
-        """If true, every digit is looked up as 0."""
-        punctuation: bool = True
-        """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word."""
+    Config = TextsConfig
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -118,19 +70,38 @@ class TextLabels(LabelTask):
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
 
     def load(self) -> None:
-        self._check_settings()
+        check_texts(self.config)
+        if self.config.in_memory:
+            raise given.not_kept()
         if self.config.corpus:
             self._load_sample()
         elif self.config.reuters:
             self._load_reuters()
         else:
             self._load_files()
+        self._learn()
+
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of
+        0 and 1, `(texts, labels)`."""
+        check_texts(self.config)
+        found = given.pairs(parts)
+        labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
+        self._set_labels(labels)
+        texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
+        rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
+        self._parts, self._split = given.divide(rows, sets["train"], held_out, seed)
+        self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
+        self._learn()
+
+    def _learn(self) -> None:
+        """Check the parts, and set what is known of their words."""
         if not self.config.keep_empty:
             self._parts = {n: [e for e in some if e.gold is None or len(e.gold)] for n, some in self._parts.items()}
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.file or self.config.reuters or "the sample"
+        where = self.config.file or self.config.reuters or ("data" if self.config.in_memory else "the sample")
         self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -179,9 +150,10 @@ class TextLabels(LabelTask):
         return {"csv": texts_csv(self.config.separator)}
 
     def parse(self, item: Any) -> Example:
-        """`{"text": "What a day!"}`; optional `"labels": ["joy"]` are gold."""
+        """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
+        item = {"text": item} if isinstance(item, str) else item
         if not isinstance(item, Mapping) or not isinstance(item.get("text"), str) or item.keys() - {"text", "labels"}:
-            raise DataError("item", None, f"{item!r:.80}", '{"text": "..."}, perhaps with "labels"')
+            raise DataError("item", None, f"{item!r:.80}", 'a text, or {"text": "..."}, perhaps with "labels"')
         names = item.get("labels")
         if names is None:
             return Example(item["text"], None)
@@ -202,18 +174,6 @@ class TextLabels(LabelTask):
         self._set_labels(facts["labels"], facts["numbered"])
         self.inputs = TextInputs(list(facts["words"]))
         self.threshold, self._split = facts["threshold"], facts["split"]
-
-    def _check_settings(self) -> None:
-        """Raise ConfigError for settings without data, or with unused ones."""
-        given = {name for name in DATA_KEYS if getattr(self.config, name) is not None}
-        if any(needed <= given <= needed | allowed for needed, allowed in FORMS):
-            return
-        found = ", ".join(f"task.{name}" for name in DATA_KEYS if name in given) or "no data"
-        hint = " To put files in the place of a config's own data set, pass data=files." if "train" in given else ""
-        raise ConfigError(
-            f"task: found {found}; expected one of corpus='sample' alone, reuters=FOLDER alone, file= with split=, or "
-            f"train= with validation= or test= (or both), files perhaps with labels=FILE.{hint}"
-        )
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import texts

@@ -1,0 +1,187 @@
+"""Examples that are given in Python: pairs of inputs and outputs, label sets, and a validation part carved off."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spen_plugins.datasets.parts import carve
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.matrix import Matrix, is_matrix
+from spen_plugins.readers.table import Columns
+from spen_plugins.task import PARTS
+
+T = TypeVar("T")
+SOURCE = "given in Python"
+
+
+def not_kept() -> ConfigError:
+    """What `load` raises for a task whose examples were given in Python."""
+    return ConfigError(
+        "task.in_memory: the examples of this config were given in Python, and a run folder doesn't keep them; give "
+        "them to sp.train again, or name a file"
+    )
+
+
+def pairs(parts: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Inputs and outputs of each part.
+
+    Raises:
+        DataError: unknown parts, no training part, no pair, or inputs and outputs of different lengths.
+    """
+    if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
+        found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
+        raise DataError("data", None, f"{found or 'no part'}", f"'train', and perhaps 'validation' and 'test', {PAIR}")
+    for name, pair in parts.items():
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise DataError(f"data[{name!r}]", None, f"a {type(pair).__name__}", PAIR)
+        sizes = [size(values, f"data[{name!r}]") for values in pair]
+        if sizes[0] != sizes[1] or not sizes[0]:
+            raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "as many, at least one")
+    return {name: tuple(pair) for name, pair in parts.items()}
+
+
+PAIR = "each a pair (inputs, outputs)"
+
+
+def size(values: Any, what: str) -> int:
+    """Number of examples in inputs or outputs."""
+    if hasattr(values, "shape") and values.shape:
+        return int(values.shape[0])
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        raise DataError(what, None, f"a {type(values).__name__}", "a list or an array")
+    return len(values)
+
+
+def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+    """Label names, and for each part the numbers of each example's labels.
+
+    Args:
+        outputs: part -> a matrix `(examples, labels)` of 0 and 1 (its columns' names, or numbers from 0, are the
+            labels), or a list of each example's label names.
+
+    Raises:
+        DataError: other numbers than 0 and 1, other labels in another part, no label at all.
+    """
+    if not is_matrix(outputs["train"]) and not _rows_of_numbers(outputs["train"]):
+        return _named_sets(outputs)
+    found = {part: Matrix.of(values, f"the labels of {part}") for part, values in outputs.items()}
+    train = found["train"]
+    names = list(train.names or map(str, range(train.width)))
+    sets: dict[str, list[np.ndarray]] = {}
+    for part, matrix in found.items():
+        what = f"the labels of {part}"
+        matrix = matrix.ordered(names, what)
+        if (wrong := matrix.not_binary()) is not None:
+            raise DataError(what, None, f"{wrong[0]:g} for label {names[wrong[1]]!r}", "0 or 1")
+        on = matrix.on()
+        sets[part] = [on[i] for i in range(len(on))]
+    return names, sets
+
+
+def _rows_of_numbers(values: Any) -> bool:
+    """True for a list of lists or arrays of numbers."""
+    row = next((row for row in values if hasattr(row, "__len__") and len(row)), "")
+    return not isinstance(row, (str, Mapping)) and not isinstance(next(iter(row)), str)
+
+
+def _named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+    for part, values in outputs.items():
+        for row, names in enumerate(values):
+            if not hasattr(names, "__len__") or isinstance(names, str) or not all(isinstance(n, str) for n in names):
+                raise DataError(f"the labels of {part}, row {row}", None, f"{names!r:.80}", "a list of label names")
+    known = sorted({name for names in outputs["train"] for name in names})
+    if not known:
+        raise DataError("the labels of train", None, "no label in any row", "at least one")
+    place = {name: i for i, name in enumerate(known)}
+    for part, values in outputs.items():
+        for row, names in enumerate(values):
+            for name in names:
+                if name not in place:
+                    wanted = f"one of the {len(known)} labels of the training part.{did_you_mean(name, known)}"
+                    raise DataError(f"the labels of {part}, row {row}", None, f"label {name!r}", wanted)
+    return known, {
+        part: [np.array(sorted({place[name] for name in names}), dtype=np.int32) for names in values]
+        for part, values in outputs.items()
+    }
+
+
+def texts(values: Any, what: str) -> list[str]:
+    """A list, array or Series of strings.
+
+    Raises:
+        DataError: one of them is no string.
+    """
+    found = list(values)
+    for row, text in enumerate(found):
+        if not isinstance(text, str):
+            raise DataError(f"{what}, row {row}", None, f"{text!r:.80}", "a string")
+    return found
+
+
+def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns]:
+    """Vectors and label numbers of each part, and the columns that they have in common.
+
+    Raises:
+        DataError: a pair, vectors or labels have the wrong form.
+    """
+    found = pairs(parts)
+    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
+    train = matrices["train"]
+    names = train.names or tuple(f"x{i}" for i in range(train.width))
+    matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
+    labels, sets = label_sets({name: y for name, (_, y) in found.items()})
+    binary = all(matrix.not_binary() is None for matrix in matrices.values())
+    features = dict.fromkeys(names, ("0", "1") if binary else ())
+    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary)
+
+
+def divide(
+    examples: Mapping[str, Sequence[T]], strata: Sequence[Collection[Hashable]], share: float, seed: int
+) -> tuple[dict[str, list[T]], str]:
+    """The parts' examples, and a sentence about where they come from, for `Task.protocol`.
+
+    Without a validation part, it is carved from the training part.
+
+    Args:
+        examples: part -> what was given.
+        strata: labels or tags of each training example, which each part has its share of.
+        share: of the training examples that validate; above 0, at most a half.
+        seed: equal seeds give equal parts.
+
+    Raises:
+        ConfigError: the share is out of range.
+        DataError: there are fewer than two training examples, and one must validate.
+    """
+    parts = {part: list(some) for part, some in examples.items()}
+    if "validation" in parts:
+        return parts, SOURCE
+    if not 0 < share <= 0.5:
+        raise ConfigError(f"the share of the training examples that validate: found {share}; expected 0 to 0.5")
+    train = parts["train"]
+    carved = carve(strata, "data['train']", folds=round(1 / share), seed=seed)
+    parts |= {"train": [train[i] for i in carved.train], "validation": [train[i] for i in carved.validation]}
+    return parts, (
+        f"{SOURCE}; validation: {len(carved.validation)} of the {len(train)} training examples, one of {carved.folds} "
+        f"folds by iterative stratification (Sechidis et al. 2011), seed {seed}"
+    )
+
+
+def checksums(parts: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """sha256 of each part's examples, by a name that says where they came from.
+
+    Args:
+        parts: part -> values whose `repr`, or for arrays whose bytes, are hashed in order.
+    """
+    found = {}
+    for part, values in parts.items():
+        digest = hashlib.sha256()
+        for value in values:
+            arrays = value if isinstance(value, tuple) else (value,)
+            for one in arrays:
+                digest.update(np.ascontiguousarray(one).tobytes() if hasattr(one, "__array__") else repr(one).encode())
+        found[f"{part}, {SOURCE}"] = digest.hexdigest()
+    return found

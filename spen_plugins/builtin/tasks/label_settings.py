@@ -1,0 +1,139 @@
+"""Settings of the tasks of label sets: their data, of which one form is named, and how it is read."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from spen_plugins.builtin.tasks.label_task import LabelTask
+from spen_plugins.errors import ConfigError
+from spen_plugins.task import PARTS
+
+_COLUMNS = {"labels", "label_count", "drop"}
+VECTOR_FORMS = (
+    ({"corpus"}, set()),
+    ({"in_memory"}, set()),
+    ({"file", "split"}, _COLUMNS),
+    ({"train", "validation"}, {"test", *_COLUMNS}),
+    ({"train", "test"}, _COLUMNS),
+)
+"""Forms of naming the data: required settings, and optional ones."""
+VECTOR_KEYS = ("corpus", "in_memory", "file", "split", *PARTS, "labels", "label_count", "drop")
+TEXT_FORMS = (
+    ({"corpus"}, set()),
+    ({"in_memory"}, set()),
+    ({"reuters"}, set()),
+    ({"train", "validation"}, {"test", "labels"}),
+    ({"train", "test"}, {"labels"}),
+    ({"file", "split"}, {"labels"}),
+)
+"""Forms of naming the data: required settings, and optional ones."""
+TEXT_KEYS = ("corpus", "in_memory", "reuters", "file", "split", *PARTS, "labels")
+
+
+class VectorsConfig(LabelTask.Config):
+    """Settings of task `multilabel`."""
+
+    corpus: Literal["sample"] | None = None
+    """"sample": the synthetic corpus of the package; null: the files below."""
+    in_memory: bool = False
+    """If true, the examples are given in Python, by `sp.train`, and not kept."""
+    file: str | None = None
+    """A file that is divided into parts by `split`: ARFF, CSV, Parquet or libsvm, recognised by its content."""
+    split: str | None = None
+    """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
+    train: str | None = None
+    """File of the training part, if each part has its own file."""
+    validation: str | None = None
+    """File of the validation part; without one, it is carved from the training part."""
+    test: str | None = None
+    """File of the test part."""
+    labels: str | list[str] | None = None
+    """Columns that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a file of
+    names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
+    label_count: int | None = Field(None, ge=1)
+    """Number of labels, which are the last columns."""
+    root: bool = False
+    """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
+    drop: list[str] = Field(default_factory=list)
+    """Columns that are not used."""
+
+
+class TextsConfig(LabelTask.Config):
+    """Settings of task `text`."""
+
+    corpus: Literal["sample"] | None = None
+    """"sample": the synthetic corpus of the package; null: the files below."""
+    in_memory: bool = False
+    """If true, the examples are given in Python, by `sp.train`, and not kept."""
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
+    train: str | None = None
+    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, JSONL or
+    LibMultiLabel, recognised by its content."""
+    validation: str | None = None
+    """File of the validation part; without one, it is carved from the training part."""
+    test: str | None = None
+    """File of the test part."""
+    labels: str | None = None
+    """File of label names, one per line; a label in the files is one of them or its number, from 0."""
+    text_column: int | str = 1
+    """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A CSV file
+    with a column `text` needs none."""
+    label_column: int | str | list[str] = 2
+    """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
+    names, "is_*", of columns of 0 and 1. A CSV file with a column `labels` needs none."""
+    separator: str = Field(",", min_length=1)
+    """Separator of a text's labels in one column."""
+    header: bool | None = None
+    """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one of a CSV
+    file is called text."""
+    reuters: str | None = None
+    """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
+    test part."""
+    keep_empty: bool = True
+    """If true, texts without labels are kept in the training, validation and test parts."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
+    punctuation: bool = True
+    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word."""
+
+
+def check_vectors(c: Any) -> None:
+    """Raise ConfigError for settings without data, or with unused ones."""
+    named = {name for name in VECTOR_KEYS if getattr(c, name) not in (None, False, [])}
+    if "file" in named and not named & {"split", "corpus", "in_memory", "train", "validation", "test"}:
+        raise ConfigError(
+            f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`, or name a test file "
+            "too: then a part of this one is held out to validate on"
+        )
+    for needed, allowed in VECTOR_FORMS:
+        if needed <= named <= needed | allowed and not {"labels", "label_count"} <= named:
+            return
+    found = ", ".join(f"task.{name}" for name in VECTOR_KEYS if name in named) or "no data"
+    hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
+    raise ConfigError(
+        f"task: found {found}; expected one of corpus='sample' or in_memory=true alone, file=FILE with split=JSON, or "
+        "train= with validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not "
+        f"both.{hint}"
+    )
+
+
+def check_texts(c: Any) -> None:
+    """Raise ConfigError for settings without data, or with unused ones."""
+    named = {name for name in TEXT_KEYS if getattr(c, name) not in (None, False)}
+    if any(needed <= named <= needed | allowed for needed, allowed in TEXT_FORMS):
+        return
+    found = ", ".join(f"task.{name}" for name in TEXT_KEYS if name in named) or "no data"
+    hint = " To put files in the place of a config's own data set, pass data=files." if "train" in named else ""
+    raise ConfigError(
+        f"task: found {found}; expected one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= with "
+        f"split=, or train= with validation= or test= (or both), files perhaps with labels=FILE.{hint}"
+    )

@@ -1,0 +1,76 @@
+"""The end of a run: the trained model's scores, and what is written and said with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelerate import Accelerator
+from rich.console import Console
+from torch import Tensor
+
+from spen_plugins.config.experiment import Built
+from spen_plugins.loop import evaluate
+from spen_plugins.loop.constant import constant_scores
+from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.runs.evaluating import protocol
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.summary import print_scores
+from spen_plugins.scores.calibration import Decisions, calibrate
+
+
+def finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
+    """Score the trained model, and write and print what a finished run has."""
+    task = built.task
+    scores, ratios, decisions = _score(built, accelerator, test)
+    if accelerator.is_main_process:
+        folder.write("vocabulary.json", task.facts())
+        if ratios:
+            folder.save_ratios(ratios, next(reversed(scores)))
+        if calibration := calibrate(decisions):
+            folder.write("calibration.json", calibration)
+        constant = _constant(built, scores)
+        said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
+        folder.write("metrics.json", {**scores, "protocol": said})
+        print_scores(console, folder)
+        if test and constant and scores["validation"][task.selection] <= constant["validation"]:
+            Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
+
+
+def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The selection score of a constant predictor on the scored parts; None if the space has no such predictor."""
+    found = constant_scores(built.task, built.trainer.config.evaluated_at_once, list(scores))
+    return {"score": built.task.selection, **found} if found else None
+
+
+def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
+    task, config = built.task, built.trainer.config
+    return (
+        f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
+        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. With "
+        f"{len(task.part('train'))} training examples, try more updates (trainer.epochs={2 * config.epochs}, "
+        f"trainer.epoch_updates={2 * max(100, config.epoch_updates)}), a smaller trainer.batch_size, another "
+        "trainer.net.lr, or method=cross_entropy, which has fewest settings; more examples help most."
+    )
+
+
+def _score(
+    built: Built, accelerator: Accelerator, test: bool
+) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, list[Decisions]]]:
+    """Scores by part, the ratios of each example of the last part, and the decisions by part.
+
+    Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
+    """
+    model, task = built.model, built.task
+    batch_size = built.trainer.config.evaluated_at_once
+    scores: dict[str, Any] = {}
+    ratios: dict[str, Tensor] = {}
+    decisions: dict[str, list[Decisions]] = {}
+    for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
+        examples, decisions[part] = task.part(part), []
+        metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
+        if part == "validation":
+            task.fit_threshold(metric)
+        scores[part] = {**metric.compute(), **metric.details()}
+        ratios = example_ratios(metric, task, examples)
+    return scores, ratios, decisions

@@ -1,0 +1,50 @@
+"""What the estimators share: parameters, of which some are the config's, and the run that `fit` trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from spen_plugins.runs.predictor import Predictor
+from spen_plugins.runs.runner import Given
+from spen_plugins.sklearn.stored import StoredRun
+
+
+class Trained(BaseEstimator):
+    """Base of estimators that train a config that ships.
+
+    Keyword arguments that are no parameter of the estimator's own are arguments or dotted keys of the config, as of
+    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` says which are unknown.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name, those of the config included."""
+        return {**super().get_params(deep), **self._overrides}
+
+    def set_params(self, **params: Any) -> Trained:
+        """Set parameters, those of the config included."""
+        own = self._get_param_names()
+        for name, value in params.items():
+            if name in own:
+                setattr(self, name, value)
+            else:
+                self._overrides[name] = value
+        return self
+
+    @property
+    def predictor_(self) -> Predictor:
+        """The trained run: `predictor_.save("runs/mine")` writes it to a folder for `sp.load` and the commands."""
+        check_is_fitted(self, "run_")
+        return self.run_.predictor
+
+    def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
+        """Train and keep the run as `run_`."""
+        seed = self.random_state
+        if not isinstance(seed, int):
+            seed = int(check_random_state(seed).randint(2**31 - 1))
+        given = Given(parts, self.validation_fraction)
+        arguments = {"method": self.method, "seed": seed, **arguments, **self._overrides}
+        self.run_ = StoredRun.train(config, given, self.device, not self.verbose, arguments)

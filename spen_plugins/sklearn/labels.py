@@ -1,0 +1,170 @@
+"""`MultiLabelClassifier`: config `mlc_seal` as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logit
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
+
+from spen_plugins.readers.matrix import Matrix
+from spen_plugins.scores.calibration import LabelConfidences
+from spen_plugins.sklearn.base import Trained
+from spen_plugins.sklearn.stored import errors_of_values
+
+NUMBERS = {"accept_sparse": "csr", "dtype": np.float32}
+SURE = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
+
+
+class MultiLabelClassifier(ClassifierMixin, Trained):
+    """Multi-label classification by a net that an energy teaches, or by any other method of the config `mlc_seal`.
+
+    Features that are 0 or 1 in all training examples are binary, and must be in prediction; otherwise all are scaled to
+    mean 0 and deviation 1, or in a sparse matrix, which stays sparse, by one number.
+
+    Parameters
+    ----------
+    method : str
+        "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments mlc_seal`.
+    threshold : float or "validation"
+        A label is predicted if its probability is above this one; "validation": the one of the best F1 there.
+    validation_fraction : float
+        Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
+        threshold and the temperature of the probabilities. Stratified by labels.
+    random_state : int, RandomState or None
+        Seed of the validation part, of initial weights, row order, dropout and sampling.
+    device : str or None
+        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
+        pickled predicts on the CPU.
+    verbose : bool
+        Whether epochs and scores are printed.
+    **overrides
+        Other arguments and dotted keys of the config: `**{"trainer.epochs": 30, "features.hidden": [100]}`.
+
+    Attributes
+    ----------
+    classes_ : list of arrays
+        For each label its classes, 0 and 1.
+    labels_ : array of shape (n_labels,)
+        Names of the labels: the columns of a DataFrame, or numbers from 0.
+    threshold_ : float
+        `predict` is `predict_proba` above it.
+    n_features_in_, feature_names_in_
+        Of the training data.
+    predictor_ : Predictor
+        The run; its `save` writes a folder for `sp.load`.
+    """
+
+    def __init__(
+        self,
+        method: str = "nce",
+        *,
+        threshold: Any = "validation",
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        device: str | None = None,
+        verbose: bool = False,
+        **overrides: Any,
+    ) -> None:
+        self.method = method
+        self.threshold = threshold
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self._overrides = overrides
+
+    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> MultiLabelClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, matrix of scipy.sparse or DataFrame of shape (n_samples, n_features)
+            Numbers, without NaN.
+        y : array or DataFrame of shape (n_samples, n_labels)
+            0 and 1.
+        validation : pair (X, y) or None
+            Examples to validate on; None: `validation_fraction` of the others.
+
+        Raises
+        ------
+        ValueError
+            NaN, labels other than 0 and 1 or all the same, fewer than two rows, an unknown argument or key.
+        TypeError
+            y is sparse.
+        """
+        names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
+        parts = {"train": self._checked(X, y, names, reset=True)}
+        self.labels_ = np.array(parts["train"][1].names)
+        if validation is not None:
+            parts["validation"] = self._checked(*validation, parts["train"][1].names, reset=False)
+        self._train("mlc_seal", parts, {"threshold": self.threshold})
+        self.classes_ = [np.array([0, 1])] * len(self.labels_)
+        task = self.run_.predictor.task
+        self.threshold_ = float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of each row, 0 or 1, of shape (n_samples, n_labels)."""
+        probabilities, chosen = self._predicted(X)
+        return (probabilities > self.threshold_ if chosen is None else chosen).astype(np.int64)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Calibrated probability of each label, of shape (n_samples, n_labels)."""
+        return self._predicted(X)[0]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted."""
+        p, at = self._predicted(X)[0].astype(np.float64), np.float64(self.threshold_)
+        return logit(p.clip(SURE, 1 - SURE)) - logit(at.clip(SURE, 1 - SURE))
+
+    def _checked(self, X: Any, y: Any, names: list[str] | None, reset: bool) -> tuple[Matrix, Matrix]:
+        """Examples as the task takes them, with the names of columns."""
+        given = y if y is None else "no_validation"  # without y scikit-learn says that it is missing
+        X = validate_data(self, X, given, reset=reset, ensure_min_samples=2 if reset else 1, **NUMBERS)
+        kind = type_of_target(y, input_name="y")
+        check_classification_targets(y)
+        labels = check_array(y, ensure_2d=False, ensure_min_samples=1, input_name="y", estimator=self)
+        check_consistent_length(X, labels)
+        if labels.ndim != 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}, of shape {labels.shape}; "
+                "y should be a matrix of 0 and 1, (n_samples, n_labels): see sklearn.preprocessing.MultiLabelBinarizer"
+            )
+        values = np.unique(labels)
+        if not np.isin(values, (0, 1)).all():
+            raise ValueError(f"y has the values {values[:5].tolist()}; each label of a row should be 0 or 1")
+        if reset and len(values) < 2:
+            raise ValueError(f"y has one class only: every label of every row is {values[0]}")
+        names = names or [str(i) for i in range(labels.shape[1])]
+        features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
+        with errors_of_values():
+            rows = Matrix(Matrix.of(X, "X").values, tuple(map(str, features)))
+            return rows, Matrix(Matrix.of(labels, "y").values, tuple(names))
+
+    def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Calibrated probabilities, and the outputs if the net itself chose them, `(n_samples, n_labels)` each."""
+        check_is_fitted(self, "run_")
+        X = validate_data(self, X, reset=False, **NUMBERS)
+        predictor = self.run_.predictor
+        with errors_of_values():
+            examples = predictor.task.parse_all(Matrix.of(X, "X"))
+        probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
+        chosen = None
+        for proposal, _, rows in predictor.proposals(examples):
+            probabilities[rows] = proposal.mean[:, 0].detach().float().cpu().numpy()
+            if proposal.chosen is not None:
+                chosen = np.empty(probabilities.shape, dtype=np.int64) if chosen is None else chosen
+                chosen[rows] = proposal.chosen[:, 0].cpu().numpy()
+        return LabelConfidences(probabilities).at(predictor.task.temperature), chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = tags.target_tags.multi_output = tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = tags.target_tags.one_d_labels = False
+        tags.classifier_tags.multi_label, tags.classifier_tags.multi_class = True, False
+        return tags

@@ -1,0 +1,149 @@
+"""`SequenceTagger`: configs `pos_infnet` and `ner_infnet` as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from spen_plugins.loop import evaluate
+from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.sklearn.base import Trained
+from spen_plugins.sklearn.stored import errors_of_values
+
+SCHEMES = ("bio", "bioes", "iob1")
+PREFIXES = ("B-", "I-", "E-", "S-")
+
+
+class SequenceTagger(Trained):
+    """A tag for every word of a sentence, by a net that an energy over tag sequences teaches.
+
+    Parts of speech and the like are learned as config `pos_infnet` does, spans (names, chunks) as `ner_infnet` does.
+
+    Parameters
+    ----------
+    method : str
+        "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments ner_infnet`.
+    scheme : str
+        How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first that the training tags obey.
+    validation_fraction : float
+        Share of the training sentences that validate, where `fit` is given no validation part: it picks the epoch and
+        the temperature of the probabilities. Stratified by tags.
+    random_state : int, RandomState or None
+        Seed of the validation part, of initial weights, row order, dropout and sampling.
+    device : str or None
+        "cpu", "cuda" or "mps"; None: the best available for training, the CPU for prediction. An estimator that was
+        pickled predicts on the CPU.
+    verbose : bool
+        Whether epochs and scores are printed.
+    **overrides
+        Other arguments and dotted keys of the config: `encoder="bert-base-cased", **{"trainer.epochs": 30}`.
+
+    Attributes
+    ----------
+    classes_ : array of str
+        The tags.
+    scheme_ : str
+        How tags write spans.
+    predictor_ : Predictor
+        The run; its `save` writes a folder for `sp.load`.
+    """
+
+    def __init__(
+        self,
+        method: str = "compound",
+        *,
+        scheme: str = "auto",
+        validation_fraction: float = 0.2,
+        random_state: Any = 0,
+        device: str | None = None,
+        verbose: bool = False,
+        **overrides: Any,
+    ) -> None:
+        self.method = method
+        self.scheme = scheme
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self._overrides = overrides
+
+    def fit(
+        self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]], validation: tuple[Any, Any] | None = None
+    ) -> SequenceTagger:
+        """Train.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            The words of each sentence.
+        y : list of lists of str
+            A tag for each word.
+        validation : pair (X, y) or None
+            Sentences to validate on; None: `validation_fraction` of the others.
+
+        Raises
+        ------
+        ValueError
+            A sentence without words or with another number of tags, tags that break the scheme, an unknown argument.
+        """
+        if y is None:
+            raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
+        parts = {"train": (X, y)} if validation is None else {"train": (X, y), "validation": validation}
+        scheme = scheme_of(y) if self.scheme == "auto" else self.scheme
+        config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
+        self._train(config, parts, arguments)
+        self.scheme_ = scheme
+        self.classes_ = np.array(self.run_.predictor.task.space.tags)
+        return self
+
+    def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:
+        """A tag for each word of each sentence."""
+        check_is_fitted(self, "run_")
+        with errors_of_values():
+            return [found["tags"] for found in self.run_.predictor.predict([{"words": _listed(words)} for words in X])]
+
+    def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
+        """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags."""
+        check_is_fitted(self, "run_")
+        predictor, task = self.run_.predictor, self.run_.predictor.task
+        with errors_of_values():
+            examples = task.parse_all([{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])
+            metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
+        return float(metric.compute()[task.selection])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.string = False, True
+        tags.target_tags.required = True
+        return tags
+
+
+def _listed(values: Any) -> Any:
+    """An array as a list."""
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
+def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
+    """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
+
+    Raises:
+        ValueError: tags look like those of a scheme and break each.
+    """
+    tags = {tag for sentence in sentences for tag in sentence if isinstance(tag, str)}
+    if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
+        return "none"
+    broken = None
+    for scheme in SCHEMES:
+        try:
+            for sentence in sentences:
+                spans(sentence, scheme)
+            return scheme
+        except BrokenTags as error:
+            broken = broken or error
+    raise ValueError(
+        f"the tags look like spans and obey none of {', '.join(SCHEMES)}; under bio: found {broken.found}, expected "
+        f"{broken.expected}. scheme='none' takes them as tags without spans"
+    )

@@ -1,0 +1,315 @@
+"""`spen_plugins.sklearn`: scikit-learn's own checks, pipelines, searches, pickles and errors."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pickletools import genops
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import spen_plugins as sp
+from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
+from spen_plugins.sklearn.tags import scheme_of
+
+FEW = {"trainer.epochs": 2, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
+ONE = {"trainer.epochs": 1, "trainer.epoch_updates": 1}
+TAGS = {**ONE, "trainer.pretrain_epochs": 0, "features.hidden": 4, "features.word_dim": 4}
+SENTENCES = [["Anna", "sleeps"], ["the", "boy", "sees", "Bob"]] * 8
+NAMES = [["B-PER", "O"], ["O", "O", "O", "B-PER"]] * 8
+CLASSES = [["N", "V"], ["D", "N", "V", "N"]] * 8
+
+OTHERS = "its labels are 1 and 2 (or words, or one list of them); those of label sets are a matrix of 0 and 1"
+COLUMNS = "it wants one column of predictions, or a probability for each class; label sets have a column for each label"
+EXPECTED = {
+    "check_classifier_data_not_an_array": OTHERS,
+    "check_classifiers_classes": OTHERS,
+    "check_decision_proba_consistency": OTHERS,
+    "check_estimators_dtypes": OTHERS,
+    "check_fit2d_1feature": OTHERS,
+    "check_classifiers_train": COLUMNS,
+    "check_estimator_sparse_array": COLUMNS,
+    "check_estimator_sparse_matrix": COLUMNS,
+    "check_classifier_multioutput": "it wants one classes_ for all labels; scorers want one for each",
+}
+"""Checks of scikit-learn that a classifier of label sets fails, and why."""
+
+
+def made_up(rows: int = 40, labels: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, and labels that are linear in them."""
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(rows, 6)), rng.normal(size=(6, labels))
+    return x, (x @ weights > 1).astype(int)
+
+
+X, Y = made_up()
+
+
+@pytest.fixture(scope="module")
+def classifier() -> MultiLabelClassifier:
+    return MultiLabelClassifier(**FEW).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def tagger() -> SequenceTagger:
+    return SequenceTagger(**TAGS).fit(SENTENCES, NAMES)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [MultiLabelClassifier(**FEW)], expected_failed_checks=lambda estimator: EXPECTED, xfail_strict=True
+)
+def test_a_check_of_scikit_learn(estimator, check) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+def test_200_rows_of_an_easy_problem_are_learnt() -> None:
+    x, y = made_up(400)
+    trained = MultiLabelClassifier().fit(x[:200], y[:200])
+    assert f1_score(y[200:], trained.predict(x[200:]), average="micro") > 0.8
+    assert roc_auc_score(y[200:], trained.predict_proba(x[200:])) > 0.9
+
+
+# Label sets.
+
+
+def test_probabilities_agree_with_what_is_predicted(classifier) -> None:
+    p, predicted = classifier.predict_proba(X), classifier.predict(X)
+    assert p.shape == predicted.shape == Y.shape and predicted.dtype.kind == "i"
+    assert_array_equal(p > classifier.threshold_, predicted)
+    assert_array_equal(classifier.decision_function(X) > 0, predicted)
+    answers = classifier.predictor_.predict(X)
+    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
+    shown = np.array([[a["probabilities"][str(i)] for i in range(3)] for a in answers])
+    np.testing.assert_allclose(p, shown, atol=1e-6)
+
+
+def test_a_fixed_threshold_is_one_on_the_uncalibrated_probability() -> None:
+    trained = MultiLabelClassifier(threshold=0.3, **FEW).fit(X, Y)
+    task = trained.predictor_.task
+    assert task.threshold == 0.3
+    odds = (0.3 / 0.7) ** (1 / task.temperature)
+    assert trained.threshold_ == pytest.approx(odds / (1 + odds))
+
+
+def test_sparse_and_dense_rows_are_the_same() -> None:
+    x = np.where(X > 0, X, 0)
+    for kind in (x, sparse.csr_array(x)):
+        trained = MultiLabelClassifier(**FEW).fit(kind, Y)
+        np.testing.assert_allclose(trained.predict_proba(x), trained.predict_proba(sparse.csc_matrix(x)), atol=1e-5)
+
+
+def test_names_of_a_frame_are_kept(classifier) -> None:
+    pandas = pytest.importorskip("pandas")
+    x, y = pandas.DataFrame(X).add_prefix("column "), pandas.DataFrame(Y, columns=["a", "b", "c"])
+    trained = MultiLabelClassifier(**FEW).fit(x, y)
+    assert trained.labels_.tolist() == ["a", "b", "c"] and trained.feature_names_in_[1] == "column 1"
+    assert trained.predictor_.task.columns.names == list(x.columns)
+    assert_array_equal(trained.predict_proba(x), classifier.predict_proba(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        trained.predict(x.rename(columns={"column 1": "other"}))
+
+
+def test_a_validation_part_of_ones_own() -> None:
+    trained = MultiLabelClassifier(**FEW).fit(X, Y, validation=(X[:7], Y[:7]))
+    environment = trained.predictor_.folder.environment()
+    assert environment["training_examples"] == 40
+    assert trained.predictor_.folder.metrics()["protocol"]["split"] == "given in Python"
+    trained = MultiLabelClassifier(validation_fraction=0.5, **FEW).fit(X, Y)
+    assert trained.predictor_.folder.environment()["training_examples"] == 20
+
+
+def test_equal_seeds_give_equal_estimators(classifier) -> None:
+    again, other = (MultiLabelClassifier(random_state=seed, **FEW).fit(X, Y) for seed in (0, np.random.RandomState(1)))
+    assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
+    assert (other.predict_proba(X) != classifier.predict_proba(X)).any()
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3])
+def test_scorers_see_the_probabilities_of_all_labels(labels) -> None:
+    x, y = made_up(labels=labels)
+    pipeline = make_pipeline(StandardScaler(), MultiLabelClassifier(**FEW))
+    scores = cross_val_score(pipeline, x, y, cv=KFold(2), scoring="roc_auc", error_score="raise")
+    trained = clone(pipeline).fit(x[20:], y[20:])
+    assert scores[0] == pytest.approx(roc_auc_score(y[:20], trained.predict_proba(x[:20])))
+
+
+def test_a_search_over_keys_of_the_config() -> None:
+    grid = {"trainer.epochs": [1, 2], "schedule": ["light"]}
+    search = GridSearchCV(MultiLabelClassifier(**FEW), grid, cv=2, scoring="f1_samples", error_score="raise").fit(X, Y)
+    assert search.best_params_["schedule"] == "light"
+    config = search.best_estimator_.predictor_.folder.config()
+    assert config["trainer"]["epochs"] == search.best_params_["trainer.epochs"]
+    assert config["features"]["hidden"] == [8]
+
+
+# Parameters, for both.
+
+
+@pytest.mark.parametrize("kind", [MultiLabelClassifier, SequenceTagger])
+def test_parameters_of_the_config_are_the_estimators(kind) -> None:
+    estimator = kind("crf", random_state=3, **{"trainer.epochs": 7})
+    assert estimator.get_params()["trainer.epochs"] == 7 and estimator.get_params()["method"] == "crf"
+    other = clone(estimator).set_params(method="nce", **{"trainer.epochs": 8, "seed": 1})
+    assert other.get_params() == {**estimator.get_params(), "method": "nce", "trainer.epochs": 8, "seed": 1}
+    assert estimator.get_params()["trainer.epochs"] == 7
+    assert "trainer.epochs=7" in repr(estimator) and "trainer.epochs" in estimator._repr_html_()
+
+
+def test_only_the_classifier_is_one() -> None:
+    assert is_classifier(MultiLabelClassifier()) and not is_classifier(SequenceTagger())
+
+
+# Pickles.
+
+
+@pytest.mark.parametrize("name", ["classifier", "tagger"])
+def test_a_pickle_has_the_files_of_a_run(name, request, tmp_path) -> None:
+    estimator, items = request.getfixturevalue(name), X if name == "classifier" else SENTENCES
+    files = estimator.run_.__getstate__()["files"]
+    assert {"config.json", "vocabulary.json", "weights.safetensors"} <= files.keys()
+    assert all(isinstance(data, bytes) for data in files.values())
+    for path, data in files.items():
+        (tmp_path / path).write_bytes(data)
+    assert sp.load(tmp_path).task.space.shape[-1] >= 2
+    code = [argument for op, argument, _ in genops(pickle.dumps(estimator, protocol=2)) if op.name == "GLOBAL"]
+    ours = {name.split()[1] for name in code if name.startswith("spen_plugins")}
+    assert ours == {type(estimator).__name__, "StoredRun"}
+    assert {name.split()[0].partition(".")[0] for name in code} <= {"spen_plugins", "numpy", "_codecs"}
+    written = pickle.dumps(estimator)
+    for other in (pickle.loads(written), pickle.loads(pickle.dumps(pickle.loads(written))), copy.deepcopy(estimator)):
+        assert_array_equal(np.concatenate(list(other.predict(items))), np.concatenate(list(estimator.predict(items))))
+
+
+def test_the_run_is_saved_to_a_folder(classifier, tmp_path) -> None:
+    classifier.predictor_.save(tmp_path / "mine")
+    assert sp.load(tmp_path / "mine").predict(X) == classifier.predictor_.predict(X)
+
+
+# Tags.
+
+
+def test_tags_of_spans(tagger) -> None:
+    assert tagger.scheme_ == "bio" and {tag[:2] for tag in tagger.classes_} == {"O", "S-"}  # as learned: bioes
+    found = tagger.predict(SENTENCES)
+    assert [len(tags) for tags in found] == [len(words) for words in SENTENCES]
+    assert 0 <= tagger.score(SENTENCES, NAMES) <= 1
+    assert tagger.predict([("a", "b")]) == tagger.predict([np.array(["a", "b"])])
+
+
+def test_tags_without_spans() -> None:
+    trained = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
+    assert trained.scheme_ == "none" and trained.classes_.tolist() == ["D", "N", "V"]
+    found, gold = np.concatenate(trained.predict(SENTENCES)), np.concatenate(CLASSES)
+    assert trained.score(SENTENCES, CLASSES) == pytest.approx((found == gold).mean())
+
+
+def test_a_tagger_in_cross_validation() -> None:
+    estimator = SequenceTagger("cross_entropy", **ONE)
+    assert cross_val_score(estimator, SENTENCES, NAMES, cv=2, error_score="raise").shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "scheme"),
+    [
+        ([["N", "V"]], "none"),
+        ([["O", "O"]], "none"),
+        ([["O", "B-X", "I-X"]], "bio"),
+        ([["O", "B-X", "E-X", "S-Y"]], "bioes"),
+        ([["O", "I-X", "I-X"]], "iob1"),
+        ([["O", "B-X"], ["NN"]], "none"),
+    ],
+)
+def test_the_scheme_is_recognised(sentences, scheme) -> None:
+    assert scheme_of(sentences) == scheme
+
+
+# Errors.
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "said"),
+    [
+        (X * np.nan, Y, ValueError, "Input X contains NaN"),
+        (X * np.inf, Y, ValueError, "Input X contains"),
+        (X, Y * np.nan, ValueError, "Input y contains NaN"),
+        (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
+        (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; each label"),
+        (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
+        (X, Y[:, 0], ValueError, "Only binary classification is supported.*MultiLabelBinarizer"),
+        (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
+        (X, None, ValueError, "requires y to be passed"),
+        (X[:1], Y[:1], ValueError, "minimum of 2 is required"),
+        (X[:3], Y, ValueError, "inconsistent numbers of samples"),
+        ([["a"]] * 40, Y, ValueError, "could not convert string"),
+    ],
+)
+def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
+    with pytest.raises(error, match=said):
+        MultiLabelClassifier().fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"method": "nonsense"}, "unknown method .nonsense.; known: "),
+        ({"epochs": 3}, "unknown argument 'epochs'. Did you mean 'trainer.epochs'"),
+        ({"trainer.epoch": 3}, "trainer.epoch"),
+        ({"validation_fraction": 0.9}, "expected 0 to 0.5"),
+        ({"threshold": 3}, "task.threshold: found 3"),
+    ],
+)
+def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        MultiLabelClassifier(**settings).fit(X, Y)
+
+
+def test_unfitted_estimators_say_so() -> None:
+    for ask in (MultiLabelClassifier().predict, MultiLabelClassifier().predict_proba, SequenceTagger().predict):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            ask(X)
+    with pytest.raises(NotFittedError):
+        _ = MultiLabelClassifier().predictor_
+
+
+def test_other_features_than_in_training(classifier) -> None:
+    with pytest.raises(ValueError, match="X has 4 features, but MultiLabelClassifier is expecting 6"):
+        classifier.predict(X[:, :4])
+    binary = MultiLabelClassifier(**FEW).fit(X > 0, Y)
+    with pytest.raises(ValueError, match=r"found .* for feature 'x0'; expected 0 or 1, as in training"):
+        binary.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "said"),
+    [
+        (SENTENCES, None, "requires y to be passed"),
+        (SENTENCES, NAMES[:3], "found 16 inputs and 3 outputs"),
+        ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
+        ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),
+        (["a b", "c d"], [["N", "V"]] * 2, "found words 'a b'; expected a list of strings"),
+        ([["a"], ["b"]], [["O"], ["E-X"]], "the tags look like spans and obey none of bio, bioes, iob1"),
+    ],
+)
+def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        SequenceTagger().fit(words, tags)
+
+
+def test_without_scikit_learn_a_sentence_says_what_to_install() -> None:
+    code = "import sys; sys.modules['sklearn.base'] = None; import spen_plugins.sklearn"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip().splitlines()[-1].endswith("pip install 'spen-plugins[sklearn]'")
