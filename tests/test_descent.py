@@ -471,7 +471,7 @@ def test_trajectory_begins_at_the_nets_own_scores(seal, gold):
     assert lines[0]["scores"]["example_f1"] == pytest.approx(json.loads(plain.stdout)["scores"]["example_f1"])
     assert lines[-1]["energy"] < lines[0]["energy"]
     refined = sp.load(seal, refine={"type": "gbi", "steps": 4}).evaluate_file(gold)
-    assert refined["scores"] == lines[-1]["scores"]
+    assert lines[-1]["scores"].items() <= refined["scores"].items(), "details are for the last step alone"
     assert refined["protocol"]["refined"].items() >= {"type": "gbi", "steps": 4, "lr": 0.1}.items()
     assert "refined" not in json.loads(plain.stdout)["protocol"]
     bad = CliRunner().invoke(app, ["evaluate", str(seal), str(gold), "--trajectory"])

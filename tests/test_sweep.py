@@ -25,7 +25,7 @@ from spen_plugins.research import space as spaces  # noqa: E402
 from spen_plugins.research import study as studies  # noqa: E402
 from spen_plugins.research import sweep as sweeps  # noqa: E402
 from spen_plugins.research.sweep import Sweep, sweep  # noqa: E402
-from spen_plugins.runs import runner  # noqa: E402
+from spen_plugins.runs import finishing, runner  # noqa: E402
 from spen_plugins.runs.folder import RunFolder  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -154,11 +154,11 @@ def test_mistakes_are_said_before_anything_starts(describe, space: Path, tmp_pat
 
 def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path: Path) -> None:
     asked = []
-    part, scored = MultiLabel.part, runner.evaluate
+    part, scored = MultiLabel.part, finishing.evaluate
     monkeypatch.setattr(MultiLabel, "part", lambda self, name: (asked.append(name), part(self, name))[1])
     seen = []
     monkeypatch.setattr(
-        runner, "evaluate", lambda m, t, examples, *rest: (seen.append(examples), scored(m, t, examples, *rest))[1]
+        finishing, "evaluate", lambda m, t, examples, *rest: (seen.append(examples), scored(m, t, examples, *rest))[1]
     )
     lines: list[str] = []
     best = sweep(describe(2), lines.append)

@@ -31,7 +31,7 @@ local data_sets = {
   // The original training file is lost; this one was joined from its component sets.
   expr_fun: { task: genes('expr_FUN', 'train.RECONSTRUCTED'), tuned: import 'tuned/expr_fun.libsonnet' },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: { task: {}, tuned: (import 'tuned/files.libsonnet') + own },
+  files: { task: {}, tuned: (import 'tuned/files.libsonnet') + own { every+: { trainer+: { patience: 8 } } } },
 };
 
 local start(epochs) = {

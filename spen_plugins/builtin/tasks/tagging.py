@@ -129,7 +129,8 @@ class Tagging(Task):
         except DataError as error:
             raise DataError(error.path, error.line, error.found, f"{error.expected}; {_NO_TAGS}") from None
         tagged = [example for example in examples if example.tags is not None]
-        if tagged and not any((example.tags >= 0).any() for example in tagged):
+        # One word a sentence, each with another in place of its tag, as short lines of raw text are.
+        if tagged and all(len(e.names) == 1 and e.names != ("_",) and e.tags[0] < 0 for e in tagged):
             seen = ", ".join(dict.fromkeys(tagged[0].names[:3]))
             some = ", ".join(self.space.tags[:5])
             raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
