@@ -48,10 +48,10 @@ def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapp
     task = built.task
     return (
         f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
-        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. There "
-        f"are {len(task.part('train'))} training examples; more of them help most. Where the method has such settings, "
-        "more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another trainer.net.lr "
-        "may help; cross_entropy is the method with fewest."
+        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "
+        f"There are {len(task.part('train'))} training examples; more of them help most. Where the method has such "
+        "settings, more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another "
+        "trainer.net.lr may help; cross_entropy is the method with fewest."
     )
 
 
