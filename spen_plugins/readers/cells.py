@@ -80,7 +80,7 @@ def _categories(table: Table, name: str, cells: Texts) -> tuple[str, ...] | None
     values = sorted({cell for cell in cells.cells if cell is not None})
     if len(values) <= CATEGORIES:
         return tuple(values)
-    words = [row for row, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell)]
+    words = [row for row, cell in enumerate(cells.cells) if cell is not None and not is_number(cell)]
     if 2 * len(words) < len(cells.cells):
         wanted = "numbers, as in most of its cells, or an empty cell where there is none"
         raise DataError(
@@ -105,7 +105,7 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
         return _codes(table, name, cells, values)
     wanted = "0 or 1" if values == BINARY else "a number"
     if isinstance(cells, Texts):
-        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell))
+        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not is_number(cell))
         found = shorten(cells.cells[row] or "")
     elif values == BINARY and not (np.isin(cells, (0, 1)) | np.isnan(cells)).all():
         row = int(np.flatnonzero(~np.isin(cells, (0, 1)) & ~np.isnan(cells))[0])
@@ -117,7 +117,8 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
     raise DataError(table.path, table.line[row], f"{found} in column {name!r}", f"{wanted}, as in the training file")
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """True of a text that is a number, with a decimal point if it is no integer."""
     try:
         float(cell)
     except ValueError:
