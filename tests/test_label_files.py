@@ -177,6 +177,13 @@ CSV = "a,b,t\n"
             CSV + "".join(f"{i},{i}.5,1\n" for i in range(200)) + "1,NA,0\n",
             r":202: found 'NA' in column 'b'; .*numbers",
         ),
+        (
+            CSV + "1,NA,0\n" + "".join(f"1,{i},1\n" for i in range(20)),
+            r":2: found 'NA' .* an empty cell",
+        ),
+        (CSV + "1,NA,0\n" * 30 + "1,1,1\n1,2,1\n", r":2: found 'NA' in column 'b'; expected numbers"),
+        (CSV + "1,0,0\n1,1,1\n1,0,NA\n", r":4: found 'NA' in column 't'; expected numbers"),
+        ("a;b;t\n1;1;0\n1;0,53;1\n1;2,5;1\n", r":3: found '0,53' in column 'b'; .* a decimal point, 0\.53"),
         ("a b t\n1 2 0\n", "one of these formats"),
         ("3,17 1:x\n4 2:1\n", r":1: found '3,17 1:x'"),
         ("3 1:1\n4 2:1 1:2\n", r":2: found '4 2:1 1:2'"),
