@@ -229,6 +229,23 @@ def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, 
         it.read(write(tmp_path / "y.csv", text))
 
 
+def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.csv", "x,y1,y2\n0.5,yes,0\n1.5,no,1\n2.5,no,0\n3.5,yes,1\n")
+    other = write(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # of one of the values only
+    it = vectors(train=train, validation=other, test=train, labels="y1,y2")
+    assert [e.gold.tolist() for e in it.part("test")] == [[0], [1], [], [0, 1]]
+    assert [e.gold.tolist() for e in it.part("validation")] == [[0, 1], [0]]
+    again = MultiLabel(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    assert [e.gold.tolist() for e in again.read(other)] == [[0, 1], [0]]
+    assert [e.gold for e in again.read(write(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
+    with pytest.raises(DataError, match=r":3: found 'maybe' in column 'y1'; expected no, yes, as in the training file"):
+        again.read(write(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
+    older = {name: value for name, value in it.facts().items() if name != "label_values"}
+    again.restore(json.loads(json.dumps(older)))
+    assert [e.gold.tolist() for e in again.read(write(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
+
+
 def test_ten_thousand_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     head = ",".join([f"f{i}" for i in range(10_000)] + ["t"])
