@@ -204,8 +204,10 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
     for labels, found in (
         ("tga_*", "begins with 'tga_'"),
         ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
+        ("tag_a, tag_a", "task.labels: found 'tag_a' twice; expected each column once"),
+        (write(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>'), "label 'seen' twice"),
     ):
-        with pytest.raises(ConfigError, match=found):
+        with pytest.raises((ConfigError, DataError), match=found):
             vectors(train=path, test=path, labels=labels)
 
 
