@@ -109,7 +109,7 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
         np.testing.assert_array_equal(one.gold, other.gold)
 
 
-LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"
+LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"
 
 
 @pytest.mark.parametrize("sizes", ["", "6 9 20\n"])
@@ -152,6 +152,21 @@ def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, sp
     assert [e.features.tolist() for e in bits.part("train")] == [np.flatnonzero(row > 0).tolist() for row in train]
     with pytest.raises(DataError, match=r"value 0\.5; expected 1, as everywhere in the training file"):
         bits.read(write(tmp_path / "half.svm", "1 0:0.5\n"))
+
+
+def test_a_blank_row_of_libsvm_is_a_row(tmp_path: Path) -> None:
+    x = np.array([[0.5, 0, 0], [0, 0, 0], [0, 2, 0], [0, 0, 0]])
+    y = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    dump_svmlight_file(x, y, str(tmp_path / "x.svm"), multilabel=True, zero_based=False)
+    text = (tmp_path / "x.svm").read_text()
+    assert [bool(line.strip()) for line in text.splitlines()] == [True, False, True, False]
+    for lead, end in (("", ""), ("# a comment\n", "\n\r\n")):
+        table = read_table(write(tmp_path / "y.svm", lead + text + end))
+        np.testing.assert_array_equal(table.filled(), x[:, :2])
+        assert table.sets == [("1",), (), ("2",), ()]
+        assert table.line == [n + bool(lead) for n in (1, 2, 3, 4)]
+    with pytest.raises(DataError, match=r":3: found inf for feature 2"):
+        read_table(write(tmp_path / "z.svm", "1 1:1\n\n2 2:inf\n"))
 
 
 CSV = "a,b,t\n"
