@@ -245,6 +245,7 @@ class MultiLabel(LabelTask):
 
     def facts(self) -> dict[str, Any]:
         c = self.columns
+        words = [[name, list(values)] for name, values in c.label_values.items()]
         return {
             "labels": list(c.labels),
             "classes": c.classes,
@@ -255,12 +256,15 @@ class MultiLabel(LabelTask):
             "scaling": None if self.scaling is None else self.scaling.facts(),
             "threshold": self.threshold,
             "split": self._split,
+            **({"label_values": words} if words else {}),
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
         how = {name: facts.get(name, False) for name in ("apart", "sparse")}
-        self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"]), **how))
+        words = {name: tuple(values) for name, values in facts.get("label_values", ())}
+        labels, drop = tuple(facts["labels"]), tuple(facts["drop"])
+        self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.threshold, self._split = facts["threshold"], facts["split"]
