@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spen_plugins as sp
+from spen_plugins.readers.matrix import Matrix
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
 
@@ -130,6 +131,42 @@ def test_a_validation_part_of_ones_own() -> None:
     assert trained.predictor_.folder.metrics()["protocol"]["split"] == "given in Python"
     trained = MultiLabelClassifier(validation_fraction=0.5, **FEW).fit(X, Y)
     assert trained.predictor_.folder.environment()["training_examples"] == 20
+
+
+def test_labels_of_a_validation_frame_go_by_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame(Y, columns=["a", "b", "c"])
+    same = [(X[:9], y[:9]), (X[:9], y[:9][["c", "a", "b"]]), (X[:9], Y[:9])]
+    trained = [MultiLabelClassifier(**FEW).fit(X, y, part) for part in same]
+    first, *others = (one.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for one in trained)
+    assert others == [first] * 2
+
+
+@pytest.mark.parametrize(
+    ("validation", "said"),
+    [
+        ((X, Y[:, :2]), "y of validation: found 2 columns; expected 3, as in training"),
+        ((X, np.hstack([Y, Y])), "y of validation: found 6 columns"),
+        (X, "validation: found a ndarray; expected a pair"),
+        ((X, Y, Y), "validation: found a tuple; expected a pair"),
+        ((X[:, :2], Y), "X has 2 features"),
+    ],
+)
+def test_a_validation_part_of_another_form_is_refused(validation, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        MultiLabelClassifier(**FEW).fit(X, Y, validation)
+
+
+def test_a_validation_frame_of_other_labels_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame(Y, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match="y of validation: found the column 'd'"):
+        MultiLabelClassifier(**FEW).fit(X, y, (X, y.rename(columns={"c": "d"})))
+
+
+def test_as_many_names_as_columns() -> None:
+    with pytest.raises(sp.DataError, match="found 2 names for 3 columns"):
+        Matrix(Y, ("a", "b"))
 
 
 def test_equal_seeds_give_equal_estimators(classifier) -> None:

@@ -34,7 +34,11 @@ class Matrix:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        names = self.names or ()
+        if self.names is None:
+            return
+        names = self.names
+        if len(names) != self.width:
+            raise DataError("columns", None, f"{len(names)} names for {self.width} columns", "a name for each")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError("columns", None, f"two columns {twice!r}", "different names")
