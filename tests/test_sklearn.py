@@ -138,7 +138,9 @@ def test_labels_of_a_validation_frame_go_by_their_names() -> None:
     y = pandas.DataFrame(Y, columns=["a", "b", "c"])
     same = [(X[:9], y[:9]), (X[:9], y[:9][["c", "a", "b"]]), (X[:9], Y[:9])]
     trained = [MultiLabelClassifier(**FEW).fit(X, y, part) for part in same]
-    first, *others = (one.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for one in trained)
+    first, *others = (
+        one.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for one in trained
+    )
     assert others == [first] * 2
 
 

@@ -206,7 +206,7 @@ def test_rows_of_0_and_1_are_binary() -> None:
         assert_array_equal(task.part("validation")[1].features, np.flatnonzero(x[1] > 0))
         with pytest.raises(sp.DataError, match=r"found 2 for feature 'x1'; expected 0 or 1, as in training"):
             task.parse_all(np.array([[0, 2, 1]]))
-    assert not in_memory("multilabel", {"train": (x > 0, y), "validation": (x[:3], y[:3])}).inputs.binary
+    assert not in_memory("multilabel", {"train": (x, y), "validation": (x[:3] > 0, y[:3])}).inputs.binary
 
 
 def test_labels_are_a_matrix_or_names() -> None:
@@ -269,6 +269,14 @@ X, Y = numbers()
         ({"train": (X, ["ab"] * 12)}, "row 0: found 'ab'; expected a list of label names"),
         ({"train": (X, [[]] * 12)}, "found no label in any row"),
         ({"train": (X, Y), "validation": (X[:, :2], Y)}, "the vectors of validation: found 2 columns; expected 3"),
+        (
+            {"train": (X > 0, Y), "test": (X, Y)},
+            "the vectors of test: found .* for feature 'x0'; expected 0 or 1, as in",
+        ),
+        (
+            {"train": (X > 0, Y), "validation": (sparse.csr_array(X), Y)},
+            "the vectors of validation: found .* expected 0",
+        ),
         ({"train": (X, Y), "validation": (X, Y[:, :1])}, "the labels of validation: found 1 columns; expected 2"),
         ({"train": (X, [["ship"]] * 12), "test": (X[:1], [["shop"]])}, "label 'shop'; expected one of .*'ship'"),
     ],

@@ -89,6 +89,17 @@ class Matrix:
         at = int(wrong.argmax())
         return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
 
+    def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
+        """Raise a DataError if a feature of these that are binary in training is neither 0 nor 1.
+
+        Args:
+            names: of all columns.
+            what: what the rows are, for the message.
+            columns: mask of the binary ones; None: all.
+        """
+        if (wrong := self.not_binary(columns)) is not None:
+            raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
+
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
         """The columns of these names, in this order; without names of its own, all columns.
 

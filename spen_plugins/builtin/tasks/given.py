@@ -126,7 +126,7 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
     """Vectors and label numbers of each part, and the columns that they have in common.
 
     Raises:
-        DataError: a pair, vectors or labels have the wrong form.
+        DataError: a pair, vectors or labels have the wrong form, or features that are binary in training aren't.
     """
     found = pairs(parts)
     matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
@@ -134,7 +134,9 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
     names = train.names or tuple(f"x{i}" for i in range(train.width))
     matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
     labels, sets = label_sets({name: y for name, (_, y) in found.items()})
-    binary = all(matrix.not_binary() is None for matrix in matrices.values())
+    if binary := train.not_binary() is None:
+        for name, matrix in matrices.items():
+            matrix.check_binary(names, f"the vectors of {name}")
     features = dict.fromkeys(names, ("0", "1") if binary else ())
     return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary)
 
