@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spen_plugins as sp
+from spen_plugins.errors import Interrupted
 from spen_plugins.readers.matrix import Matrix
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
@@ -193,6 +194,19 @@ def test_a_search_over_keys_of_the_config() -> None:
     config = search.best_estimator_.predictor_.folder.config()
     assert config["trainer"]["epochs"] == search.best_params_["trainer.epochs"]
     assert config["features"]["hidden"] == [8]
+
+
+def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
+    fits = []
+
+    def stopped(*_, **settings) -> None:
+        fits.append(settings)
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr("spen_plugins.sklearn.stored.train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
+    assert len(fits) == 1
 
 
 # Parameters, for both.
