@@ -216,8 +216,8 @@ def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
 def test_parameters_of_the_config_are_the_estimators(kind) -> None:
     estimator = kind("crf", random_state=3, **{"trainer.epochs": 7})
     assert estimator.get_params()["trainer.epochs"] == 7 and estimator.get_params()["method"] == "crf"
-    other = clone(estimator).set_params(method="nce", **{"trainer.epochs": 8, "seed": 1})
-    assert other.get_params() == {**estimator.get_params(), "method": "nce", "trainer.epochs": 8, "seed": 1}
+    other = clone(estimator).set_params(method="nce", **{"trainer.epochs": 8, "energy.hidden": 1})
+    assert other.get_params() == {**estimator.get_params(), "method": "nce", "trainer.epochs": 8, "energy.hidden": 1}
     assert estimator.get_params()["trainer.epochs"] == 7
     assert "trainer.epochs=7" in repr(estimator) and "trainer.epochs" in estimator._repr_html_()
 
@@ -328,6 +328,24 @@ def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
 def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
     with pytest.raises(ValueError, match=said):
         MultiLabelClassifier(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("data", "the arguments of fit"),
+        ("out", "predictor_.save"),
+        ("quiet", "'verbose'"),
+        ("held_out", "'validation_fraction'"),
+        ("seed", "'random_state'"),
+        ("config", "'method'"),
+    ],
+)
+def test_what_has_another_name_here_is_refused_with_it(name, instead) -> None:
+    for estimator, data in ((MultiLabelClassifier(), (X, Y)), (SequenceTagger(), (SENTENCES, NAMES))):
+        said = f"{type(estimator).__name__} has no parameter '{name}'; expected {instead}"
+        with pytest.raises(ValueError, match=said):
+            estimator.set_params(**{name: 1}).fit(*data)
 
 
 def test_unfitted_estimators_say_so() -> None:
