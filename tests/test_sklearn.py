@@ -105,6 +105,10 @@ def test_a_fixed_threshold_is_one_on_the_uncalibrated_probability() -> None:
     assert task.threshold == 0.3
     odds = (0.3 / 0.7) ** (1 / task.temperature)
     assert trained.threshold_ == pytest.approx(odds / (1 + odds))
+    predicted = trained.predict(X)
+    assert_array_equal(trained.predict_proba(X) > trained.threshold_, predicted)
+    answers = trained.predictor_.predict(X)
+    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
 
 
 def test_sparse_and_dense_rows_are_the_same() -> None:

@@ -30,7 +30,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     method : str
         "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments mlc_seal`.
     threshold : float or "validation"
-        A label is predicted if its probability is above this one; "validation": the one of the best F1 there.
+        A label is predicted if its probability before calibration is above this one; "validation": the one of the best
+        F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
     validation_fraction : float
         Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
         threshold and the temperature of the probabilities. Stratified by labels.
@@ -51,7 +52,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float
-        `predict` is `predict_proba` above it.
+        The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
+        by their energy.
     n_features_in_, feature_names_in_
         Of the training data.
     predictor_ : Predictor
