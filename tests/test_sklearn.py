@@ -325,7 +325,7 @@ def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
         ({"method": "nonsense"}, "unknown method .nonsense.; known: "),
         ({"epochs": 3}, "unknown argument 'epochs'. Did you mean 'trainer.epochs'"),
         ({"trainer.epoch": 3}, "trainer.epoch"),
-        ({"validation_fraction": 0.9}, "expected 0 to 0.5"),
+        ({"validation_fraction": 0.9}, "expected a number above 0, at most 0.5"),
         ({"threshold": 3}, "task.threshold: found 3"),
     ],
 )

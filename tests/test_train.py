@@ -90,7 +90,10 @@ def test_an_evaluated_config(tmp_path) -> None:
         ("srl_seal", {"data": (SENTENCES, NAMES)}, "task 'srl' reads files; examples in Python are for"),
         ("mlc_seal", {"data": numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
         ("ner_infnet", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns; expected none"),
-        ("mlc_seal", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected 0 to 0.5"),
+        ("mlc_seal", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
+        ("mlc_seal", {"data": numbers(), "held_out": 0}, "found 0; expected a number above 0"),
+        ("mlc_seal", {"data": numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
+        ("mlc_seal", {"data": numbers(), "held_out": None}, "found None; expected a number above 0"),
     ],
 )
 def test_a_wrong_argument_is_said_before_training(config, arguments, said, tmp_path) -> None:
