@@ -324,6 +324,11 @@ def test_texts_and_their_labels(tmp_path) -> None:
 def test_sentences_and_their_tags(tmp_path) -> None:
     predictor = sp.train("ner_infnet", data=(SENTENCES, NAMES), out=tmp_path / "run", quiet=True, **TAGS)
     assert predictor.task.space.tags[0] == "O" and len(predictor.predict(["Anna sleeps"])[0]["tags"]) == 2
+    answers = predictor.predict([["Anna", "sleeps"]])
+    assert answers == predictor.predict([{"words": ["Anna", "sleeps"]}])
+    assert answers == predictor.predict([("Anna", "sleeps")]) == predictor.predict([np.array(["Anna", "sleeps"])])
+    with pytest.raises(sp.DataError, match=r"1: found words \['a', 3\]; expected a list of strings"):
+        predictor.predict([["a"], ["a", 3]])
     protocol = predictor.folder.metrics()["protocol"]
     assert protocol["split"].startswith("given in Python; validation: 2 of the 10 training examples")
 

@@ -103,7 +103,7 @@ class SequenceTagger(Trained):
         """A tag for each word of each sentence."""
         check_is_fitted(self, "run_")
         with errors_of_values():
-            return [found["tags"] for found in self.run_.predictor.predict([{"words": _listed(words)} for words in X])]
+            return [found["tags"] for found in self.run_.predictor.predict(X)]
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
         """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags."""
