@@ -384,6 +384,28 @@ def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
         SequenceTagger().fit(words, tags)
 
 
+@pytest.mark.parametrize(
+    ("ask", "arguments", "said"),
+    [
+        ("predict", (None,), "found one NoneType; expected a list"),
+        ("predict", ("a b",), "found one str; expected a list"),
+        ("predict", ([["a", None]],), "expected a list of strings"),
+        ("score", (SENTENCES, NAMES[:3]), r"inconsistent numbers of samples: \[16, 3\]"),
+        ("score", (SENTENCES, None), "y: found a NoneType; expected a list"),
+        ("score", (None, NAMES), "X: found a NoneType; expected a list"),
+        ("score", ([["a"]], [["O", "O"]]), "found 2 tags for 1 words"),
+    ],
+)
+def test_a_fitted_tagger_refuses_what_is_no_sentence(tagger, ask, arguments, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        getattr(tagger, ask)(*arguments)
+
+
+def test_an_unknown_scheme_is_said_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="scheme: found 'foo'; expected one of 'auto', 'none', 'bio'"):
+        SequenceTagger(scheme="foo").fit(SENTENCES, NAMES)
+
+
 def test_without_scikit_learn_a_sentence_says_what_to_install() -> None:
     code = "import sys; sys.modules['sklearn.base'] = None; import spen_plugins.sklearn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
