@@ -288,6 +288,24 @@ def test_carving_keeps_to_the_labels_and_to_itself() -> None:
         carve([{"a"}, None], "x")
 
 
+@pytest.mark.parametrize(
+    ("rows", "share", "size", "folds"),
+    [
+        (200, 0.2, 40, "one of 5 folds"),
+        (200, 0.4, 80, "2 of 5 folds"),
+        (200, 0.15, 30, "3 of 20 folds"),
+        (200, 0.5, 100, "one of 2 folds"),
+        (1000, 0.001, 1, "one of 1000 folds"),
+        (10, 0.3, 3, "3 of 10 folds"),
+        (2, 0.2, 1, "one of 2 folds"),
+    ],
+)
+def test_carving_keeps_to_a_share(rows: int, share: float, size: int, folds: str) -> None:
+    kept = carve([{"a"} if i % 2 else {"b"} for i in range(rows)], "x", share=share)
+    assert (len(kept.validation), kept.folds) == (size, folds) and folds in kept.said
+    assert abs(sum(row % 2 for row in kept.validation) - size / 2) <= max(1, 0.05 * size)
+
+
 def test_train_and_test_files_alone(tmp_path: Path) -> None:
     rows = ROWS.splitlines()[1:]
     many = "\n".join([ROWS.splitlines()[0], *(rows * 10)]) + "\n"

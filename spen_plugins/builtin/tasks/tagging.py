@@ -143,11 +143,13 @@ class Tagging(Task):
         return tag_formats(self.config, self._values)
 
     def parse(self, item: Any) -> Example:
-        """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
+        """`{"words": ["in", "New", "York"]}`, such a list alone, or a text, which is split at blanks.
 
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
         `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
+        item = item.tolist() if hasattr(item, "tolist") else item
+        item = {"words": item} if isinstance(item, (list, tuple)) else item
         sentence = tagged_of(item, self.config.scheme, self.config.columns)
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
