@@ -374,6 +374,20 @@ def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
         assert (row.text, row.labels) == ("a b", None)
 
 
+def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
+    def rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
+        return [row[:2] for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), gold=False).rows]
+
+    lines = ["well, no", "yes, a day"]
+    assert rows("\n".join(lines)) == [(line, None) for line in lines]
+    assert rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
+    assert rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
+    assert rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
+    assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
+    assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+    assert rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+
+
 def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
     train = write(tmp_path / "train.jsonl", '{"text": "a day", "labels": ["x"]}\n{"text": "no", "labels": []}\n' * 10)
     it = TextLabels(TextLabels.Config(train=train, test=write(tmp_path / "test.csv", "text,labels\nb,y\n")))

@@ -19,6 +19,7 @@ from spen_plugins.readers.tsv import (
     column_of,
     is_header,
     named_as,
+    places_of,
     read_tsv,
     settle,
     split_labels,
@@ -53,6 +54,15 @@ def _is_csv(head: Head) -> bool:
     )
 
 
+def _are_lines(head: Head, layout: Layout) -> bool:
+    """Whether what looks like CSV without a header may as well be a text a line, with a comma in each."""
+    if head.path.suffix.lower() == ".csv" or layout.header or isinstance(layout.text, str):
+        return False
+    quoted = '"' in head.data.decode("utf-8", "replace")
+    names = [cell.strip() for cell in head.lines[0].split(separator_of(head))]
+    return not (quoted or is_header(names) or (not isinstance(layout.labels, int) and places_of(layout.labels, names)))
+
+
 def is_libmultilabel(head: Head) -> bool:
     """Three cells a line, the first a word that no other line has, the last mostly of several words; no header."""
     rows = [line.split("\t") for line in head.filled[:_LOOKED_AT]]
@@ -77,7 +87,8 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     Args:
         path: the file.
         layout: its columns. LibMultiLabel's are known, and tried only if none are named.
-        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone.
+        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone, and is one
+            of a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks for CSV.
 
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
@@ -85,7 +96,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     head = head_of(path)
     tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
     form = next((form for form in tried if form.fits(head)), None)
-    if form is None and not gold:
+    if not gold and (form is None or (form is _CSV and _are_lines(head, layout))):
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))

@@ -115,12 +115,12 @@ def settle(path: str | Path, layout: Layout, first: Sequence[str], gold: bool) -
         if labels == Layout.labels:
             labels = named_as(names, LABELS)
         if not labels and gold:
-            labels = _other(path, names, _places(text, names), "label")
+            labels = _other(path, names, places_of(text, names), "label")
         if not text:
-            text = _other(path, names, _places(labels, names), "text")
-    if _places(text, names) & _places(labels, names):
+            text = _other(path, names, places_of(labels, names), "text")
+    if places_of(text, names) & places_of(labels, names):
         if gold:
-            where = names[min(_places(text, names))] if headed else text
+            where = names[min(places_of(text, names))] if headed else text
             found = f"both the text and its labels in column {where!r}"
             raise DataError(path, 1, found, "two columns, task.text_column and task.label_column")
         labels = ""
@@ -132,7 +132,7 @@ def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:
     return next((name for name in names if name.casefold() in wanted), "")
 
 
-def _places(column: int | str | Sequence[str], names: Sequence[str]) -> set[int]:
+def places_of(column: int | str | Sequence[str], names: Sequence[str]) -> set[int]:
     """Indices, from 0, of the columns meant."""
     if isinstance(column, int):
         return {column - 1}
