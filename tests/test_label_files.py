@@ -385,10 +385,66 @@ def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> Non
         read_texts(Path(write(tmp_path / "x", text)), layout)
 
 
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize(
+    ("head", "layout", "columns"),
+    [
+        ("sentence,labels", Layout(), (0, 1)),
+        ("label,sentence", Layout(), (1, 0)),
+        ("text,labels", Layout(), (0, 1)),
+        ("text,genre", Layout(), (0, 1)),
+        ("genre,text", Layout(), (1, 0)),
+        ("id,Labels,Text", Layout(), (2, 1)),
+        ("id,genre,text", Layout(labels="genre"), (2, 1)),
+        ("id,body,label", Layout("body"), (1, 2)),
+        ("tags,body", Layout(labels="tags"), (1, 0)),
+    ],
+)
+def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: Layout, columns) -> None:
+    names = head.split(",")
+    rows = [[f"w{row}{column}" for column in range(len(names))] for row in range(3)]
+    path = write(tmp_path / "x", "".join(separator.join(row) + "\n" for row in [names, *rows]))
+    text, labels = columns
+    found = read_texts(Path(path), layout)
+    assert [(row.text, row.labels) for row in found.rows] == [(row[text], (row[labels],)) for row in rows]
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize(
+    ("head", "layout", "found"),
+    [
+        ("id,text,genre", Layout(), "columns id, text, genre; expected a label column named 'labels' or 'label', or"),
+        ("text,toxic,obscene", Layout(), "expected a label column"),
+        ("id,body,genre", Layout("body"), "expected a label column"),
+        ("id,body,labels", Layout(), "expected a text column named 'text', or task.text_column"),
+        ("id,text,genre", Layout(labels="text"), "both the text and its labels in column 'text'"),
+        ("a,b,c", Layout(2), "both the text and its labels in column 2"),
+    ],
+)
+def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str, layout: Layout, found: str) -> None:
+    path = write(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
+    with pytest.raises(DataError, match=f":1: found .*{found}"):
+        read_texts(Path(path), layout)
+
+
 def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
     for text in ("text,id\na b,1\n", '{"text": "a b"}\n', "a b\n"):
         [row] = read_texts(Path(write(tmp_path / "x", text)), Layout(), gold=False).rows
         assert (row.text, row.labels) == ("a b", None)
+
+
+def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
+    def rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
+        return [row[:2] for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), gold=False).rows]
+
+    lines = ["well, no", "yes, a day"]
+    assert rows("\n".join(lines)) == [(line, None) for line in lines]
+    assert rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
+    assert rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
+    assert rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
+    assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
+    assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+    assert rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
 
 
 def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:
