@@ -131,8 +131,7 @@ class Tagging(Task):
         tagged = [example for example in examples if example.tags is not None]
         # One word a sentence, each with another in place of its tag, as short lines of raw text are.
         if tagged and all(len(e.names) == 1 and e.names != ("_",) and e.tags[0] < 0 for e in tagged):
-            seen = ", ".join(dict.fromkeys(tagged[0].names[:3]))
-            some = ", ".join(self.space.tags[:5])
+            seen, some = tagged[0].names[0], ", ".join(self.space.tags[:5])
             raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
         return examples
 
@@ -150,8 +149,8 @@ class Tagging(Task):
         """
         item = item.tolist() if hasattr(item, "tolist") else item
         item = {"words": item} if isinstance(item, (list, tuple)) else item
-        sentence = tagged_of(item, self.config.scheme, self.config.columns)
-        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
+        found = tagged_of(item, self.config.scheme, self.config.columns)
+        return self._example(found.words, found.columns, *self._encode(found, "input"))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
