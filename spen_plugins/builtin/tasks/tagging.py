@@ -34,7 +34,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
-from spen_plugins.readers.tag_items import tagged_of
+from spen_plugins.readers.tag_items import of_words, tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
@@ -147,10 +147,8 @@ class Tagging(Task):
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
         `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
-        item = item.tolist() if hasattr(item, "tolist") else item
-        item = {"words": item} if isinstance(item, (list, tuple)) else item
-        found = tagged_of(item, self.config.scheme, self.config.columns)
-        return self._example(found.words, found.columns, *self._encode(found, "input"))
+        sentence = tagged_of(of_words(item), self.config.scheme, self.config.columns)
+        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
