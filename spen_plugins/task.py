@@ -231,7 +231,7 @@ class Task(ABC):
         Raises:
             DataError: an item has the wrong form; with its index, from 0.
         """
-        if isinstance(items, (str, bytes, Mapping)):
+        if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
             raise DataError("items", None, f"one {type(items).__name__}", "a list of them")
         if hasattr(items, "to_dict") and hasattr(items, "columns"):
             items = items.to_dict("records")

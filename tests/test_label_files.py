@@ -109,7 +109,7 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
         np.testing.assert_array_equal(one.gold, other.gold)
 
 
-LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"
+LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"
 
 
 @pytest.mark.parametrize("sizes", ["", "6 9 20\n"])
@@ -154,6 +154,21 @@ def test_dense_and_binary_libsvm_are_as_the_same_rows_of_arff(tmp_path: Path, sp
         bits.read(write(tmp_path / "half.svm", "1 0:0.5\n"))
 
 
+def test_a_blank_row_of_libsvm_is_a_row(tmp_path: Path) -> None:
+    x = np.array([[0.5, 0, 0], [0, 0, 0], [0, 2, 0], [0, 0, 0]])
+    y = np.array([[0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]])
+    dump_svmlight_file(x, y, str(tmp_path / "x.svm"), multilabel=True, zero_based=False)
+    text = (tmp_path / "x.svm").read_text()
+    assert [bool(line.strip()) for line in text.splitlines()] == [True, False, True, False]
+    for lead, end in (("", ""), ("# a comment\n", "\n\r\n")):
+        table = read_table(write(tmp_path / "y.svm", lead + text + end))
+        np.testing.assert_array_equal(table.filled(), x[:, :2])
+        assert table.sets == [("1",), (), ("2",), ()]
+        assert table.line == [n + bool(lead) for n in (1, 2, 3, 4)]
+    with pytest.raises(DataError, match=r":3: found inf for feature 2"):
+        read_table(write(tmp_path / "z.svm", "1 1:1\n\n2 2:inf\n"))
+
+
 CSV = "a,b,t\n"
 
 
@@ -177,6 +192,13 @@ CSV = "a,b,t\n"
             CSV + "".join(f"{i},{i}.5,1\n" for i in range(200)) + "1,NA,0\n",
             r":202: found 'NA' in column 'b'; .*numbers",
         ),
+        (
+            CSV + "1,NA,0\n" + "".join(f"1,{i},1\n" for i in range(20)),
+            r":2: found 'NA' .* an empty cell",
+        ),
+        (CSV + "1,NA,0\n" * 30 + "1,1,1\n1,2,1\n", r":2: found 'NA' in column 'b'; expected numbers"),
+        (CSV + "1,0,0\n1,1,1\n1,0,NA\n", r":4: found 'NA' in column 't'; expected numbers"),
+        ("a;b;t\n1;1;0\n1;0,53;1\n1;2,5;1\n", r":3: found '0,53' in column 'b'; .* a decimal point, 0\.53"),
         ("a b t\n1 2 0\n", "one of these formats"),
         ("3,17 1:x\n4 2:1\n", r":1: found '3,17 1:x'"),
         ("3 1:1\n4 2:1 1:2\n", r":2: found '4 2:1 1:2'"),
@@ -197,8 +219,10 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
     for labels, found in (
         ("tga_*", "begins with 'tga_'"),
         ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
+        ("tag_a, tag_a", "task.labels: found 'tag_a' twice; expected each column once"),
+        (write(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>'), "label 'seen' twice"),
     ):
-        with pytest.raises(ConfigError, match=found):
+        with pytest.raises((ConfigError, DataError), match=found):
             vectors(train=path, test=path, labels=labels)
 
 
@@ -220,6 +244,23 @@ def test_a_file_that_does_not_fit_the_training_file(tmp_path: Path, split: str, 
     it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels="tag_*")
     with pytest.raises(DataError, match=found):
         it.read(write(tmp_path / "y.csv", text))
+
+
+def test_labels_of_yes_and_no_in_every_file(tmp_path: Path) -> None:
+    train = write(tmp_path / "a.csv", "x,y1,y2\n0.5,yes,0\n1.5,no,1\n2.5,no,0\n3.5,yes,1\n")
+    other = write(tmp_path / "b.csv", "x,y1,y2\n0.5,yes,1\n1.5,yes,0\n")  # of one of the values only
+    it = vectors(train=train, validation=other, test=train, labels="y1,y2")
+    assert [e.gold.tolist() for e in it.part("test")] == [[0], [1], [], [0, 1]]
+    assert [e.gold.tolist() for e in it.part("validation")] == [[0, 1], [0]]
+    again = MultiLabel(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    assert [e.gold.tolist() for e in again.read(other)] == [[0, 1], [0]]
+    assert [e.gold for e in again.read(write(tmp_path / "c.csv", "x,y1,y2\n0.5,,\n1.5,,\n"))] == [None, None]
+    with pytest.raises(DataError, match=r":3: found 'maybe' in column 'y1'; expected no, yes, as in the training file"):
+        again.read(write(tmp_path / "d.csv", "x,y1,y2\n0.5,yes,1\n1.5,maybe,0\n"))
+    older = {name: value for name, value in it.facts().items() if name != "label_values"}
+    again.restore(json.loads(json.dumps(older)))
+    assert [e.gold.tolist() for e in again.read(write(tmp_path / "e.csv", "x,y1,y2\n0.5,1,0\n"))] == [[0]]
 
 
 def test_ten_thousand_columns(tmp_path: Path) -> None:
@@ -245,6 +286,24 @@ def test_carving_keeps_to_the_labels_and_to_itself() -> None:
     assert {1, 3} < set(kept.train) and len(kept.validation) == 1
     with pytest.raises(DataError, match="at least two"):
         carve([{"a"}, None], "x")
+
+
+@pytest.mark.parametrize(
+    ("rows", "share", "size", "folds"),
+    [
+        (200, 0.2, 40, "one of 5 folds"),
+        (200, 0.4, 80, "2 of 5 folds"),
+        (200, 0.15, 30, "3 of 20 folds"),
+        (200, 0.5, 100, "one of 2 folds"),
+        (1000, 0.001, 1, "one of 1000 folds"),
+        (10, 0.3, 3, "3 of 10 folds"),
+        (2, 0.2, 1, "one of 2 folds"),
+    ],
+)
+def test_carving_keeps_to_a_share(rows: int, share: float, size: int, folds: str) -> None:
+    kept = carve([{"a"} if i % 2 else {"b"} for i in range(rows)], "x", share=share)
+    assert (len(kept.validation), kept.folds) == (size, folds) and folds in kept.said
+    assert abs(sum(row % 2 for row in kept.validation) - size / 2) <= max(1, 0.05 * size)
 
 
 def test_train_and_test_files_alone(tmp_path: Path) -> None:
@@ -326,10 +385,66 @@ def test_bad_texts(tmp_path: Path, text: str, layout: Layout, found: str) -> Non
         read_texts(Path(write(tmp_path / "x", text)), layout)
 
 
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize(
+    ("head", "layout", "columns"),
+    [
+        ("sentence,labels", Layout(), (0, 1)),
+        ("label,sentence", Layout(), (1, 0)),
+        ("text,labels", Layout(), (0, 1)),
+        ("text,genre", Layout(), (0, 1)),
+        ("genre,text", Layout(), (1, 0)),
+        ("id,Labels,Text", Layout(), (2, 1)),
+        ("id,genre,text", Layout(labels="genre"), (2, 1)),
+        ("id,body,label", Layout("body"), (1, 2)),
+        ("tags,body", Layout(labels="tags"), (1, 0)),
+    ],
+)
+def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: Layout, columns) -> None:
+    names = head.split(",")
+    rows = [[f"w{row}{column}" for column in range(len(names))] for row in range(3)]
+    path = write(tmp_path / "x", "".join(separator.join(row) + "\n" for row in [names, *rows]))
+    text, labels = columns
+    found = read_texts(Path(path), layout)
+    assert [(row.text, row.labels) for row in found.rows] == [(row[text], (row[labels],)) for row in rows]
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize(
+    ("head", "layout", "found"),
+    [
+        ("id,text,genre", Layout(), "columns id, text, genre; expected a label column named 'labels' or 'label', or"),
+        ("text,toxic,obscene", Layout(), "expected a label column"),
+        ("id,body,genre", Layout("body"), "expected a label column"),
+        ("id,body,labels", Layout(), "expected a text column named 'text', or task.text_column"),
+        ("id,text,genre", Layout(labels="text"), "both the text and its labels in column 'text'"),
+        ("a,b,c", Layout(2), "both the text and its labels in column 2"),
+    ],
+)
+def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str, layout: Layout, found: str) -> None:
+    path = write(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
+    with pytest.raises(DataError, match=f":1: found .*{found}"):
+        read_texts(Path(path), layout)
+
+
 def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
     for text in ("text,id\na b,1\n", '{"text": "a b"}\n', "a b\n"):
         [row] = read_texts(Path(write(tmp_path / "x", text)), Layout(), gold=False).rows
         assert (row.text, row.labels) == ("a b", None)
+
+
+def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
+    def rows(text: str, layout: Layout | None = None, name: str = "x") -> list[tuple]:
+        return [row[:2] for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), gold=False).rows]
+
+    lines = ["well, no", "yes, a day"]
+    assert rows("\n".join(lines)) == [(line, None) for line in lines]
+    assert rows("\n".join(lines), Layout(labels="tags")) == [(line, None) for line in lines]
+    assert rows("well,no\nyes,day\n", name="x.csv") == [("well", ("no",)), ("yes", ("day",))]
+    assert rows('"well, no",a\nyes,b\n') == [("well, no", ("a",)), ("yes", ("b",))]
+    assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
+    assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+    assert rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
 
 
 def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ _FORK.set_forkserver_preload(["spen_plugins.runs.runner", "spen_plugins.cli.run"
 def command(words: list[str], said: Path, at: str, count: int, number: int) -> None:
     """`spen-run` in a process of its own, which sends itself a signal at some update, or when some file is renamed."""
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background hands on that it is ignored
     countdown = itertools.count(count, -1)
 
     def pass_by(*_: object) -> None:

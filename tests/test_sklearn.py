@@ -21,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spen_plugins as sp
+from spen_plugins.errors import Interrupted
+from spen_plugins.readers.matrix import Matrix
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
 
@@ -103,6 +105,10 @@ def test_a_fixed_threshold_is_one_on_the_uncalibrated_probability() -> None:
     assert task.threshold == 0.3
     odds = (0.3 / 0.7) ** (1 / task.temperature)
     assert trained.threshold_ == pytest.approx(odds / (1 + odds))
+    predicted = trained.predict(X)
+    assert_array_equal(trained.predict_proba(X) > trained.threshold_, predicted)
+    answers = trained.predictor_.predict(X)
+    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
 
 
 def test_sparse_and_dense_rows_are_the_same() -> None:
@@ -132,6 +138,44 @@ def test_a_validation_part_of_ones_own() -> None:
     assert trained.predictor_.folder.environment()["training_examples"] == 20
 
 
+def test_labels_of_a_validation_frame_go_by_their_names() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame(Y, columns=["a", "b", "c"])
+    same = [(X[:9], y[:9]), (X[:9], y[:9][["c", "a", "b"]]), (X[:9], Y[:9])]
+    trained = [MultiLabelClassifier(**FEW).fit(X, y, part) for part in same]
+    first, *others = (
+        one.predictor_.folder.environment()["data_sha256"]["validation, given in Python"] for one in trained
+    )
+    assert others == [first] * 2
+
+
+@pytest.mark.parametrize(
+    ("validation", "said"),
+    [
+        ((X, Y[:, :2]), "y of validation: found 2 columns; expected 3, as in training"),
+        ((X, np.hstack([Y, Y])), "y of validation: found 6 columns"),
+        (X, "validation: found a ndarray; expected a pair"),
+        ((X, Y, Y), "validation: found a tuple; expected a pair"),
+        ((X[:, :2], Y), "X has 2 features"),
+    ],
+)
+def test_a_validation_part_of_another_form_is_refused(validation, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        MultiLabelClassifier(**FEW).fit(X, Y, validation)
+
+
+def test_a_validation_frame_of_other_labels_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+    y = pandas.DataFrame(Y, columns=["a", "b", "c"])
+    with pytest.raises(ValueError, match="y of validation: found the column 'd'"):
+        MultiLabelClassifier(**FEW).fit(X, y, (X, y.rename(columns={"c": "d"})))
+
+
+def test_as_many_names_as_columns() -> None:
+    with pytest.raises(sp.DataError, match="found 2 names for 3 columns"):
+        Matrix(Y, ("a", "b"))
+
+
 def test_equal_seeds_give_equal_estimators(classifier) -> None:
     again, other = (MultiLabelClassifier(random_state=seed, **FEW).fit(X, Y) for seed in (0, np.random.RandomState(1)))
     assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
@@ -156,6 +200,19 @@ def test_a_search_over_keys_of_the_config() -> None:
     assert config["features"]["hidden"] == [8]
 
 
+def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
+    fits = []
+
+    def stopped(*_, **settings) -> None:
+        fits.append(settings)
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr("spen_plugins.sklearn.stored.train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
+    assert len(fits) == 1
+
+
 # Parameters, for both.
 
 
@@ -163,8 +220,8 @@ def test_a_search_over_keys_of_the_config() -> None:
 def test_parameters_of_the_config_are_the_estimators(kind) -> None:
     estimator = kind("crf", random_state=3, **{"trainer.epochs": 7})
     assert estimator.get_params()["trainer.epochs"] == 7 and estimator.get_params()["method"] == "crf"
-    other = clone(estimator).set_params(method="nce", **{"trainer.epochs": 8, "seed": 1})
-    assert other.get_params() == {**estimator.get_params(), "method": "nce", "trainer.epochs": 8, "seed": 1}
+    other = clone(estimator).set_params(method="nce", **{"trainer.epochs": 8, "energy.hidden": 1})
+    assert other.get_params() == {**estimator.get_params(), "method": "nce", "trainer.epochs": 8, "energy.hidden": 1}
     assert estimator.get_params()["trainer.epochs"] == 7
     assert "trainer.epochs=7" in repr(estimator) and "trainer.epochs" in estimator._repr_html_()
 
@@ -268,13 +325,31 @@ def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
         ({"method": "nonsense"}, "unknown method .nonsense.; known: "),
         ({"epochs": 3}, "unknown argument 'epochs'. Did you mean 'trainer.epochs'"),
         ({"trainer.epoch": 3}, "trainer.epoch"),
-        ({"validation_fraction": 0.9}, "expected 0 to 0.5"),
+        ({"validation_fraction": 0.9}, "expected a number above 0, at most 0.5"),
         ({"threshold": 3}, "task.threshold: found 3"),
     ],
 )
 def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:
     with pytest.raises(ValueError, match=said):
         MultiLabelClassifier(**settings).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("data", "the arguments of fit"),
+        ("out", "predictor_.save"),
+        ("quiet", "'verbose'"),
+        ("held_out", "'validation_fraction'"),
+        ("seed", "'random_state'"),
+        ("config", "'method'"),
+    ],
+)
+def test_what_has_another_name_here_is_refused_with_it(name, instead) -> None:
+    for estimator, data in ((MultiLabelClassifier(), (X, Y)), (SequenceTagger(), (SENTENCES, NAMES))):
+        said = f"{type(estimator).__name__} has no parameter '{name}'; expected {instead}"
+        with pytest.raises(ValueError, match=said):
+            estimator.set_params(**{name: 1}).fit(*data)
 
 
 def test_unfitted_estimators_say_so() -> None:
@@ -307,6 +382,28 @@ def test_other_features_than_in_training(classifier) -> None:
 def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
     with pytest.raises(ValueError, match=said):
         SequenceTagger().fit(words, tags)
+
+
+@pytest.mark.parametrize(
+    ("ask", "arguments", "said"),
+    [
+        ("predict", (None,), "found one NoneType; expected a list"),
+        ("predict", ("a b",), "found one str; expected a list"),
+        ("predict", ([["a", None]],), "expected a list of strings"),
+        ("score", (SENTENCES, NAMES[:3]), r"inconsistent numbers of samples: \[16, 3\]"),
+        ("score", (SENTENCES, None), "y: found a NoneType; expected a list"),
+        ("score", (None, NAMES), "X: found a NoneType; expected a list"),
+        ("score", ([["a"]], [["O", "O"]]), "found 2 tags for 1 words"),
+    ],
+)
+def test_a_fitted_tagger_refuses_what_is_no_sentence(tagger, ask, arguments, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        getattr(tagger, ask)(*arguments)
+
+
+def test_an_unknown_scheme_is_said_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="scheme: found 'foo'; expected one of 'auto', 'none', 'bio'"):
+        SequenceTagger(scheme="foo").fit(SENTENCES, NAMES)
 
 
 def test_without_scikit_learn_a_sentence_says_what_to_install() -> None:

@@ -112,3 +112,14 @@ def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: typ
     with pytest.raises(error, match=found):
         split_file(path, **given)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize("head", ["text,labels", "label,sentence", "id,sentence,labels"])
+def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
+    names = head.split(",")
+    rows = [[f"{name[0]}{n % 2 if name[0] == 'l' else n}" for name in names] for n in range(30)]
+    path = tmp_path / "x"
+    path.write_text("".join(separator.join(row) + "\n" for row in [names, *rows]))
+    matrix, _ = strata_of(path)
+    assert matrix.shape == (30, 2)

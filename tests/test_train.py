@@ -90,7 +90,10 @@ def test_an_evaluated_config(tmp_path) -> None:
         ("srl_seal", {"data": (SENTENCES, NAMES)}, "task 'srl' reads files; examples in Python are for"),
         ("mlc_seal", {"data": numbers(), "task.corpus": "sample"}, "found task.corpus, task.in_memory"),
         ("ner_infnet", {"data": (SENTENCES, NAMES), "columns": {"pos": 1}}, "found task.columns; expected none"),
-        ("mlc_seal", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected 0 to 0.5"),
+        ("mlc_seal", {"data": numbers(), "held_out": 0.7}, "found 0.7; expected a number above 0, at most 0.5"),
+        ("mlc_seal", {"data": numbers(), "held_out": 0}, "found 0; expected a number above 0"),
+        ("mlc_seal", {"data": numbers(), "held_out": "0.2"}, "found '0.2'; expected a number above 0"),
+        ("mlc_seal", {"data": numbers(), "held_out": None}, "found None; expected a number above 0"),
     ],
 )
 def test_a_wrong_argument_is_said_before_training(config, arguments, said, tmp_path) -> None:
@@ -206,7 +209,7 @@ def test_rows_of_0_and_1_are_binary() -> None:
         assert_array_equal(task.part("validation")[1].features, np.flatnonzero(x[1] > 0))
         with pytest.raises(sp.DataError, match=r"found 2 for feature 'x1'; expected 0 or 1, as in training"):
             task.parse_all(np.array([[0, 2, 1]]))
-    assert not in_memory("multilabel", {"train": (x > 0, y), "validation": (x[:3], y[:3])}).inputs.binary
+    assert not in_memory("multilabel", {"train": (x, y), "validation": (x[:3] > 0, y[:3])}).inputs.binary
 
 
 def test_labels_are_a_matrix_or_names() -> None:
@@ -269,6 +272,14 @@ X, Y = numbers()
         ({"train": (X, ["ab"] * 12)}, "row 0: found 'ab'; expected a list of label names"),
         ({"train": (X, [[]] * 12)}, "found no label in any row"),
         ({"train": (X, Y), "validation": (X[:, :2], Y)}, "the vectors of validation: found 2 columns; expected 3"),
+        (
+            {"train": (X > 0, Y), "test": (X, Y)},
+            "the vectors of test: found .* for feature 'x0'; expected 0 or 1, as in",
+        ),
+        (
+            {"train": (X > 0, Y), "validation": (sparse.csr_array(X), Y)},
+            "the vectors of validation: found .* expected 0",
+        ),
         ({"train": (X, Y), "validation": (X, Y[:, :1])}, "the labels of validation: found 1 columns; expected 2"),
         ({"train": (X, [["ship"]] * 12), "test": (X[:1], [["shop"]])}, "label 'shop'; expected one of .*'ship'"),
     ],
@@ -313,6 +324,11 @@ def test_texts_and_their_labels(tmp_path) -> None:
 def test_sentences_and_their_tags(tmp_path) -> None:
     predictor = sp.train("ner_infnet", data=(SENTENCES, NAMES), out=tmp_path / "run", quiet=True, **TAGS)
     assert predictor.task.space.tags[0] == "O" and len(predictor.predict(["Anna sleeps"])[0]["tags"]) == 2
+    answers = predictor.predict([["Anna", "sleeps"]])
+    assert answers == predictor.predict([{"words": ["Anna", "sleeps"]}])
+    assert answers == predictor.predict([("Anna", "sleeps")]) == predictor.predict([np.array(["Anna", "sleeps"])])
+    with pytest.raises(sp.DataError, match=r"1: found words \['a', 3\]; expected a list of strings"):
+        predictor.predict([["a"], ["a", 3]])
     protocol = predictor.folder.metrics()["protocol"]
     assert protocol["split"].startswith("given in Python; validation: 2 of the 10 training examples")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -16,19 +17,19 @@ FEW = 1000
 
 
 class Carved(NamedTuple):
-    """Rows of a training file, in its order: those that stay, those that validate; a sentence; the number of folds."""
+    """Rows of a training file, in its order: those that stay, those that validate; a sentence; "one of 5 folds"."""
 
     train: list[int]
     validation: list[int]
     said: str
-    folds: int
+    folds: str
 
 
 def carve(
     labels: Sequence[Collection[Hashable] | None],
     path: object,
     what: str = "labels",
-    folds: int | None = None,
+    share: float | None = None,
     seed: int = SEED,
 ) -> Carved:
     """Carve a validation part from a training file, the same each time, stratified.
@@ -37,7 +38,8 @@ def carve(
         labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
         path: the file, for the sentence.
         what: what the rows are stratified by.
-        folds: one in so many rows validates; by default 5, or 10 from `FEW` rows on.
+        share: of the rows that validate, above 0 and at most 0.5, kept to as closely as 100 folds allow; by default
+            0.2, or 0.1 from `FEW` rows on.
         seed: equal seeds give equal parts.
 
     Raises:
@@ -47,16 +49,25 @@ def carve(
     known = [row for row, _ in some]
     if len(known) < 2:
         raise DataError(path, None, f"{len(known)} rows with {what}", "at least two, one of them to validate on")
-    folds = min(folds or (5 if len(known) < FEW else 10), len(known))
+    held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(known))
     fold = stratify(label_matrix([found for _, found in some]), folds, seed)
-    held = 0 if (fold == 0).any() else int(np.bincount(fold).argmax())  # of very few rows, a fold may be empty
-    validation = np.array(known)[fold == held].tolist()
+    holds = fold < held
+    if not holds.any():  # of very few rows, a fold may be empty
+        holds = fold == np.bincount(fold).argmax()
+    validation = np.array(known)[holds].tolist()
+    of = f"{'one' if held == 1 else held} of {folds} folds"
     train = sorted(set(range(len(labels))) - set(validation))
     said = (
         f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
-        f"one of {folds} folds by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
+        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
     )
-    return Carved(train, validation, said, folds)
+    return Carved(train, validation, said, of)
+
+
+def _folds(share: float, rows: int) -> tuple[int, int]:
+    """How many folds of how many make up a share of the rows; at least one."""
+    part = Fraction(share).limit_denominator(min(100, rows)) or Fraction(1, min(rows, round(1 / share)))
+    return part.numerator, part.denominator
 
 
 def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +21,13 @@ from spen_plugins.readers.docbin import DOCBIN, read_docbin
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_names import label_columns, listed_labels, named_labels, read_label_names
-from spen_plugins.readers.labelled_texts import LABELS, LIBMULTILABEL, TEXT, TSV, read_texts
+from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.rows import Attribute, Table
 from spen_plugins.readers.table import Columns
 from spen_plugins.readers.tables import read_table
-from spen_plugins.readers.tsv import Layout
+from spen_plugins.readers.tsv import LABELS, TEXT, Layout, named_as
 
 Strata = tuple[np.ndarray, str]
 """A boolean matrix `(rows, labels)`, and what was recognised, in words."""
@@ -129,6 +130,11 @@ def _of_texts(path: Path, head: Head, form: Format, labels: str | Path | None) -
                 "or --label-count; rows are stratified by them"
             )
     layout = Layout() if labels is None else Layout(labels=str(labels))
+    if form in (TSV, CSV):
+        names = header(path, separator_of(head) or ",") if form is CSV else head.lines[0].split("\t")
+        wanted = (str(labels).casefold(),) if labels is not None else LABELS
+        if named_as(names, wanted) and not named_as(names, TEXT):  # the rows count, whichever column their text is
+            layout = replace(layout, text=next(name for name in names if name.casefold() not in wanted))
     found = read_texts(path, layout)
     matrix = label_matrix([row.labels or () for row in found.rows])
     return matrix, f"read as {found.said}, stratified by {matrix.shape[1]} labels"

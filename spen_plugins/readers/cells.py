@@ -76,17 +76,24 @@ def _is_binary(cells: np.ndarray) -> bool:
 
 
 def _categories(table: Table, name: str, cells: Texts) -> tuple[str, ...] | None:
-    """The different texts in order; None if they are too many to be categories."""
-    values = sorted({cell for cell in cells.cells if cell is not None})
-    if len(values) <= CATEGORIES:
-        return tuple(values)
-    words = [row for row, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell)]
-    if 2 * len(words) < len(cells.cells):
-        wanted = "numbers, as in most of its cells, or an empty cell where there is none"
-        raise DataError(
-            table.path, table.line[words[0]], f"{shorten(cells.cells[words[0]] or '')} in column {name!r}", wanted
-        )
-    return None
+    """The different texts in order; None if they are too many to be categories.
+
+    Raises:
+        DataError: a word among cells that are mostly numbers, or numbers with a decimal comma.
+    """
+    there = [cell for cell in cells.cells if cell is not None]
+    values = sorted(set(there))
+    like = {value for value in values if is_number(value.replace(",", ".", 1))}
+    mostly = 2 * sum(cell in like for cell in there) > len(there) or 2 * len(like) > len(values)
+    row = next((i for i, cell in enumerate(cells.cells) if cell is not None and not is_number(cell)), None)
+    if mostly and row is not None:
+        cell = cells.cells[row] or ""
+        wanted = "numbers, as most of its values are, and an empty cell for a missing one"
+        if cell in like:
+            wanted = f"numbers with a decimal point, {cell.replace(',', '.', 1)}"
+        wanted += "; name it in task.drop to leave it out"
+        raise DataError(table.path, table.line[row], f"{shorten(cell)} in column {name!r}", wanted)
+    return tuple(values) if len(values) <= CATEGORIES else None
 
 
 def _codes(table: Table, name: str, cells: Texts, values: Sequence[str]) -> np.ndarray:
@@ -105,7 +112,7 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
         return _codes(table, name, cells, values)
     wanted = "0 or 1" if values == BINARY else "a number"
     if isinstance(cells, Texts):
-        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not _is_number(cell))
+        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not is_number(cell))
         found = shorten(cells.cells[row] or "")
     elif values == BINARY and not (np.isin(cells, (0, 1)) | np.isnan(cells)).all():
         row = int(np.flatnonzero(~np.isin(cells, (0, 1)) & ~np.isnan(cells))[0])
@@ -117,7 +124,8 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
     raise DataError(table.path, table.line[row], f"{found} in column {name!r}", f"{wanted}, as in the training file")
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """True of a text that is a number, with a decimal point if it is no integer."""
     try:
         float(cell)
     except ValueError:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, table_of
+from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, is_number, table_of
 from spen_plugins.readers.csv_rows import SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.rows import Table
@@ -90,7 +90,7 @@ def _blocks(rows: Iterator[tuple[int, list[str]]]) -> Iterator[list[tuple[int, l
 def _names(path: str | Path, cells: Sequence[str]) -> list[str | None]:
     """Names of the columns; None for one to leave out."""
     names: list[str | None] = [cell.strip() for cell in cells]
-    if all(_is_number(cell) for cell in cells):
+    if all(is_number(cell) for cell in cells):
         raise DataError(path, 1, f"numbers in the first line, {shorten(','.join(cells))}", "a header of column names")
     if names[0] in _UNNAMED:
         names[0] = None
@@ -121,11 +121,3 @@ def _numbers(path: str | Path, lines: Sequence[int], name: str, cells: Sequence[
                 wanted = "a finite number, or an empty cell where there is none"
                 raise DataError(path, lines[row], f"{shorten(cells[row])} in column {name!r}", wanted)
     return values
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

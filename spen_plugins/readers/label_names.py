@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
         labels: names; or `a,b`; or `tag_*`, all columns that begin so.
 
     Raises:
-        ConfigError: a name is none of a column, or no column begins so.
+        ConfigError: a name is none of a column or occurs twice, or no column begins so.
     """
     names = [a.name for a in table.attributes]
     if isinstance(labels, str) and labels.endswith("*"):
@@ -30,7 +31,11 @@ def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
             raise ConfigError(f"task.labels: no column of {table.path} begins with {labels[:-1]!r}; {_some(names)}")
         return found
     wanted = [name.strip() for name in labels.split(",")] if isinstance(labels, str) else list(labels)
-    for name in wanted:
+    for at, name in enumerate(wanted):
+        if name in wanted[:at]:
+            raise ConfigError(
+                f"task.labels: found {name!r} twice; expected each column once. {_some(names).capitalize()}"
+            )
         if name not in names:
             near = did_you_mean(name, names)
             raise ConfigError(f"task.labels: {table.path} has no column {name!r}.{near} {_some(names).capitalize()}")
@@ -53,6 +58,10 @@ def label_sets(tables: Iterable[Table]) -> list[str]:
     """All names in the tables' sets of labels; numbers in their order."""
     names = {name for table in tables for row in table.sets or () for name in row or ()}
     return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
+
+
+def _twice(names: Iterable[str]) -> str | None:
+    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -102,4 +111,6 @@ def read_label_names(path: str | Path, table: Table) -> list[str]:
             raise DataError(path, None, f"label {name!r}", f"names of attributes of {table.path}.{near}")
     if not names:
         raise DataError(path, None, "no label", "<label name='...'> elements")
+    if (twice := _twice(names)) is not None:
+        raise DataError(path, None, f"label {twice!r} twice", "each label once")
     return names

@@ -11,11 +11,20 @@ from spen_plugins.readers.csv_rows import CSV, SEPARATORS, header, records, sepa
 from spen_plugins.readers.formats import JSON_LINES, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.text import read_lines, shorten
-from spen_plugins.readers.tsv import Layout, Row, column_of, read_tsv, split_labels
+from spen_plugins.readers.tsv import (
+    LABELS,
+    TEXT,
+    Layout,
+    Row,
+    column_of,
+    is_header,
+    named_as,
+    places_of,
+    read_tsv,
+    settle,
+    split_labels,
+)
 
-TEXT = ("text",)
-LABELS = ("labels", "label")
-"""Names of columns that are looked for where none is given, in any case."""
 _TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false", "")
 _FORM = '{"text": "What a day!", "labels": ["joy"]}'
 _LOOKED_AT = 50
@@ -38,16 +47,27 @@ def _is_csv(head: Head) -> bool:
     if separator is None:
         return False
     commas = [line.count(separator) for line in head.filled[:_LOOKED_AT]]
-    return len(set(commas)) == 1 or '"' in head.data.decode("utf-8", "replace") or _place(head.lines[0], separator)
+    return (
+        len(set(commas)) == 1
+        or '"' in head.data.decode("utf-8", "replace")
+        or is_header(head.lines[0].split(separator))
+    )
 
 
-def _place(line: str, separator: str) -> bool:
-    return any(cell.strip().strip('"').casefold() in TEXT for cell in line.split(separator))
+def _are_lines(head: Head, layout: Layout) -> bool:
+    """Whether what looks like CSV without a header may as well be a text a line, with a comma in each."""
+    if head.path.suffix.lower() == ".csv" or layout.header or isinstance(layout.text, str):
+        return False
+    quoted = '"' in head.data.decode("utf-8", "replace")
+    names = [cell.strip() for cell in head.lines[0].split(separator_of(head))]
+    return not (quoted or is_header(names) or (not isinstance(layout.labels, int) and places_of(layout.labels, names)))
 
 
 def is_libmultilabel(head: Head) -> bool:
-    """Three cells a line, the first a word that no other line has, the last mostly of several words."""
+    """Three cells a line, the first a word that no other line has, the last mostly of several words; no header."""
     rows = [line.split("\t") for line in head.filled[:_LOOKED_AT]]
+    if rows and named_as(rows[0], TEXT) and named_as(rows[0], LABELS):
+        return False  # a TSV file's header
     if not rows or any(len(row) != 3 or not row[0] or len(row[0].split()) != 1 for row in rows):
         return False
     sentences = sum(len(row[2].split()) > 1 for row in rows)
@@ -67,7 +87,8 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     Args:
         path: the file.
         layout: its columns. LibMultiLabel's are known, and tried only if none are named.
-        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone.
+        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone, and is one
+            of a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks for CSV.
 
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
@@ -75,7 +96,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     head = head_of(path)
     tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
     form = next((form for form in tried if form.fits(head)), None)
-    if form is None and not gold:
+    if not gold and (form is None or (form is _CSV and _are_lines(head, layout))):
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
@@ -121,17 +142,9 @@ def _read_json(path: Path, layout: Layout, gold: bool) -> list[Row]:
 
 
 def _read_csv(path: Path, layout: Layout, gold: bool, separator: str) -> tuple[list[Row], str]:
-    names: list[str] | None = header(path, separator)
-    first = names or []
-    named = layout.header or not (isinstance(layout.text, int) and isinstance(layout.labels, int))
-    if layout.header is False or (not named and not any(name.casefold() in TEXT for name in first)):
-        names = None
-    text, labels = layout.text, layout.labels
-    if names is not None and layout.header is None:
-        text = _named(names, TEXT, text) if text == Layout.text else text
-        labels = _named(names, LABELS, labels if gold else "") if labels == Layout.labels else labels
-    at = column_of(path, text, names, "text")
-    read, what = _label_reader(path, labels, names, layout, gold)
+    names, layout = settle(path, layout, header(path, separator), gold)
+    at = column_of(path, layout.text, names, "text")
+    read, what = _label_reader(path, layout.labels, names, layout, gold)
     rows, start = [], 2 if names is not None else 1
     for number, (line, cells) in enumerate(records(path, separator), 1):
         if at >= len(cells):
@@ -140,11 +153,6 @@ def _read_csv(path: Path, layout: Layout, gold: bool, separator: str) -> tuple[l
             rows.append(Row(cells[at], read(line, cells), line))
     where = f"texts in column {names[at] if names else at + 1!r}"
     return rows, f"CSV separated by {SEPARATORS[separator]}{' with a header' if names else ''}, {where}, {what}"
-
-
-def _named(names: Sequence[str], wanted: Sequence[str], default: Any) -> Any:
-    """The first name that is one of some, in any case."""
-    return next((name for name in names if name.casefold() in wanted), default)
 
 
 def _label_reader(

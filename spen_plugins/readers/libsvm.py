@@ -1,6 +1,7 @@
 """Multi-label files of libsvm, by scikit-learn: `3,17 1:0.5 4:2` has the labels 3 and 17, and two features.
 
-A first line of three numbers (rows, features, labels), as in the Extreme Classification Repository, is skipped.
+A first line of three numbers (rows, features, labels), as in the Extreme Classification Repository, is skipped. A
+blank line is a row without labels and features, as scikit-learn writes it; empty lines at the end are none.
 """
 
 from __future__ import annotations
@@ -54,8 +55,11 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
     first, skipped = data.partition(b"\n")[0].decode("latin-1"), 0
     if _SIZES.fullmatch(first):
         skipped, data = 1, data.partition(b"\n")[2]
-    lines = [n for n, text in enumerate(data.split(b"\n"), 1 + skipped) if text.split(b"#")[0].strip()]
-    if not lines:
+    texts = data.rstrip(b"\r\n").split(b"\n")
+    kept = [(n, text) for n, text in enumerate(texts, 1 + skipped) if not text.lstrip().startswith(b"#")]
+    lines = [n for n, _ in kept]
+    filled = np.array([bool(text.strip()) for _, text in kept], dtype=bool)
+    if not filled.any():
         raise DataError(path, None, "no row", "at least one")
 
     def load(text: bytes) -> tuple[Any, Sequence[tuple[float, ...]]]:
@@ -65,6 +69,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
         matrix, labels = load(data)
     except (ValueError, OverflowError) as error:
         raise _explained(path, data.split(b"\n"), skipped, load, error) from None
+    matrix, labels = _with_blank(matrix, labels, filled)
     bad = np.flatnonzero(~(np.abs(matrix.data) <= np.finfo(np.float32).max))
     if len(bad):
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
@@ -102,6 +107,18 @@ def _table(path: str, lines: list[int], matrix: Any, sets: list[tuple[str, ...]]
         code=matrix.data.astype(np.float32),
         sets=[row if any(sets) else None for row in sets],
     )
+
+
+def _with_blank(matrix: Any, labels: Sequence[tuple[float, ...]], filled: np.ndarray) -> tuple[Any, list[tuple]]:
+    """The rows with those of blank lines, which scikit-learn leaves out; `filled` `(rows,)` is false for these."""
+    from scipy.sparse import csr_matrix
+
+    lengths = np.zeros(len(filled), dtype=np.int64)
+    lengths[filled] = np.diff(matrix.indptr)
+    start = np.concatenate([[0], lengths.cumsum()])
+    some = iter(labels)
+    shape = len(filled), matrix.shape[1]
+    return csr_matrix((matrix.data, matrix.indices, start), shape), [next(some) if there else () for there in filled]
 
 
 def _name(label: float) -> str:

@@ -34,7 +34,11 @@ class Matrix:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        names = self.names or ()
+        if self.names is None:
+            return
+        names = self.names
+        if len(names) != self.width:
+            raise DataError("columns", None, f"{len(names)} names for {self.width} columns", "a name for each")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError("columns", None, f"two columns {twice!r}", "different names")
@@ -84,6 +88,17 @@ class Matrix:
             return None
         at = int(wrong.argmax())
         return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
+
+    def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
+        """Raise a DataError if a feature of these that are binary in training is neither 0 nor 1.
+
+        Args:
+            names: of all columns.
+            what: what the rows are, for the message.
+            columns: mask of the binary ones; None: all.
+        """
+        if (wrong := self.not_binary(columns)) is not None:
+            raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
 
     def ordered(self, names: Sequence[str], what: str) -> Matrix:
         """The columns of these names, in this order; without names of its own, all columns.

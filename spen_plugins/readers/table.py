@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +40,7 @@ class Columns:
         drop: unused attributes.
         apart: if true, labels are no attributes: a table has them as sets.
         sparse: if true, real features are mostly 0, and an example is the list of the others.
+        label_values: the two values of each label that are not 0 and 1, by name, if the files' headers don't tell them.
     """
 
     features: Mapping[str, tuple[str, ...]]
@@ -48,6 +49,7 @@ class Columns:
     drop: tuple[str, ...] = ()
     apart: bool = False
     sparse: bool = False
+    label_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
@@ -79,7 +81,10 @@ class Columns:
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
         sparse = apart and table.density < SPARSE and not all(features.values())
-        return cls(features, (ROOT, *taken) if root else taken, classes, tuple(drop), apart, sparse)
+        told = classes is not None or table.format == "ARFF"  # by each file's header
+        words = {a.name: a.values for a in table.attributes if a.name in own and a.values not in ((), BINARY)}
+        named = (ROOT, *taken) if root else taken
+        return cls(features, named, classes, tuple(drop), apart, sparse, {} if told else words)
 
     @cached_property
     def names(self) -> list[str]:
@@ -90,7 +95,7 @@ class Columns:
     def known(self) -> dict[str, tuple[str, ...]]:
         """Features and labels by name, with their values, for readers of formats whose header does not tell them."""
         own = {} if self.apart or self.classes is not None else dict.fromkeys(self.labels, BINARY)
-        return {**own, **self.features}
+        return {**own, **self.label_values, **self.features}
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -33,7 +33,8 @@ def finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: C
         said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
         folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
-        if test and constant and scores["validation"][task.selection] <= constant["validation"]:
+        nothing_learned = constant and scores["validation"][task.selection] <= constant["validation"] < 1
+        if test and nothing_learned and not console.quiet:
             Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
 
 
@@ -44,13 +45,13 @@ def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
-    task, config = built.task, built.trainer.config
+    task = built.task
     return (
         f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
-        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. With "
-        f"{len(task.part('train'))} training examples, try more updates (trainer.epochs={2 * config.epochs}, "
-        f"trainer.epoch_updates={2 * max(100, config.epoch_updates)}), a smaller trainer.batch_size, another "
-        "trainer.net.lr, or method=cross_entropy, which has fewest settings; more examples help most."
+        f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "
+        f"There are {len(task.part('train'))} training examples; more of them help most. Where the method has such "
+        "settings, more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another "
+        "trainer.net.lr may help; cross_entropy is the method with fewest."
     )
 
 

@@ -105,8 +105,8 @@ class Predictor:
 
         Args:
             items: the inputs; for a task of vectors also a matrix with a row for each: a NumPy array or a matrix of
-                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts or sentences
-                also strings.
+                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts or tags
+                also strings, for one of tags lists of words.
             energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
 
         Raises:

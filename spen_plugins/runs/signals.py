@@ -16,11 +16,12 @@ def interrupts() -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    found = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in found.items() if handler is not None}  # None: not Python's own
 
     def ask(number: int, _: Any) -> None:
         stop.set()
-        signal.signal(number, before[number] or signal.SIG_DFL)
+        signal.signal(number, before[number])
 
     for number in before:
         signal.signal(number, ask)

@@ -12,12 +12,23 @@ from spen_plugins.runs.predictor import Predictor
 from spen_plugins.runs.runner import Given
 from spen_plugins.sklearn.stored import StoredRun
 
+INSTEAD = {
+    "config": "'method', and dotted keys of the config",
+    "data": "the arguments of fit",
+    "held_out": "'validation_fraction'",
+    "out": "predictor_.save(folder) after fit",
+    "quiet": "'verbose'",
+    "seed": "'random_state'",
+}
+"""Arguments of `sp.train` that are no overrides, and what has their place."""
+
 
 class Trained(BaseEstimator):
     """Base of estimators that train a config that ships.
 
     Keyword arguments that are no parameter of the estimator's own are arguments or dotted keys of the config, as of
-    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` says which are unknown.
+    `sp.train`; they are parameters, too, for `get_params`, `set_params` and searches. `fit` says which are unknown,
+    or have another name here.
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -42,6 +53,8 @@ class Trained(BaseEstimator):
 
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Train and keep the run as `run_`."""
+        for name in INSTEAD.keys() & self._overrides.keys():
+            raise ValueError(f"{type(self).__name__} has no parameter {name!r}; expected {INSTEAD[name]} in its place")
         seed = self.random_state
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))

@@ -30,7 +30,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     method : str
         "nce" (SEAL with noise-contrastive estimation), "cross_entropy" and others: `spen-run --arguments mlc_seal`.
     threshold : float or "validation"
-        A label is predicted if its probability is above this one; "validation": the one of the best F1 there.
+        A label is predicted if its probability before calibration is above this one; "validation": the one of the best
+        F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
     validation_fraction : float
         Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
         threshold and the temperature of the probabilities. Stratified by labels.
@@ -51,7 +52,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float
-        `predict` is `predict_proba` above it.
+        The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
+        by their energy.
     n_features_in_, feature_names_in_
         Of the training data.
     predictor_ : Predictor
@@ -87,20 +89,27 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         y : array or DataFrame of shape (n_samples, n_labels)
             0 and 1.
         validation : pair (X, y) or None
-            Examples to validate on; None: `validation_fraction` of the others.
+            Examples to validate on; None: `validation_fraction` of the others. The columns of a DataFrame y go by
+            name, in any order; those of an array by position.
 
         Raises
         ------
         ValueError
-            NaN, labels other than 0 and 1 or all the same, fewer than two rows, an unknown argument or key.
+            NaN, labels other than 0 and 1 or all the same, fewer than two rows, an unknown argument or key; no pair to
+            validate on, or one with other columns.
         TypeError
             y is sparse.
         """
-        names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
-        parts = {"train": self._checked(X, y, names, reset=True)}
-        self.labels_ = np.array(parts["train"][1].names)
+        if validation is not None and (not isinstance(validation, (tuple, list)) or len(validation) != 2):
+            raise ValueError(f"validation: found a {type(validation).__name__}; expected a pair (X, y)")
+        rows, labels = self._checked(X, y, reset=True)
+        names = labels.names or tuple(map(str, range(labels.width)))
+        parts = {"train": (rows, Matrix(labels.values, names))}
+        self.labels_ = np.array(names)
         if validation is not None:
-            parts["validation"] = self._checked(*validation, parts["train"][1].names, reset=False)
+            rows, labels = self._checked(*validation, reset=False)
+            with errors_of_values():
+                parts["validation"] = rows, labels.ordered(names, "y of validation")
         self._train("mlc_seal", parts, {"threshold": self.threshold})
         self.classes_ = [np.array([0, 1])] * len(self.labels_)
         task = self.run_.predictor.task
@@ -121,8 +130,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         p, at = self._predicted(X)[0].astype(np.float64), np.float64(self.threshold_)
         return logit(p.clip(SURE, 1 - SURE)) - logit(at.clip(SURE, 1 - SURE))
 
-    def _checked(self, X: Any, y: Any, names: list[str] | None, reset: bool) -> tuple[Matrix, Matrix]:
-        """Examples as the task takes them, with the names of columns."""
+    def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Matrix]:
+        """Examples as the task takes them, with names of all columns of X, and of those of y if it is a DataFrame."""
         given = y if y is None else "no_validation"  # without y scikit-learn says that it is missing
         X = validate_data(self, X, given, reset=reset, ensure_min_samples=2 if reset else 1, **NUMBERS)
         kind = type_of_target(y, input_name="y")
@@ -139,11 +148,11 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             raise ValueError(f"y has the values {values[:5].tolist()}; each label of a row should be 0 or 1")
         if reset and len(values) < 2:
             raise ValueError(f"y has one class only: every label of every row is {values[0]}")
-        names = names or [str(i) for i in range(labels.shape[1])]
+        names = tuple(map(str, y.columns)) if hasattr(y, "columns") else None
         features = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         with errors_of_values():
             rows = Matrix(Matrix.of(X, "X").values, tuple(map(str, features)))
-            return rows, Matrix(Matrix.of(labels, "y").values, tuple(names))
+            return rows, Matrix(Matrix.of(labels, "y").values, names)
 
     def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
         """Calibrated probabilities, and the outputs if the net itself chose them, `(n_samples, n_labels)` each."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from spen_plugins.errors import ConfigError, DataError, PluginError
+from spen_plugins.errors import ConfigError, DataError, Interrupted, PluginError
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.runs.runner import Given
 from spen_plugins.runs.training import train
@@ -28,13 +28,16 @@ class StoredRun:
 
     @classmethod
     def train(cls, config: str, given: Given, device: str | None, quiet: bool, arguments: dict[str, Any]) -> StoredRun:
-        """Train on given examples; errors as in `errors_of_values`."""
+        """Train on given examples; errors as in `errors_of_values`, and KeyboardInterrupt if the user stops it."""
         place = TemporaryDirectory(prefix="spen-")
-        with errors_of_values():
-            out = Path(place.name) / "run"
-            predictor = train(
-                config, data=given.parts, out=out, device=device, quiet=quiet, held_out=given.held_out, **arguments
-            )
+        out = Path(place.name) / "run"
+        try:
+            with errors_of_values():
+                predictor = train(
+                    config, data=given.parts, out=out, device=device, quiet=quiet, held_out=given.held_out, **arguments
+                )
+        except Interrupted:  # to searches an Exception is a fit that failed, and they go on
+            raise KeyboardInterrupt from None  # the folder to resume from is a temporary one
         shutil.rmtree(predictor.folder.path / "checkpoint", ignore_errors=True)
         return cls(predictor, place)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spen_plugins.loop import evaluate
 from spen_plugins.readers.schemes import BrokenTags, spans
@@ -92,6 +92,9 @@ class SequenceTagger(Trained):
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         parts = {"train": (X, y)} if validation is None else {"train": (X, y), "validation": validation}
+        if self.scheme not in ("auto", "none", *SCHEMES):
+            known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
+            raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")
         scheme = scheme_of(y) if self.scheme == "auto" else self.scheme
         config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
         self._train(config, parts, arguments)
@@ -100,14 +103,24 @@ class SequenceTagger(Trained):
         return self
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A tag for each word of each sentence."""
+        """A tag for each word of each sentence; a ValueError for something that is no list of sentences."""
         check_is_fitted(self, "run_")
         with errors_of_values():
-            return [found["tags"] for found in self.run_.predictor.predict([{"words": _listed(words)} for words in X])]
+            return [found["tags"] for found in self.run_.predictor.predict(X)]
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
-        """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags."""
+        """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags.
+
+        Raises
+        ------
+        ValueError
+            Another number of sentences in y, or of tags in a sentence; something that is no sentence.
+        """
         check_is_fitted(self, "run_")
+        for name, given in (("X", X), ("y", y)):
+            if isinstance(given, str) or not hasattr(given, "__len__"):
+                raise ValueError(f"{name}: found a {type(given).__name__}; expected a list for each sentence")
+        check_consistent_length(X, y)
         predictor, task = self.run_.predictor, self.run_.predictor.task
         with errors_of_values():
             examples = task.parse_all([{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -126,7 +127,7 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
     """Vectors and label numbers of each part, and the columns that they have in common.
 
     Raises:
-        DataError: a pair, vectors or labels have the wrong form.
+        DataError: a pair, vectors or labels have the wrong form, or features that are binary in training aren't.
     """
     found = pairs(parts)
     matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
@@ -134,7 +135,9 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
     names = train.names or tuple(f"x{i}" for i in range(train.width))
     matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
     labels, sets = label_sets({name: y for name, (_, y) in found.items()})
-    binary = all(matrix.not_binary() is None for matrix in matrices.values())
+    if binary := train.not_binary() is None:
+        for name, matrix in matrices.items():
+            matrix.check_binary(names, f"the vectors of {name}")
     features = dict.fromkeys(names, ("0", "1") if binary else ())
     return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary)
 
@@ -153,20 +156,21 @@ def divide(
         seed: equal seeds give equal parts.
 
     Raises:
-        ConfigError: the share is out of range.
+        ConfigError: the share is no number, or out of range.
         DataError: there are fewer than two training examples, and one must validate.
     """
     parts = {part: list(some) for part, some in examples.items()}
     if "validation" in parts:
         return parts, SOURCE
-    if not 0 < share <= 0.5:
-        raise ConfigError(f"the share of the training examples that validate: found {share}; expected 0 to 0.5")
+    if not isinstance(share, Real) or not 0 < share <= 0.5:
+        expected = "a number above 0, at most 0.5"
+        raise ConfigError(f"the share of the training examples that validate: found {share!r}; expected {expected}")
     train = parts["train"]
-    carved = carve(strata, "data['train']", folds=round(1 / share), seed=seed)
+    carved = carve(strata, "data['train']", share=float(share), seed=seed)
     parts |= {"train": [train[i] for i in carved.train], "validation": [train[i] for i in carved.validation]}
     return parts, (
-        f"{SOURCE}; validation: {len(carved.validation)} of the {len(train)} training examples, one of {carved.folds} "
-        f"folds by iterative stratification (Sechidis et al. 2011), seed {seed}"
+        f"{SOURCE}; validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} "
+        f"by iterative stratification (Sechidis et al. 2011), seed {seed}"
     )
 
 

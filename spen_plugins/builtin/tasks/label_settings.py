@@ -81,16 +81,17 @@ class TextsConfig(LabelTask.Config):
     labels: str | None = None
     """File of label names, one per line; a label in the files is one of them or its number, from 0."""
     text_column: int | str = 1
-    """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A CSV file
-    with a column `text` needs none."""
+    """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A file
+    whose header has a column `text`, or only one column beside the labels, needs none."""
     label_column: int | str | list[str] = 2
     """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
-    names, "is_*", of columns of 0 and 1. A CSV file with a column `labels` needs none."""
+    names, "is_*", of columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
+    beside the text, needs none."""
     separator: str = Field(",", min_length=1)
     """Separator of a text's labels in one column."""
     header: bool | None = None
-    """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one of a CSV
-    file is called text."""
+    """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
+    called text, labels or label."""
     reuters: str | None = None
     """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
     test part."""

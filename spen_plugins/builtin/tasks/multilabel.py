@@ -16,7 +16,7 @@ from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vecto
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError
 from spen_plugins.readers.items import parse_item
 from spen_plugins.readers.label_names import label_sets, listed_labels, named_labels
 from spen_plugins.readers.matrix import Matrix, is_matrix
@@ -61,9 +61,9 @@ class MultiLabel(LabelTask):
         """Parts are pairs of vectors and labels.
 
         Vectors are rows of numbers: a NumPy array, a matrix of scipy.sparse, a DataFrame or a list, `(n, features)`.
-        Features that are 0 or 1 in every example are binary; if there are others, all are scaled, those of a sparse
-        matrix by one number, and NaN is a missing value. Labels are a matrix of 0 and 1, `(n, labels)`, or a list with
-        each example's label names.
+        Features are binary if all are 0 or 1 in every training example, and must be in the other parts; otherwise all
+        are scaled, those of a sparse matrix by one number, and NaN is a missing value. Labels are a matrix of 0 and 1,
+        `(n, labels)`, or a list with each example's label names.
         """
         check_vectors(self.config)
         matrices, sets, columns = given.rows(parts)
@@ -236,15 +236,14 @@ class MultiLabel(LabelTask):
         if not is_matrix(items):
             return super().parse_all(items)
         matrix = Matrix.of(items, "items").ordered(self.columns.names, "items")
-        if (wrong := matrix.not_binary(~self.columns.real)) is not None:
-            what = f"{wrong[0]:g} for feature {self.columns.names[wrong[1]]!r}"
-            raise DataError("items", None, what, "0 or 1, as in training")
+        matrix.check_binary(self.columns.names, "items", ~self.columns.real)
         features = self._features(matrix)
         self._scale(features)
         return [_example(features, [None] * len(matrix), i) for i in range(len(matrix))]
 
     def facts(self) -> dict[str, Any]:
         c = self.columns
+        words = [[name, list(values)] for name, values in c.label_values.items()]
         return {
             "labels": list(c.labels),
             "classes": c.classes,
@@ -255,12 +254,15 @@ class MultiLabel(LabelTask):
             "scaling": None if self.scaling is None else self.scaling.facts(),
             "threshold": self.threshold,
             "split": self._split,
+            **({"label_values": words} if words else {}),
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
         how = {name: facts.get(name, False) for name in ("apart", "sparse")}
-        self._set_columns(Columns(features, tuple(facts["labels"]), facts["classes"], tuple(facts["drop"]), **how))
+        words = {name: tuple(values) for name, values in facts.get("label_values", ())}
+        labels, drop = tuple(facts["labels"]), tuple(facts["drop"])
+        self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.threshold, self._split = facts["threshold"], facts["split"]

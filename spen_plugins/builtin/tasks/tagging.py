@@ -34,7 +34,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
-from spen_plugins.readers.tag_items import tagged_of
+from spen_plugins.readers.tag_items import of_words, tagged_of
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
@@ -131,8 +131,7 @@ class Tagging(Task):
         tagged = [example for example in examples if example.tags is not None]
         # One word a sentence, each with another in place of its tag, as short lines of raw text are.
         if tagged and all(len(e.names) == 1 and e.names != ("_",) and e.tags[0] < 0 for e in tagged):
-            seen = ", ".join(dict.fromkeys(tagged[0].names[:3]))
-            some = ", ".join(self.space.tags[:5])
+            seen, some = tagged[0].names[0], ", ".join(self.space.tags[:5])
             raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
         return examples
 
@@ -143,12 +142,12 @@ class Tagging(Task):
         return tag_formats(self.config, self._values)
 
     def parse(self, item: Any) -> Example:
-        """`{"words": ["in", "New", "York"]}`, or a text, which is split at blanks.
+        """`{"words": ["in", "New", "York"]}`, such a list alone, or a text, which is split at blanks.
 
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
         `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
-        sentence = tagged_of(item, self.config.scheme, self.config.columns)
+        sentence = tagged_of(of_words(item), self.config.scheme, self.config.columns)
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:

@@ -129,7 +129,7 @@ class TextLabels(LabelTask):
         return Shown([example.text])
 
     def read(self, path: str) -> list[Example]:
-        """Read a file in any of the formats, labels optional; a .txt file, one text a line; or .sgm files of Reuters.
+        """Read a file in any of the formats, labels optional; a file of one text a line; or .sgm files of Reuters.
 
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
