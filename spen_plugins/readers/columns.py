@@ -178,3 +178,14 @@ def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] 
     if not gold and not any(tags):
         return None
     raise DataError(path, block.first + tags.index(""), "an empty tag", f"a tag in column {place} of every token")
+
+
+def cell(text: str) -> str:
+    """A word as a cell of columns.
+
+    Raises:
+        DataError: it holds a tab or a line break.
+    """
+    if any(mark in text for mark in "\t\n\r"):
+        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
+    return text

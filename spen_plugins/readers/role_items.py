@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import Any
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.readers.schemes import Span
 from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.tag_items import given_spans, tags_of
 
 FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
 FORMS = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
@@ -70,22 +70,8 @@ def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) ->
 
 def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
     """BIO tags of arguments `{"role": "ARG0", "start": 0, "end": 1}`."""
-    form = '{"role": "ARG0", "start": 0, "end": 1}'
-    if not isinstance(arguments, Sequence) or isinstance(arguments, str):
-        raise _bad(f"arguments {arguments!r:.80}", f"a list of {form}")
-    spans = [Span("V", predicate, predicate + 1)]
-    for argument in arguments:
-        table = argument if isinstance(argument, Mapping) else {}
-        role, start, end = (table.get(key) for key in ("role", "start", "end"))
-        numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
-        if not isinstance(role, str) or not role or not numbers or not 0 <= start < end <= words:
-            raise _bad(f"argument {argument!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
-        spans.append(Span(role, start, end))
-    spans.sort(key=lambda span: span.start)
-    for before, after in pairwise(spans):
-        if after.start < before.end:
-            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", "arguments apart")
-    return write_tags(spans, words, "bio")
+    spans = given_spans(arguments, "role", "argument", words, '{"role": "ARG0", "start": 0, "end": 1}')
+    return tags_of([Span("V", predicate, predicate + 1), *spans], "argument", words, "bio")
 
 
 def _bad(found: str, expected: str) -> DataError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -45,27 +45,52 @@ def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None
         raise _bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
     values = {name: _strings(some, f"columns.{name}", len(words)) for name, some in given.items()}
     if entities is not None and scheme != "none":
-        tags = _of_entities(entities, len(words), scheme)  # type: ignore[arg-type]
+        spans = given_spans(entities, "type", "entity", len(words), '{"type": "LOC", "start": 1, "end": 3}')
+        tags = tags_of(spans, "entity", len(words), scheme)  # type: ignore[arg-type]
     return TaggedSentence(words, None if tags is None else _strings(tags, "tags", len(words)), values)
 
 
-def _of_entities(entities: Any, words: int, scheme: Scheme) -> list[str]:
-    form = '{"type": "LOC", "start": 1, "end": 3}'
-    if not isinstance(entities, (list, tuple)):
-        raise _bad(f"entities {entities!r:.80}", f"a list of {form}")
+def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list[Span]:
+    """Spans from tables of a type, `start` and `end` (exclusive).
+
+    Args:
+        values: the list of tables.
+        key: what the type is called in them.
+        what: a span in words, for errors.
+        words: number of words.
+        form: an example of a table, for errors.
+
+    Raises:
+        DataError: another form, or words outside the sentence.
+    """
+    if not isinstance(values, (list, tuple)):
+        raise _bad(f"{_several(what)} {values!r:.80}", f"a list of {form}")
     spans = []
-    for entity in entities:
-        table = entity if isinstance(entity, Mapping) else {}
-        kind, start, end = (table.get(key) for key in ("type", "start", "end"))
+    for value in values:
+        table = value if isinstance(value, Mapping) else {}
+        kind, start, end = (table.get(name) for name in (key, "start", "end"))
         numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
         if not isinstance(kind, str) or not kind or not numbers or not 0 <= start < end <= words:
-            raise _bad(f"entity {entity!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+            raise _bad(f"{what} {value!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
         spans.append(Span(kind, start, end))
-    spans.sort(key=lambda span: span.start)
-    for before, after in pairwise(spans):
+    return spans
+
+
+def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> list[str]:
+    """The tags of spans in any order.
+
+    Raises:
+        DataError: two spans share a word.
+    """
+    ordered = sorted(spans, key=lambda span: span.start)
+    for before, after in pairwise(ordered):
         if after.start < before.end:
-            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", "entities apart")
-    return write_tags(spans, words, scheme)
+            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", f"{_several(what)} apart")
+    return write_tags(ordered, words, scheme)
+
+
+def _several(what: str) -> str:
+    return what.removesuffix("y") + ("ies" if what.endswith("y") else "s")
 
 
 def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:

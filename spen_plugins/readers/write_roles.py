@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.errors import DataError
 from spen_plugins.files import save_text
+from spen_plugins.readers.columns import cell
 from spen_plugins.readers.role_items import sentence_of
 from spen_plugins.readers.roles import merged
 from spen_plugins.readers.schemes import spans
@@ -61,7 +61,7 @@ def columns(sentences: Iterable[Sentence]) -> str:
         if sentence.name:
             lines.append(f"# sent_id = {sentence.name}")
         for i, (word, cells) in enumerate(zip(sentence.words, _props(sentence), strict=True)):
-            lines.append("\t".join([str(i), _cell(word), "-", "*", cells[0], "-", *cells[1:]]))
+            lines.append("\t".join([str(i), cell(word), "-", "*", cells[0], "-", *cells[1:]]))
         lines.append("")
     return "".join(line + "\n" for line in lines)
 
@@ -76,7 +76,7 @@ def _props(sentence: Sentence) -> Iterator[list[str]]:
     marks = {p.predicate: p.lemma or "?" for p in sentence.propositions}
     brackets = [brackets_of(p.tags) for p in sentence.propositions if p.tags is not None]
     for i in range(len(sentence.words)):
-        yield [_cell(marks.get(i, "-")), *(column[i] for column in brackets)]
+        yield [cell(marks.get(i, "-")), *(column[i] for column in brackets)]
 
 
 def conllu(sentences: Iterable[Sentence]) -> str:
@@ -89,18 +89,12 @@ def conllu(sentences: Iterable[Sentence]) -> str:
         for i, word in enumerate(sentence.words):
             pred, args = "_", []
             if i in found:
-                pred = _cell(found[i].lemma or "?")
+                pred = cell(found[i].lemma or "?")
                 kept = [s for s in spans(found[i].tags or (), "bio") if s != ("V", i, i + 1)]
                 args = [f"{span.type}:{span.start + 1}-{span.end}" for span in kept]
-            lines.append("\t".join([str(i + 1), _cell(word) or "_", pred, "|".join(args) or "_"]))
+            lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
         lines.append("")
     return "".join(line + "\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    if any(mark in text for mark in "\t\n\r"):
-        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
-    return text
 
 
 def write_srl(sentences: Iterable[Sentence], path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.errors import ConfigError
+from spen_plugins.readers.columns import TaggedSentence, cell
 from spen_plugins.readers.conllu import FIELDS
 from spen_plugins.readers.schemes import convert
 
@@ -32,9 +32,9 @@ def columns(
     for sentence in sentences:
         for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True)):
             cells = [_BLANK] * width
-            cells[words % width], cells[tags % width] = _cell(word), _cell(tag)
+            cells[words % width], cells[tags % width] = cell(word), cell(tag)
             for name, place in (more or {}).items():
-                cells[place % width] = _cell(sentence.columns[name][i])
+                cells[place % width] = cell(sentence.columns[name][i])
             lines.append("\t".join(cells))
         lines.append("")
     return "".join(line + "\n" for line in lines)
@@ -46,7 +46,7 @@ def conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
     lines = []
     for sentence in sentences:
         for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True), 1):
-            cells = {"form": _cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
+            cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
             lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
         lines.append("")
     return "".join(line + "\n" for line in lines)
@@ -79,7 +79,7 @@ def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str 
             layers = {"ents": convert(given, scheme, "bio")}  # type: ignore[arg-type]
         else:
             cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in given]
-            layers = {names[field]: [cell.get(field) or "" for cell in cells] for field in fields if field in names}
+            layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
             odd = next((name for name in layers.get("pos", ()) if name not in IDS), None)
             if odd is not None or not layers:
                 found = f"the tags of the field {tags!r}, such as {given[0]!r}"
@@ -88,9 +88,3 @@ def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str 
         words = [word if word.strip() else _BLANK for word in sentence.words]
         made.add(Doc(vocab, words=words, sent_starts=starts, **layers))
     return made.to_bytes()
-
-
-def _cell(text: str) -> str:
-    if any(mark in text for mark in "\t\n\r"):
-        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
-    return text
