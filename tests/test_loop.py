@@ -571,7 +571,7 @@ def test_patience_and_plateau_wait_for_a_score_above_the_constant_predictor(
 ) -> None:
     still = net_phase(adam(lr=1e-6, plateau={"factor": 0.5, "patience": 0}))
     loop = make_loop(model, task, [sp.Stage("s", (still,), 6, frozen=("energy",), patience=1)], tmp_path / "run")
-    loop.constant.__dict__["score"] = -1.0 if learned else 1.0
+    loop.constant.__dict__["validation"] = -1.0 if learned else 1.0
     loop.run()
     history = loop.folder.history()
     assert len(history) == epochs

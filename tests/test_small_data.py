@@ -11,7 +11,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
-from spen_plugins.loop.constant import constant_scores
+from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.order import Epochs, epoch_batches
 from spen_plugins.research.groups import read_groups
 from spen_plugins.research.report_data import score_table
@@ -41,16 +41,18 @@ def test_the_constant_of_tags_is_the_most_frequent_one() -> None:
     task = loaded("tagging", corpus="pos")
     tags = {part: [tag for example in task.part(part) for tag in task.show(example).gold] for part in sp.task.PARTS}
     most = max(sorted(set(tags["train"])), key=tags["train"].count)
-    found = constant_scores(task, 7, ["validation", "test"])
+    found = Constant(task, 7).scores(["validation", "test"])
     assert found == {part: pytest.approx(tags[part].count(most) / len(tags[part])) for part in ("validation", "test")}
 
 
 def test_the_constant_of_spans_predicts_none() -> None:
-    assert constant_scores(loaded("srl", corpus="sample"), 32) == {"validation": 0.0}
+    assert Constant(loaded("srl", corpus="sample"), 32).scores(["validation"]) == {"validation": 0.0}
 
 
 def test_the_constant_of_labels_has_the_threshold_of_the_task() -> None:
-    assert constant_scores(loaded("multilabel", corpus="sample", threshold=0.999), 64) == {"validation": 0.0}
+    assert Constant(loaded("multilabel", corpus="sample", threshold=0.999), 64).scores(["validation"]) == {
+        "validation": 0.0
+    }
     task = loaded("multilabel", corpus="sample", threshold="validation")
     before = task.facts()
     gold = {part: task.collate(task.part(part)).gold[:, 0] for part in ("train", "validation")}
@@ -59,12 +61,12 @@ def test_the_constant_of_labels_has_the_threshold_of_the_task() -> None:
     for threshold in torch.arange(0.05, 0.96, 0.05):
         on = (share > threshold).float()
         f1.append((2 * (y * on).sum(1) / (y.sum(1) + on.sum()).clamp(min=1e-9)).mean().item())
-    assert constant_scores(task, 50)["validation"] == pytest.approx(max(f1), abs=1e-6)
+    assert Constant(task, 50).validation == pytest.approx(max(f1), abs=1e-6)
     assert max(f1) > 0 and task.facts() == before
 
 
 def test_a_space_without_a_constant_has_no_score() -> None:
-    assert constant_scores(loaded("denoising", corpus="sample", crop=16), 2) == {}
+    assert Constant(loaded("denoising", corpus="sample", crop=16), 2).scores(["validation"]) == {}
 
 
 def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(

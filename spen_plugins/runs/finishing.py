@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spen_plugins.config.experiment import Built
 from spen_plugins.loop import evaluate
-from spen_plugins.loop.constant import constant_scores
+from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.runs.evaluating import protocol
 from spen_plugins.runs.folder import RunFolder
@@ -19,8 +19,10 @@ from spen_plugins.runs.summary import print_scores
 from spen_plugins.scores.calibration import Decisions, calibrate
 
 
-def finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool) -> None:
-    """Score the trained model, and write and print what a finished run has."""
+def finish(
+    built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool, predictor: Constant
+) -> None:
+    """Score the trained model, and write and print what a finished run has, beside a constant predictor's score."""
     task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
@@ -29,19 +31,14 @@ def finish(built: Built, folder: RunFolder, accelerator: Accelerator, console: C
             folder.save_ratios(ratios, next(reversed(scores)))
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
-        constant = _constant(built, scores)
+        found = predictor.scores(list(scores))
+        constant = {"score": task.selection, **found} if found else None
         said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
         folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
         nothing_learned = constant and scores["validation"][task.selection] <= constant["validation"] < 1
         if test and nothing_learned and not console.quiet:
             Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
-
-
-def _constant(built: Built, scores: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The selection score of a constant predictor on the scored parts; None if the space has no such predictor."""
-    found = constant_scores(built.task, built.trainer.config.evaluated_at_once, list(scores))
-    return {"score": built.task.selection, **found} if found else None
 
 
 def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:

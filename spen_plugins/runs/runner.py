@@ -243,7 +243,7 @@ def _train(
         except Interrupted as error:
             raise Interrupted(f"{error}. {_afterwards(task, folder)}") from error
     try:
-        finish(built, folder, accelerator, console, test)
+        finish(built, folder, accelerator, console, test, loop.constant)
     except KeyboardInterrupt:
         said = "stopped in its last evaluation; training is done and saved"
         raise Interrupted(f"{said}. {_afterwards(task, folder)}") from None
