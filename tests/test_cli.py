@@ -486,10 +486,10 @@ def test_data_asks_before_it_fetches(spen, fake):
 
 def test_a_split_gets_its_options(spen, fake):
     calls = []
-    fake("datasets", split_file=lambda *given: calls.append(given) or Path("m.json"))
+    fake("datasets", split_file=lambda *given: calls.append(given) or given[-1]("as it was read") or Path("m.json"))
     done = spen("data", "split", "m.arff", "--seed", "3", "--label-count", "5")
     assert done.stdout.strip() == "m.json"
-    assert [call[:-1] for call in calls] == [(Path("m.arff"), None, 3, 5, None)]
+    assert [call[:-1] for call in calls] == [(Path("m.arff"), None, 3, 5, None)] and "as it was read" in done.stderr
 
 
 def test_the_catalogue_is_listed(spen):
