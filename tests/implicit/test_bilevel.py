@@ -9,6 +9,7 @@ from torch import nn
 import spen_plugins as sp
 from spen_implicit.bilevel import Bilevel
 from spen_implicit.divergence import ContrastiveDivergence
+from spen_implicit.gradient import ImplicitGradient
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.testing import check_trainer
 from spen_seal.contrast import Nce
@@ -102,8 +103,19 @@ def test_a_net_without_second_derivative_is_found_before_training(tmp_path) -> N
     model = model_for(task)
     model.inference_net.output = nn.Sequential(model.inference_net.output, Once())
     with pytest.raises(sp.ConfigError, match=r"no second derivative.*finite_differences"):
-        loop_for(model, task, trainer(), tmp_path / "exact").run()
+        loop_for(model, task, trainer(products="exact"), tmp_path / "exact").run()
     loop_for(model, task, trainer(products="finite_differences"), tmp_path / "differences").run()
+    with pytest.warns(UserWarning, match="no second derivative.*finite differences"):
+        loop_for(model, task, trainer(), tmp_path / "auto").run()
+
+
+def test_the_choice_of_products_survives_an_interruption() -> None:
+    trained = ImplicitGradient(trainer().config, None, None)
+    assert trained.products == "exact"
+    trained.products = "finite_differences"
+    resumed = ImplicitGradient(trainer().config, None, None)
+    resumed.load_state_dict(trained.state_dict())
+    assert resumed.products == "finite_differences"
 
 
 def test_parts_of_a_batch_and_nets_of_the_loss_are_refused(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -46,9 +47,9 @@ class Bilevel(sp.Trainer):
         """Power iterations for λmax, from the last vector."""
         power_every: int = Field(5, ge=1)
         """λmax is estimated at each such update of the energy, and used until the next."""
-        products: Literal["exact", "finite_differences"] = "exact"
-        """Products with second derivatives: by double backward, or as differences of first derivatives, for nets that
-        have no second ones."""
+        products: Literal["auto", "exact", "finite_differences"] = "auto"
+        """Products with second derivatives: by double backward (exact), or as differences of first derivatives, for
+        nets that have no second ones, such as an LSTM on a GPU; auto is exact where it can be, and says so if not."""
         net: sp.Player = sp.Player()
         """The net's player; its `steps` are T_inner."""
         energy: sp.Player = sp.Player()
@@ -121,7 +122,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
     """Tries the gradient on one example before training starts.
 
     Raises:
-        ConfigError: the net or the energy has no second derivative, or the energy loss doesn't depend on the net.
+        ConfigError: the energy loss doesn't depend on the net, or there is no second derivative and `products` is exact.
     """
     device = next(p.device for p in model.parameters())
     batch = _first_with_gold(task)
@@ -143,10 +144,11 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            raise sp.ConfigError(
-                f"the net or the energy has no second derivative here ({str(error).splitlines()[0]}); take "
-                "trainer.products=finite_differences"
-            ) from error
+            found = f"the net or the energy has no second derivative here ({str(error).splitlines()[0]})"
+            if rule.config.products == "exact":
+                raise sp.ConfigError(f"{found}; take trainer.products=finite_differences") from error
+            rule.products = "finite_differences"
+            warnings.warn(f"{found}; its products are finite differences of first ones", stacklevel=2)
 
 
 def _first_with_gold(task: sp.Task) -> sp.Batch | None:

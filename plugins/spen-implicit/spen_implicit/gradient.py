@@ -44,6 +44,7 @@ class ImplicitGradient:
         self, config: Any, auxiliary: Callable[[sp.Context], sp.Terms], primary: Callable[[sp.Context], sp.Terms]
     ) -> None:
         self.config, self.auxiliary, self.primary = config, auxiliary, primary
+        self.products = "exact" if config.products == "auto" else config.products
         self._vector: list[Tensor] = []
         self._largest = 0.0
         self._updates = self._solved = self._ended = 0
@@ -91,17 +92,19 @@ class ImplicitGradient:
 
     def state_dict(self) -> dict[str, Any]:
         return {
+            "products": self.products,
             "vector": self._vector,
             "largest": self._largest,
             "counts": [self._updates, self._solved, self._ended],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.products = state.get("products", self.products)
         self._vector, self._largest = list(state["vector"]), state["largest"]
         self._updates, self._solved, self._ended = state["counts"]
 
     def _inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> _Exact | _Differences:
-        if self.config.products == "exact":
+        if self.products == "exact":
             return _Exact(_total(self.auxiliary(context), examples), theta)
         return _Differences(lambda: _total(self.auxiliary(sp.OneBatch(context.model, context.batch)), examples), theta)
 
