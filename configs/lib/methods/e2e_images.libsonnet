@@ -22,7 +22,7 @@ local plain = { inference_net+: { momentum: 0.75, rates: 'fixed' }, trainer+: { 
 // Of the descent's points the lowest is taken: where it ends beyond the energy's minimum, the hinge would miss the violations on the way.
 local ssvm = {
   local config = self,
-  descent:: { steps: 20, lr: 0.5, optimizer: 'gradient', momentum: 0.25, pick: 'best' },
+  descent:: { steps: 20, lr: 0.1, optimizer: 'gradient', momentum: 0.25, pick: 'best' },
   energy_loss: { type: 'ssvm', cost: 'l1', starts: ['net'], descent: config.descent },
   inference_net: { type: 'gbi', net: { type: 'e2e.input' } } + config.descent,
   trainer+: { type: 'energy', net_epochs: 0 },
