@@ -122,7 +122,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
     """Tries the gradient on one example before training starts.
 
     Raises:
-        ConfigError: the energy loss doesn't depend on the net, or there is no second derivative and `products` is exact.
+        ConfigError: the energy loss doesn't depend on the net; or no second derivative, and `products` is exact.
     """
     device = next(p.device for p in model.parameters())
     batch = _first_with_gold(task)
