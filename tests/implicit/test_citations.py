@@ -144,7 +144,8 @@ def test_citations_without_fields_teach_the_energy(files: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["implicit_ssvm", "implicit_dvn"])
-def test_other_losses_pass_over_citations_without_fields(files: Path, method: str) -> None:
+def test_citations_without_fields_in_other_losses(files: Path, method: str) -> None:
+    """The margin passes over them; the value of an output is learned from its reward."""
     paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
     built = build(check(evaluate(CONFIG, {**paths, "labelled": "2", "method": method}), CONFIG, Registry()))
     task, model = built.task, built.model
@@ -152,7 +153,9 @@ def test_other_losses_pass_over_citations_without_fields(files: Path, method: st
         batch = task.collate(task.part("train")[rows])
         proposal = model.inference_net(batch.x, None)
         loss = sum(model.energy_loss.terms(model.energy.at(batch.x), batch, proposal).values())
-        assert not loss[~batch.labelled].any() and loss.requires_grad
+        rest = loss[~batch.labelled]
+        assert (rest > 0).all() if method == "implicit_dvn" else not rest.any()
+        assert loss.requires_grad
 
 
 def test_a_broken_file_stops_before_training(files: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The contrastive divergence with costs, by hand."""
+"""The contrastive divergence with costs, and rewards in the place of gold, by hand."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from spen_implicit.divergence import ContrastiveDivergence
 from spen_plugins.testing import ToyTags
 from spen_plugins.testing.comparing import by_length, collate
 from spen_seal.margin import Margin
+from spen_seal.regression import Regression
 from tests.e2e.toys import energy_for, toy
 
 
@@ -121,3 +122,22 @@ def test_rewards_stand_in_for_gold(searches: bool) -> None:
     nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
     torch.manual_seed(3)
     torch.testing.assert_close(loss(energy, nothing, proposal)[1:], found[1:])
+
+
+def test_the_value_of_an_output_without_gold_is_its_reward() -> None:
+    """By hand, of the regression loss."""
+    torch.manual_seed(0)
+    task = Rewarded()
+    batch = collate(task, by_length(task, 3))
+    some = replace(batch, labelled=torch.tensor([True, False, False]))
+    loss = Regression(sp.Config(), task)
+    energy = energy_for(task).at(batch.x)
+    proposal = task.space.independent(torch.randn(batch.gold.shape, dtype=torch.float64), batch.x.mask)
+    found = loss(energy, some, proposal)
+    torch.testing.assert_close(found[0], loss(energy, batch, proposal)[0])
+    y = proposal.mean
+    value, reward = torch.sigmoid(-energy(y))[:, 0], task.reward(batch.x, y)[:, 0]
+    right = -reward * value.log() - (1 - reward) * (1 - value).log()
+    torch.testing.assert_close(found[1:], right[1:])
+    nothing = replace(batch, gold=None, labelled=torch.zeros(3, dtype=torch.bool))
+    torch.testing.assert_close(loss(energy, nothing, proposal), right)

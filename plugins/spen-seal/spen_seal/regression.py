@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field
@@ -18,14 +18,24 @@ class Regression(sp.Dvn):
         −s ln σ(−E) − (1 − s) ln(1 − σ(−E))
 
     The net minimises −σ(−E), which is bounded: λ1 has another scale than with losses whose net term is E.
+
+    In rows without gold s is the output's `Task.reward`; without a reward the loss is 0 there.
     """
 
     Config = sp.Config
 
+    def __init__(self, config: Any, task: sp.Task, features: sp.FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        self.task = task
+
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
+        y = self.outputs(energy, batch, proposal)
+        rewards = None if batch.labelled.all() else self.task.reward(batch.x, y)
+        if rewards is not None:
+            return self.value_loss(energy, batch, y, rewards).sum(1)
         if batch.gold is None:
             return nothing(energy, proposal)
-        return self.value_loss(energy, batch, self.outputs(energy, batch, proposal)).sum(1) * batch.labelled
+        return self.value_loss(energy, batch, y).sum(1) * batch.labelled
 
     def outputs(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         """Outputs whose scores are predicted, `(batch, sample, *variables)`."""

@@ -67,7 +67,12 @@ class Dvn(EnergyLoss):
             found["adversarial"] = descent.minimise(climb, self.space, start, mask, c.adversary).y
         return torch.cat([found[name] for name in c.tuples], 1)
 
-    def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor) -> Tensor:
-        """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output, s its soft score against gold: `(batch, sample)`."""
-        score = self.space.score(y, batch.gold, batch.x.mask)
-        return F.binary_cross_entropy_with_logits(-energy(y), score, reduction="none")
+    def value_loss(self, energy: BoundEnergy, batch: Batch, y: Tensor, rewards: Tensor | None = None) -> Tensor:
+        """−s ln σ(−E) − (1 − s) ln(1 − σ(−E)) of each output: `(batch, sample)`.
+
+        s is its soft score against gold; in rows without gold its reward, of `rewards` `(batch, sample)`.
+        """
+        scores = rewards if batch.gold is None else self.space.score(y, batch.gold, batch.x.mask)
+        if batch.gold is not None and rewards is not None:
+            scores = torch.where(batch.labelled.unsqueeze(1), scores, rewards)
+        return F.binary_cross_entropy_with_logits(-energy(y), scores, reduction="none")
