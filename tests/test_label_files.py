@@ -14,6 +14,7 @@ from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.cells import BINARY, Texts, table_of
 from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.tables import read_table
 from spen_plugins.readers.tsv import Layout
@@ -107,6 +108,23 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
     for one, other in zip(found.part("train"), wanted.part("train"), strict=True):
         np.testing.assert_array_equal(one.features, other.features)
         np.testing.assert_array_equal(one.gold, other.gold)
+
+
+def test_texts_of_numbers_are_numbers_where_the_training_file_has_numbers() -> None:
+    """As a column of strings in a Parquet file."""
+
+    def read(known: tuple[str, ...], *cells: str | None) -> list[float]:
+        return table_of("x", {"age": Texts(cells)}, list(range(1, 4)), {"age": known}).dense[:, 0].tolist()
+
+    np.testing.assert_array_equal(read((), "1", None, "2.5"), [1, np.nan, 2.5])
+    assert read(BINARY, "1", "0", "1") == [1, 0, 1]
+    for known, cells, found in (
+        ((), ("1", "nan", "2"), "'nan' in column 'age'; expected a number"),
+        ((), ("1", "x", "2"), "'x' in column 'age'; expected a number"),
+        (BINARY, ("0", "2", "1"), "2 in column 'age'; expected 0 or 1"),
+    ):
+        with pytest.raises(DataError, match=f"x:2: found .*{found}"):
+            read(known, *cells)
 
 
 LIBSVM = "# made\n3,17 1:0.5 4:2\n 2:1 9:-1\n17 1:3\n3 6:1 8:2 # end\n17 7:1\n4 3:1\n"

@@ -138,6 +138,45 @@ def test_a_text_a_line_for_labels_of_texts(runs, spen):
         assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
 
 
+def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
+    for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
+        raw = Raw("We won the match.\n")
+        sp.load(runs[run]).task.read_text(raw)
+        assert raw.said() == f"read as raw text, {said}"
+
+
+def test_options_without_effect_are_said(runs, spen):
+    Path("words").write_text("Anna\nleft\n.\n")
+    for words, says in (
+        (["words", "--language", "de"], "--language de: found no raw text for spaCy to tokenise here"),
+        (["words", "--predicates", runs["predicates"]], "found no raw text to label roles in here; omit it"),
+        (["--text", "x", "--predicates", "none"], "--predicates none: found no raw text to label roles in here"),
+        (["words", "--energy", "--format", "conll"], "--format conll has no place for it"),
+    ):
+        done = spen("predict", runs["ner"], *words)
+        assert done.exit_code == 2 and says in done.stderr and not done.stdout
+    done = spen("predict", runs["text"], "--text", "x", "--language", "de")
+    assert done.exit_code == 2 and "--language de: found no raw text" in done.stderr
+
+
+def test_tags_that_the_run_does_not_know_are_warned_of(tmp_path):
+    """Short lines of raw text are columns; that of a file with one tag of the run isn't warned of."""
+    (tmp_path / "train").write_text("Anna\tNNP\nsleeps\tVBZ\n\n")
+    task = loaded("tagging", train=str(tmp_path / "train"), validation=str(tmp_path / "train"))
+    path = tmp_path / "lines"
+    for text, warned in (("Anna left\nBob sleeps\n", True), ("Anna left\nBob NNP\n", False), ("Bob _\n", False)):
+        path.write_text(text)
+        task.read(str(path))
+        notes = task.notes()
+        assert [note.startswith("warning: ") for note in notes] == [False, True][: 1 + warned]
+    path.write_text("Anna left\nBob sleeps\n")
+    task.read(str(path))
+    assert task.notes()[1] == (
+        f"warning: {path} has tags such as left, sleeps, and none of the run's (NNP, VBZ). If that is raw text, give "
+        "it to --text or on standard input"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "given", "says"),
     [

@@ -372,6 +372,10 @@ def test_other_features_than_in_training(classifier) -> None:
     ("words", "tags", "said"),
     [
         (SENTENCES, None, "requires y to be passed"),
+        (SENTENCES, 3, "y: found a int; expected a list for each sentence"),
+        (3, NAMES, "X: found a int; expected a list for each sentence"),
+        ([["a"], ["b"]], [["B-X"], 3], "sentence 1 of train: found"),
+        ([["a"], ["b"]], [["B-X"], [3]], "sentence 1 of train: found"),
         (SENTENCES, NAMES[:3], "found 16 inputs and 3 outputs"),
         ([["a"]], [["N"]], "found 1 rows with labels; expected at least two"),
         ([["a"], ["b"]], [["N"], ["N", "V"]], "sentence 1 of train: found 2 tags for 1 words"),

@@ -14,6 +14,7 @@ from scipy import sparse
 
 import spen_plugins as sp
 from spen_plugins.registry import Registry
+from spen_plugins.runs import runner
 from tests.loaded import loaded
 
 FEW = {"trainer.epochs": 1, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
@@ -357,3 +358,24 @@ def test_a_frame_of_texts_goes_by_its_columns() -> None:
     words, tags = (pandas.Series(values, index=range(5, 15)) for values in (SENTENCES, NAMES))
     some = [in_memory("tagging", {"train": pair}, scheme="bio") for pair in ((words, tags), (SENTENCES, NAMES))]
     assert some[0].checksums() == some[1].checksums()
+
+
+# What the caller has set in torch
+
+
+def test_torchs_settings_are_the_callers_again(monkeypatch) -> None:
+    """After a run on a GPU (a fake) that failed, too."""
+    current = [0]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: current.__setitem__(0, device))
+
+    def run(*args: object, **kwargs: object) -> None:
+        torch.cuda.set_device(1)
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        raise sp.RunError("stopped")
+
+    monkeypatch.setattr(runner, "run", run)
+    with pytest.raises(sp.RunError, match="stopped"):
+        sp.train("mlc_seal", device="cuda:1")
+    assert current == [0] and torch.get_deterministic_debug_mode() == 0

@@ -41,7 +41,13 @@ Predicates = Annotated[
         show_default=False,
     ),
 ]
-Language = Annotated[str, typer.Option(help="Code of raw text's language, whose spaCy tokeniser is used.")]
+Language = Annotated[
+    str | None,
+    typer.Option(
+        help="Code of raw text's language, whose spaCy tokeniser is used (default: en).",
+        show_default=False,
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
@@ -55,7 +61,7 @@ Trajectory = Annotated[
     bool,
     typer.Option("--trajectory", help="Energy and scores after each step of gradient-based inference, one line each."),
 ]
-Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output; low is good.")]
+Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each output to its JSON; low is good.")]
 
 
 @guarded
@@ -67,7 +73,7 @@ def predict(
     form: Form = "jsonl",
     every: Every = False,
     predicates: Predicates = None,
-    language: Language = "en",
+    language: Language = None,
     device: Device = "cpu",
     refine: Refine = None,
     energy: Energy = False,
@@ -78,7 +84,7 @@ def predict(
     from spen_plugins.runs import predictor, raw_text, writing
 
     loaded = predictor.load(run, device, _table(refine))
-    writer = writing.writer(loaded, form, out)
+    writer = writing.writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every)))
     raw = raw_text.Raw("" if text is None else text, language, predicates, device)
     if text is not None or str(file) == "-":
@@ -86,6 +92,7 @@ def predict(
         examples, notes = loaded.task.read_text(raw), []
     else:
         examples, notes = raw_text.read(loaded, file, raw)
+    raw.check_used()
     _say(notes)
     writer(loaded.predict_examples(examples, energy), examples)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,8 +112,11 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
     if isinstance(cells, Texts) and values and values != BINARY:
         return _codes(table, name, cells, values)
     wanted = "0 or 1" if values == BINARY else "a number"
+    texts = cells
+    if isinstance(texts, Texts) and all(cell is None or _is_finite(cell) for cell in texts.cells):
+        cells = np.array([np.nan if cell is None else float(cell) for cell in texts.cells])  # of Parquet
     if isinstance(cells, Texts):
-        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not is_number(cell))
+        row = next(i for i, cell in enumerate(cells.cells) if cell is not None and not _is_finite(cell))
         found = shorten(cells.cells[row] or "")
     elif values == BINARY and not (np.isin(cells, (0, 1)) | np.isnan(cells)).all():
         row = int(np.flatnonzero(~np.isin(cells, (0, 1)) & ~np.isnan(cells))[0])
@@ -122,6 +126,10 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
     else:
         return cells
     raise DataError(table.path, table.line[row], f"{found} in column {name!r}", f"{wanted}, as in the training file")
+
+
+def _is_finite(cell: str) -> bool:
+    return is_number(cell) and math.isfinite(float(cell))
 
 
 def is_number(cell: str) -> bool:

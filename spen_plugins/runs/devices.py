@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
@@ -44,3 +47,23 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
     if accelerator.device.type == "cuda":
         torch.use_deterministic_algorithms(True, warn_only=True)
     return accelerator
+
+
+@contextmanager
+def callers_settings(device: str | None) -> Iterator[None]:
+    """What `make_accelerator` and accelerate set in torch is afterwards what it was before: whether algorithms are
+    deterministic, and the current GPU.
+
+    Args:
+        device: the one that is asked for inside; None: the best.
+    """
+    mode = torch.get_deterministic_debug_mode()
+    gpu = torch.cuda.is_available() and (device or "cuda").startswith("cuda")
+    current = torch.cuda.current_device() if gpu else None
+    try:
+        yield
+    finally:
+        if torch.get_deterministic_debug_mode() != mode:
+            torch.set_deterministic_debug_mode(mode)
+        if current is not None:
+            torch.cuda.set_device(current)

@@ -31,14 +31,30 @@ class Raw:
 
     Args:
         text: the text.
-        language: code of the language whose spaCy tokeniser is used.
+        language: code of the language whose spaCy tokeniser is used; None: English.
         finder: run folder of a tagger of predicates; None: that of an installed plugin.
         device: its device.
     """
 
-    def __init__(self, text: str, language: str = "en", finder: Path | None = None, device: str = "cpu") -> None:
+    def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
         self.text = text
         self._language, self._finder, self._device = language, finder, device
+        self._tokenised = self._asked = False
+
+    def said(self) -> str:
+        """How the text was read, for the user."""
+        return "read as raw text, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
+
+    def check_used(self) -> None:
+        """Check, after the task has read its input, that it needed what was given here.
+
+        Raises:
+            ConfigError: language or finder have no effect.
+        """
+        if self._language is not None and not self._tokenised:
+            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
+        if self._finder is not None and not self._asked:
+            raise ConfigError(f"--predicates {self._finder}: found no raw text to label roles in here; omit it")
 
     def sentences(self) -> list[list[str]]:
         """The words of each sentence; a blank line ends one, too.
@@ -47,6 +63,7 @@ class Raw:
             ConfigError: spaCy is not installed, or does not know the language.
             DataError: there is no word.
         """
+        self._tokenised = True
         parts = re.split(r"\n\s*\n", self.text)
         spans = (span for doc in self._tokeniser.pipe(parts) for span in doc.sents)
         found = [words for span in spans if (words := [token.text for token in span if not token.is_space])]
@@ -60,6 +77,7 @@ class Raw:
         Raises:
             ConfigError: no run finds them.
         """
+        self._asked = True
         finder = load(_installed() if self._finder is None else self._finder, self._device)
         if PREDICATE not in getattr(finder.task.space, "tags", ()):
             raise ConfigError(
@@ -78,7 +96,7 @@ class Raw:
                 "file of words"
             ) from error
         try:
-            nlp = spacy.blank(self._language)
+            nlp = spacy.blank(self._language or "en")
         except (ImportError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
             raise ConfigError(
@@ -113,7 +131,8 @@ def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], lis
         if not _is_raw(task, locate(str(file))):
             raise
     raw.text = locate(str(file)).read_text(encoding="utf-8-sig")
-    return task.read_text(raw), [f"{file}: read as raw text, tokenised by spaCy's rules"]
+    examples = task.read_text(raw)
+    return examples, [f"{file}: {raw.said()}"]
 
 
 def _is_raw(task: Task, path: Path) -> bool:

@@ -14,6 +14,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
+from spen_plugins.runs.devices import callers_settings
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import HELD_OUT
 
@@ -33,7 +34,7 @@ def train(
         sp.train("mlc_seal", data="bibtex", method="nce", **{"trainer.epochs": 3})
         sp.train("mlc_seal", data=(X, Y), out="runs/mine")
 
-    The random states of Python, NumPy and torch are left as they were.
+    The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are left as they were.
 
     Args:
         config: the name of a config that ships, a `.jsonnet`, `.json` or `.yaml` file, or an evaluated config.
@@ -68,7 +69,7 @@ def train(
     registry = Registry()
     if given is not None:
         evaluated = _in_memory(evaluated, source, registry)
-    with _own_random_state():
+    with _own_random_state(), callers_settings(device):
         place = None if out is None else Path(out)
         path = runner.run(evaluated, source, place, device, quiet, registry=registry, given=given)
     return load(path, device or "cpu")

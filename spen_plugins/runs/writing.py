@@ -23,11 +23,14 @@ _HOLD = {
 """What formats hold, for messages."""
 
 
-def writer(predictor: Predictor, form: str, out: Path | None) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+def writer(
+    predictor: Predictor, form: str, out: Path | None, energy: bool = False
+) -> Callable[[Sequence[Any], Sequence[Any]], None]:
     """A function that writes predictions and their examples in a format, to a file or to standard output.
 
     Raises:
-        ConfigError: the task's predictions have no such format, or it is no text and there is no file.
+        ConfigError: the task's predictions have no such format, or it has no place for energies, if predictions have
+            them, or it is no text and there is no file.
     """
     task = predictor.task
     formats = {JSON_LINES: json_lines, **task.formats()}
@@ -36,6 +39,8 @@ def writer(predictor: Predictor, form: str, out: Path | None) -> Callable[[Seque
         holds = f" holds {_HOLD[form]}" if form in _HOLD else " is unknown"
         known = ", ".join(formats)
         raise ConfigError(f"--format {form}{holds}; this run's task {kind!r} can be written as {known}")
+    if energy and form != JSON_LINES:
+        raise ConfigError(f"--energy adds a field to JSON, and --format {form} has no place for it; omit one of them")
     if form == "docbin" and out is None:
         raise ConfigError("--format docbin is no text: name a file, --out corpus.spacy")
 

@@ -87,10 +87,12 @@ class SequenceTagger(Trained):
         Raises
         ------
         ValueError
-            A sentence without words or with another number of tags, tags that break the scheme, an unknown argument.
+            Something that is no list of sentences, a sentence without words or with another number of tags, tags that
+            break the scheme, an unknown argument.
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
+        _check_lists(X, y)
         parts = {"train": (X, y)} if validation is None else {"train": (X, y), "validation": validation}
         if self.scheme not in ("auto", "none", *SCHEMES):
             known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
@@ -117,9 +119,7 @@ class SequenceTagger(Trained):
             Another number of sentences in y, or of tags in a sentence; something that is no sentence.
         """
         check_is_fitted(self, "run_")
-        for name, given in (("X", X), ("y", y)):
-            if isinstance(given, str) or not hasattr(given, "__len__"):
-                raise ValueError(f"{name}: found a {type(given).__name__}; expected a list for each sentence")
+        _check_lists(X, y)
         check_consistent_length(X, y)
         predictor, task = self.run_.predictor, self.run_.predictor.task
         with errors_of_values():
@@ -134,6 +134,13 @@ class SequenceTagger(Trained):
         return tags
 
 
+def _check_lists(X: Any, y: Any) -> None:
+    """Check that both are lists of something."""
+    for name, given in (("X", X), ("y", y)):
+        if isinstance(given, str) or not hasattr(given, "__len__"):
+            raise ValueError(f"{name}: found a {type(given).__name__}; expected a list for each sentence")
+
+
 def _listed(values: Any) -> Any:
     """An array as a list."""
     return values.tolist() if hasattr(values, "tolist") else values
@@ -142,10 +149,13 @@ def _listed(values: Any) -> Any:
 def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
     """The first scheme of spans that all tags obey; "none" if some tags have neither its prefixes nor are O.
 
+    What is no list of strings is passed over: training refuses it with its place.
+
     Raises:
         ValueError: tags look like those of a scheme and break each.
     """
-    tags = {tag for sentence in sentences for tag in sentence if isinstance(tag, str)}
+    sentences = [s for s in sentences if hasattr(s, "__len__") and all(isinstance(tag, str) for tag in s)]
+    tags = {tag for sentence in sentences for tag in sentence}
     if tags <= {"O"} or not all(tag == "O" or tag.startswith(PREFIXES) for tag in tags):
         return "none"
     broken = None

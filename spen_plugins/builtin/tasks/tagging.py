@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks import tagging_files
 from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -19,7 +20,6 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, given_parts, read_parts, read_tagged
 from spen_plugins.builtin.tasks.tagging_formats import tag_formats
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
@@ -40,13 +40,11 @@ from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs, Writer
 
-_NO_TAGS = "a file to predict may have no column of tags"
-
 
 class Tagging(Task):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(SentencesConfig):
+    class Config(tagging_files.SentencesConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
@@ -91,7 +89,7 @@ class Tagging(Task):
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
-        self._read = given_parts(self.config, parts, held_out, seed)
+        self._read = tagging_files.given_parts(self.config, parts, held_out, seed)
         self._learn()
 
     def _learn(self) -> None:
@@ -122,17 +120,14 @@ class Tagging(Task):
     def read(self, path: str) -> list[Example]:
         """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
-        found = read_tagged(self.config, where, gold=False)
-        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
+        found = tagging_files.read_tagged(self.config, where, gold=False)
         try:
             examples = [self._example(s.words, s.columns, *self._encode(s, where)) for s in found.sentences]
         except DataError as error:
-            raise DataError(error.path, error.line, error.found, f"{error.expected}; {_NO_TAGS}") from None
-        tagged = [example for example in examples if example.tags is not None]
-        # One word a sentence, each with another in place of its tag, as short lines of raw text are.
-        if tagged and all(len(e.names) == 1 and e.names != ("_",) and e.tags[0] < 0 for e in tagged):
-            seen, some = tagged[0].names[0], ", ".join(self.space.tags[:5])
-            raise DataError(where, None, f"tags such as {seen}, no tag of the run", f"tags such as {some}; {_NO_TAGS}")
+            raise DataError(error.path, error.line, error.found, f"{error.expected}; {tagging_files.NO_TAGS}") from None
+        gold = [example.names for example in examples if example.names is not None]
+        warnings = tagging_files.unknown_tags(path, gold, self.space.tags)
+        self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
 
     def read_text(self, raw: RawText) -> list[Example]:
@@ -237,7 +232,7 @@ class Tagging(Task):
         return example.entry.words_read(self.indexers)
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
-        return read_parts(self.config)
+        return tagging_files.read_parts(self.config)
 
     def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
         """Name of each further column -> its values in the training part."""

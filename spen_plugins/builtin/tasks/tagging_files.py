@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,8 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
+NO_TAGS = "a file to predict may have no column of tags"
+"""For errors about tags of such a file."""
 
 
 class SentencesConfig(Config):
@@ -115,6 +117,24 @@ def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]
         return []
     share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
     return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[str]) -> list[str]:
+    """A warning if a file to predict has tags (of each sentence), but none that the run knows.
+
+    Raises:
+        DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
+    """
+    tags = {tag for names in gold for tag in names if tag != "_"}
+    if not tags or any(tag in known for tag in tags):
+        return []
+    found, some = (", ".join(sorted(values)[:5]) for values in (tags, known))
+    if all(len(names) == 1 for names in gold):
+        raise DataError(path, None, f"tags such as {found}, no tag of the run", f"tags such as {some}; {NO_TAGS}")
+    return [
+        f"warning: {path} has tags such as {found}, and none of the run's ({some}). If that is raw text, give it to "
+        "--text or on standard input"
+    ]
 
 
 def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
