@@ -27,6 +27,10 @@ def test_the_site(tmp_path: Path) -> None:
     for package in PACKAGES:
         for name in import_module(package).__all__:
             assert name.startswith("_") or f'id="{package}.{name}"' in api, name
+    for notebook in (ROOT / "docs/notebooks").glob("*.ipynb"):
+        page = (tmp_path / "notebooks" / notebook.stem / "index.html").read_text(encoding="utf-8")
+        assert f'href="../{notebook.name}"' in page and (tmp_path / "notebooks" / notebook.name).exists()
+        assert 'class="highlight"' in page
     for page in tmp_path.rglob("*.html"):
         loaded = re.findall(r"<(?:link|script|img)\b[^>]*?(?:href|src)=\"(https?:[^\"]*)", page.read_text("utf-8"))
         assert not loaded, f"{page}: {loaded}"
@@ -39,5 +43,7 @@ def test_the_site_has_every_page() -> None:
         return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in pages(part)]
 
     text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
-    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+    written = [path.name for path in (ROOT / "docs").glob("*.md")]
+    notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
+    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks])
     assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)

@@ -1,0 +1,60 @@
+"""The notebooks of docs/notebooks run from top to bottom, and are kept as `tools/notebooks.py` writes them."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+LONGEST = 2000
+"""Most characters of a cell's output that are kept."""
+
+pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "tools/notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.mark.slow
+def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an error, and all that is kept of a cell's output is still printed by it, whatever the numbers are."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = tool().text_alone(tool().executed(path, folder))
+    nbformat.validate(done)
+    kept = cells(nbformat.read(path, as_version=4))
+    assert [len(cell.outputs) for cell in cells(done)] == [len(cell.outputs) for cell in kept]
+
+
+def test_its_outputs_are_short_texts(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    found = cells(notebook)
+    assert [cell.execution_count for cell in found] == list(range(1, len(found) + 1))
+    for output in (output for cell in found for output in cell.outputs):
+        text = output.text if output.output_type == "stream" else output.data["text/plain"]
+        assert output.get("name", "stdout") == "stdout" and output.get("data", {}).keys() <= {"text/plain"}
+        assert len(text) <= LONGEST and str(ROOT) not in text and "/tmp" not in text
+
+
+def test_its_links_lead_somewhere(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert (path.parent / target).exists(), target

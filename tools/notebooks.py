@@ -1,0 +1,69 @@
+"""Run the notebooks of docs/notebooks, and write what their cells print into them.
+
+    python tools/notebooks.py docs/notebooks/*.ipynb
+
+Each runs in an empty folder. Text is kept, so that a reader sees what to expect without running them; pictures are not,
+as they would make most of the file and change with every version of matplotlib.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import nbformat
+from nbclient import NotebookClient
+
+from spen_plugins.files import writing
+
+SECONDS = 600
+"""Longest time of a cell."""
+
+
+def main(paths: list[str]) -> None:
+    for path in map(Path, paths):
+        with TemporaryDirectory() as folder:
+            notebook = text_alone(executed(path, Path(folder)))
+        with writing(path) as part:
+            nbformat.write(notebook, part)
+
+
+def executed(path: Path, folder: Path) -> Any:
+    """The notebook with the outputs of its cells, run in this folder.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: a cell raised an error.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=resources).execute()
+    return notebook
+
+
+def text_alone(notebook: Any) -> Any:
+    """The notebook without pictures, HTML, warnings and other messages, and what differs from run to run."""
+    notebook.metadata = {key: notebook.metadata[key] for key in ("kernelspec", "language_info")}
+    notebook.metadata.language_info = {"name": "python"}
+    for cell in notebook.cells:
+        cell.metadata = {}
+        if cell.cell_type == "code":
+            cell.outputs = [_text(output) for output in cell.outputs if _is_text(output)]
+    return notebook
+
+
+def _is_text(output: Any) -> bool:
+    if output.output_type == "stream":
+        return output.name == "stdout"
+    return not any(kind.startswith("image/") for kind in output.data)
+
+
+def _text(output: Any) -> Any:
+    if output.output_type != "stream":
+        output.data = {"text/plain": output.data["text/plain"]}
+    return output
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
