@@ -19,7 +19,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, given_parts, read_parts, read_tagged
+from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, given_parts, read_parts
 from spen_plugins.builtin.tasks.tagging_formats import tag_formats
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
@@ -35,6 +35,7 @@ from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import of_words, tagged_of
+from spen_plugins.readers.tagged import read_tagged
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
