@@ -16,11 +16,12 @@ from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
     Entry,
+    SentenceBatch,
     Vocabulary,
     collate_words,
     one_hot_gold,
 )
-from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch, SrlMetric
+from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlMetric
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
@@ -108,14 +109,14 @@ class SemanticRoles(Task):
         [given] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), given.predicate, given.tags)
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
         b = len(examples)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return SrlBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
+        return SentenceBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
 
     def metric(self) -> SrlMetric:
         return SrlMetric(self.space.tags, self.decode)
@@ -139,7 +140,7 @@ class SemanticRoles(Task):
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
-        assert isinstance(batch, SrlBatch)
+        assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
         best, lengths = self._decided(proposal, batch.examples)
