@@ -41,7 +41,7 @@ def split_file(
         The split file.
     """
     where = locate(str(path))
-    matrix, found = strata_of(where, labels, label_count)
+    matrix, found = strata_of(where, None if labels is None else str(labels), label_count)
     fold = stratify(matrix, 10, seed)
     split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(split.values()):

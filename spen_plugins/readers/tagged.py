@@ -106,7 +106,7 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
 
 def _read_json(places: Any, path: Path, gold: bool) -> list[TaggedSentence]:
     def make(item: Any) -> TaggedSentence:
-        sentence = tagged_of(item, places.scheme, places.columns)
+        sentence = tagged_of(item, places.scheme, places.columns or None)
         lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
         if gold and lacks:
             raise DataError(path, None, f"a sentence without {lacks[0]}", FORM)
