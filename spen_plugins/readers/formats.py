@@ -15,7 +15,6 @@ LOOKED_AT = 1 << 16
 """Bytes, from the first, by which a file is recognised."""
 _KNOWN_BINARY = {
     b"PK\x03\x04": "a zip archive (an Excel sheet is one)",
-    b"\x1f\x8b": "a gzip archive",
     b"PAR1": "a Parquet file",
     b"%PDF": "a PDF",
 }

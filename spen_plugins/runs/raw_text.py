@@ -12,7 +12,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
@@ -112,7 +112,7 @@ def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], lis
     except DataError:
         if not _is_raw(task, locate(str(file))):
             raise
-    raw.text = locate(str(file)).read_text(encoding="utf-8-sig")
+    raw.text = "\n".join(read_lines(locate(str(file))))
     return task.read_text(raw), [f"{file}: read as raw text, tokenised by spaCy's rules"]
 
 
