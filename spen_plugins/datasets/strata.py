@@ -16,6 +16,7 @@ from spen_plugins.datasets.labels import chosen_labels
 from spen_plugins.datasets.stratification import label_matrix
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props
+from spen_plugins.readers.conllu_roles import is_conll_2009
 from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
@@ -29,7 +30,7 @@ from spen_plugins.readers.rows import Attribute, Table
 from spen_plugins.readers.table import Columns, positive
 from spen_plugins.readers.tables import read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
-from spen_plugins.readers.tsv import LABELS, TEXT, Layout, named_as
+from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
 Strata = tuple[np.ndarray, str]
 """A boolean matrix `(rows, labels)`, and what was recognised, in words."""
@@ -50,8 +51,8 @@ def _is_columns(head: Head) -> bool:
 
 _ROLES = Format(
     "columns with roles",
-    "CoNLL-2005 or CoNLL-2012, brackets in the last columns",
-    lambda head: is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
+    "CoNLL-2005, CoNLL-2009 or CoNLL-2012",
+    lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
 )
 _COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
 _SENTENCES = (DOCBIN, CONLLU, _ROLES, _COLUMNS)
@@ -72,7 +73,7 @@ def strata_of(path: Path, labels: str | None = None, label_count: int | None = N
     by_columns = label_count is not None or (labels is not None and labels not in names)
     if labels in names:
         by_columns = not _lists(path, form, names, labels)
-    if form in (PARQUET, ARFF, LIBSVM) or (by_columns and names):
+    if form in (ARFF, LIBSVM) or (by_columns and names):
         return _of_table(path, form, names, labels, label_count)
     if label_count is not None:
         raise ConfigError(f"label_count: {path} is read as {form.name}, where labels are no columns to count")
@@ -112,7 +113,10 @@ def _lists(path: Path, form: Format, names: list[str], column: str) -> bool:
     """Whether a column has lists of labels as texts, not 0 and 1."""
     if form is TSV:
         return True
-    table = read_table(path, unused=set(names) - {column})
+    try:
+        table = read_table(path, unused=set(names) - {column})
+    except DataError:
+        return True  # of Parquet lists, of CSV some words among numbers
     return positive(next(a.values for a in table.attributes if a.name == column)) is None
 
 
@@ -124,11 +128,11 @@ def _has_words(path: Path) -> bool:
 
 def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) -> Strata:
     known = {name.casefold() for name in names}
-    if form is CSV and labels is None and not known & set(LABELS) and (len(names) > 2 or known & set(TEXT)):
+    if form in (CSV, PARQUET) and labels is None and not known & set(LABELS) and (len(names) > 2 or known & set(TEXT)):
         some = ", ".join(names[:8])
         raise ConfigError(
-            f"{path} is read as CSV with the columns {some}: which are labels? Give --labels a,b or --labels tag_* "
-            "or --label-count; rows are stratified by them"
+            f"{path} is read as {form.name} with the columns {some}: which are labels? Give --labels a,b or "
+            "--labels tag_* or --label-count; rows are stratified by them"
         )
     layout = Layout() if labels is None else Layout(labels=labels)
     wanted = LABELS if labels is None else (labels.casefold(),)

@@ -73,8 +73,12 @@ class Words(NamedTuple):
     fields: tuple[Mapping[str, str], ...]
 
 
-def conllu_sentences(path: Path) -> Iterator[Words]:
+def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[Words]:
     """Sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns; ranges and empty nodes are left out.
+
+    Args:
+        path: the file.
+        columns: names of the first columns, where the file does not name them.
 
     Raises:
         DataError: with file, line, what was found and what was expected.
@@ -83,7 +87,7 @@ def conllu_sentences(path: Path) -> Iterator[Words]:
 
     lines = read_lines(path)
     named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
-    known = ["id", *FIELDS] if named is None else [name.lower() for name in named]
+    known = columns if named is None else [name.lower() for name in named]
     for first, block in _blocks(lines):
         numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
         if not numbers:

@@ -11,7 +11,6 @@ from typing import Any
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.rows import Table
 from spen_plugins.readers.text import read_lines
-from spen_plugins.readers.tsv import read_names
 
 
 def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
@@ -40,6 +39,22 @@ def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
             near = did_you_mean(name, names)
             raise ConfigError(f"task.labels: {table.path} has no column {name!r}.{near} {_some(names).capitalize()}")
     return wanted
+
+
+def read_names(path: str | Path) -> list[str]:
+    """Label names, one per line, in the order of their numbers.
+
+    Raises:
+        DataError: a line is blank, or a name occurs twice.
+    """
+    names = [line.strip() for line in read_lines(path)]
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name or name in seen:
+            found = f"label {name!r} again, as in line {seen[name]}" if name else "a blank line"
+            raise DataError(path, number, found, "one label name a line, each once")
+        seen[name] = number
+    return names
 
 
 def listed_labels(path: str | Path, table: Table) -> list[str]:

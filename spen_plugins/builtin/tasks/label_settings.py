@@ -72,8 +72,8 @@ class TextsConfig(LabelTask.Config):
     split: str | None = None
     """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
     train: str | None = None
-    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, JSONL or
-    LibMultiLabel, recognised by its content."""
+    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, Parquet,
+    JSONL or LibMultiLabel, recognised by its content."""
     validation: str | None = None
     """File of the validation part; without one, it is carved from the training part."""
     test: str | None = None
@@ -81,11 +81,11 @@ class TextsConfig(LabelTask.Config):
     labels: str | None = None
     """File of label names, one per line; a label in the files is one of them or its number, from 0."""
     text_column: int | str = 1
-    """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A file
+    """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL. A file
     whose header has a column `text`, or only one column beside the labels, needs none."""
     label_column: int | str | list[str] = 2
-    """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
-    names, "is_*", of columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
+    """Number or name of the labels' column; or several names, [toxic, obscene], or the beginning of names, "is_*", of
+    columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
     beside the text, needs none."""
     separator: str = Field(",", min_length=1)
     """Separator of a text's labels in one column."""

@@ -50,8 +50,8 @@ class SemanticRoles(Task):
         """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
         makes one)."""
         train: str | None = None
-        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2012, CoNLL-U with
-        roles, or JSONL; `data:` paths are below $SPEN_DATA."""
+        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2009, CoNLL-2012,
+        CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file; without one, it is carved from the training file, stratified by roles."""
         test: str | None = None

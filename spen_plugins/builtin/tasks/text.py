@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, lists."""
+"""Task `text`: from raw texts to label sets; TSV, CSV, Parquet, JSONL and LibMultiLabel files, Reuters-21578, lists."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
 from spen_plugins.readers.text import read_lines, sha256
-from spen_plugins.readers.tsv import Layout, Row, read_names
+from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs, Writer
 
