@@ -16,7 +16,7 @@ from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.tables import read_table
+from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.text_columns import Layout
 
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b

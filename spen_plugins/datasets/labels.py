@@ -8,7 +8,7 @@ from pathlib import Path
 from spen_plugins.datasets.places import locate
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.label_names import listed_labels, named_labels
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 
 
 def chosen_labels(

@@ -26,9 +26,9 @@ from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
 from spen_plugins.readers.parquet import column_names
 from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.rows import Attribute, Table
-from spen_plugins.readers.table import Columns, positive
-from spen_plugins.readers.tables import read_table
+from spen_plugins.readers.table import Attribute, Table
+from spen_plugins.readers.table_columns import Columns, positive
+from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 

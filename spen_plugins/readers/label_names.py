@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import read_lines
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.cells import Known, Texts, table_of
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import check_size
 
 _INDEX = "__index_level_0__"  # how pandas writes the column of row numbers

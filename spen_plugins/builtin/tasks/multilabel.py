@@ -16,14 +16,14 @@ from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vecto
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.labels import chosen_labels
-from spen_plugins.readers.items import parse_item
 from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
-from spen_plugins.readers.rows import Ragged, Table
 from spen_plugins.readers.scaling import Scaling, Size
-from spen_plugins.readers.table import Columns
-from spen_plugins.readers.tables import read_table
+from spen_plugins.readers.table import Ragged, Table
+from spen_plugins.readers.table_columns import Columns
+from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.text import sha256
+from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
 

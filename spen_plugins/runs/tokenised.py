@@ -26,7 +26,7 @@ _HOW = (
 )
 
 
-class Raw:
+class TokenisedText:
     """A `RawText`.
 
     Args:
@@ -100,7 +100,7 @@ def plain(text: str) -> str:
     return text
 
 
-def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], list[str]]:
+def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
     """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
 
     Raises:
