@@ -446,7 +446,7 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
         "numbers": [[3], [0, 3], []],
         "written": ["x,y", "", None],
         "is_a": [1, 0, 1],
-        "is_b": [True, False, None],
+        "is_b": [True, False, False],
     }
     parquet.write_table(arrow.table(columns), path)
     for labels, wanted in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,11 +32,7 @@ def read_conllu(
         DataError: with file, line, what was found and what was expected.
     """
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
-    for key, name in wanted.items():
-        for field in name.split("+") if key == "tags" else [name]:
-            if field not in FIELDS:
-                near, known = did_you_mean(field, FIELDS), ", ".join(FIELDS)
-                raise ConfigError(f"task.{key}: found {field!r}, no field of CoNLL-U; known fields: {known}.{near}")
+    check_fields(wanted, FIELDS, "CoNLL-U")
     sentences = list(_sentences(path, wanted))
     if not sentences:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
@@ -61,6 +57,15 @@ def read_conllu(
         )
         for lines, values in sentences
     ]
+
+
+def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -> None:
+    """Raise a ConfigError for a field that a format has not; `wanted` has them by setting, tags perhaps with +."""
+    for key, name in wanted.items():
+        for field in name.split("+") if key == "tags" else [name]:
+            if field not in known:
+                near = did_you_mean(field, known)
+                raise ConfigError(f"task.{key}: found {field!r}, no field of {what}; known: {', '.join(known)}.{near}")
 
 
 class Words(NamedTuple):

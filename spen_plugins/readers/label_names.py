@@ -75,10 +75,6 @@ def label_sets(tables: Iterable[Table]) -> list[str]:
     return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
 
 
-def _twice(names: Iterable[str]) -> str | None:
-    return next((name for name, times in Counter(names).items() if times > 1), None)
-
-
 def _some(names: Sequence[str]) -> str:
     return f"its columns are {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
@@ -97,9 +93,8 @@ def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tup
     if table.sets is not None:
         return tuple(labels or label_sets([table])), None
     if labels is None:
-        first = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
         raise ConfigError(
-            f"{table.path} ({table.format}; its columns are {first}): which of them are labels? Give their names "
+            f"{table.path} ({table.format}; {_some(names)}): which of them are labels? Give their names "
             "(task.labels=a,b or a beginning, task.labels=tag_*; the XML list of an ARFF file), or how many of the "
             "last ones (task.label_count)"
         )
@@ -126,6 +121,7 @@ def read_label_names(path: str | Path, table: Table) -> list[str]:
             raise DataError(path, None, f"label {name!r}", f"names of attributes of {table.path}.{near}")
     if not names:
         raise DataError(path, None, "no label", "<label name='...'> elements")
-    if (twice := _twice(names)) is not None:
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
         raise DataError(path, None, f"label {twice!r} twice", "each label once")
     return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
     return table_of(path, columns, list(range(1, found.num_rows + 1)), known, unused)
 
 
-def stored(path: str | Path, columns: Sequence[str] | None = None) -> Any:
-    """A file's columns, or some of them, as a `pyarrow.Table`.
+def stored(path: str | Path) -> Any:
+    """A file's columns as a `pyarrow.Table`.
 
     Raises:
         ConfigError: pyarrow is not installed.
@@ -58,7 +58,7 @@ def stored(path: str | Path, columns: Sequence[str] | None = None) -> Any:
             f"{path} is a Parquet file, which needs pyarrow: pip install 'spen-plugins[tables]'"
         ) from None
     try:
-        return parquet.read_table(path, columns=columns)
+        return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None
 

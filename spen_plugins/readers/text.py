@@ -59,7 +59,7 @@ def check_size(path: str | Path, largest: int = LARGEST) -> None:
         DataError: the file does not exist, or is larger than `largest`, in bytes.
     """
     with opened(path) as file:
-        size = file.seek(0, os.SEEK_END)
+        size = file.seek(0, os.SEEK_END) if file.seekable() else 0
     if size > largest:
         wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
         raise DataError(path, None, f"a file of {size / 1e9:.1f} GB", wanted)

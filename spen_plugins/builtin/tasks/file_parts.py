@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from pydantic import Field
+
+from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError
@@ -14,7 +17,29 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
-Strata = Collection[Hashable] | None
+Stratum = Collection[Hashable] | None
+
+
+class FilesConfig(Config):
+    """Files of sentences, and the look-up of words."""
+
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
+    train: str | None = None
+    """Training file; `data:` paths are below $SPEN_DATA."""
+    validation: str | None = None
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
+    test: str | None = None
+    """Test file."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
 
 
 class FileParts(NamedTuple, Generic[T]):
@@ -71,7 +96,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
 
 
 def rows_of_parts(
-    files: Mapping[str, str], rows: Mapping[str, Sequence[T]], strata: Callable[[T], Strata], what: str = "labels"
+    files: Mapping[str, str], rows: Mapping[str, Sequence[T]], strata: Callable[[T], Stratum], what: str = "labels"
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
     """Part -> which file it is of, and its rows there; and a sentence about a validation part that is carved.
 
@@ -101,7 +126,7 @@ def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_file_parts(
-    files: Mapping[str, str], read: Callable[[Path], tuple[Sequence[T], str]], strata: Callable[[T], Strata], what: str
+    files: Mapping[str, str], read: Callable[[Path], tuple[Sequence[T], str]], strata: Callable[[T], Stratum], what: str
 ) -> FileParts[T]:
     """The parts of `files_of`.
 

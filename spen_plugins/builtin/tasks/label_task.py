@@ -160,20 +160,18 @@ class LabelTask(Task):
         self._notes += same_files(files, self._files)
         return parts
 
-    def _check_parts(self, sources: Mapping[str, tuple[object, str]]) -> None:
+    def _check_parts(self) -> None:
         """Check that there are examples to learn from, and gold wherever scores are computed.
-
-        Args:
-            sources: file and setting of each part.
 
         Raises:
             DataError: a part for training has no example with gold, or a scored part has an example without.
         """
         for name, examples in self._parts.items():
-            where, source = sources[name]
+            source = "split" if self.config.split else name
+            where = getattr(self.config, source) or self.config.train or "the data"
             labelled = sum(example.gold is not None for example in examples)
             if name != "test" and not labelled:
-                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
+                raise DataError(where, None, f"no labelled example in the {name} part (task.{source})", "at least one")
             if name != "train" and labelled < len(examples):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"

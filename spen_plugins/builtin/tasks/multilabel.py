@@ -25,7 +25,7 @@ from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
+from spen_plugins.task import HELD_OUT, Shown, VectorInputs
 
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
@@ -53,7 +53,7 @@ class MultiLabel(LabelTask):
             self._load_sample()
         else:
             self._load_files()
-            self._check_parts(self._sources())
+            self._check_parts()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of vectors and labels.
@@ -123,12 +123,6 @@ class MultiLabel(LabelTask):
         some = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
         return f"read {files}; {self.inputs.size} features ({kinds}); {len(labels)} labels ({some})"
-
-    def _sources(self) -> dict[str, tuple[object, str]]:
-        """File and setting of each part."""
-        if self.config.split:
-            return dict.fromkeys(PARTS, (self.config.split, "task.split"))
-        return {name: (getattr(self.config, name), f"task.{name}") for name in PARTS}
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -22,7 +21,6 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
 )
 from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlMetric
-from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
@@ -41,30 +39,17 @@ class SemanticRoles(Task):
 
     selection = "span_f1"
 
-    class Config(Config):
+    class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
-        file: str | None = None
-        """A file that is divided into parts by `split`."""
-        split: str | None = None
-        """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
-        makes one)."""
         train: str | None = None
         """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2009, CoNLL-2012,
         CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file; without one, it is carved from the training file, stratified by roles."""
-        test: str | None = None
-        """Test file."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
         """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
         before them, the word's first."""
-        min_count: int = Field(1, ge=1)
-        """Minimal number of occurrences of a known word in the training part."""
-        lowercase: bool = True
-        """If true, words are looked up in lower case."""
-        digits: bool = True
-        """If true, every digit is looked up as 0."""
 
     def load(self) -> None:
         self._read = read_parts(self.config)

@@ -10,8 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
-from spen_plugins.config.config import Config
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
@@ -24,20 +23,9 @@ from spen_plugins.task import PARTS
 CORPORA = ("pos", "ner", "predicates")
 
 
-class SentencesConfig(Config):
-    """Files of tagged sentences, which of them have gold, and the look-up of words."""
+class SentencesConfig(FilesConfig):
+    """Files of tagged sentences, and which of them have gold."""
 
-    file: str | None = None
-    """A file that is divided into parts by `split`."""
-    split: str | None = None
-    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
-    makes one)."""
-    train: str | None = None
-    """Training file; `data:` paths are below $SPEN_DATA."""
-    validation: str | None = None
-    """Validation file; without one, it is carved from the training file, stratified by tags."""
-    test: str | None = None
-    """Test file."""
     labelled: int | None = Field(None, ge=1)
     """Number of training sentences, from the first, whose tags are used; null: all."""
     rest: bool = True
@@ -46,12 +34,6 @@ class SentencesConfig(Config):
     """A file, or several, to train on without tags; tags in it are not looked at."""
     repeat: int = Field(1, ge=1)
     """How often an epoch has each labelled training sentence; those without tags come once."""
-    min_count: int = Field(1, ge=1)
-    """Minimal number of occurrences of a known word in the training part."""
-    lowercase: bool = True
-    """If true, words are looked up in lower case."""
-    digits: bool = True
-    """If true, every digit is looked up as 0."""
 
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
@@ -78,10 +60,8 @@ def read_parts(config: Any) -> FileParts[TaggedSentence]:
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    train, more = hide_tags(config, found.parts["train"], lambda path: read_tagged(config, path, False).sentences)
-    checksums = found.checksums | {name: sha256(locate(name)) for name in more}
     notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
-    return found._replace(parts={**found.parts, "train": train}, checksums=checksums, notes=[*found.notes, *notes])
+    return _with_hidden(config, found._replace(notes=[*found.notes, *notes]))
 
 
 def _tags(sentence: TaggedSentence) -> set[str] | None:
@@ -113,10 +93,12 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
     }
     sentences, split = given.divide(sentences, [set(s.tags) for s in sentences["train"]], held_out, seed)
     checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
-    found = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
-    train, more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, False).sentences)
-    checksums |= {name: sha256(locate(name)) for name in more}
-    return FileParts({**found, "train": train}, checksums, [], split)
+    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    return _with_hidden(config, FileParts(found, checksums, [], split))
+
+
+def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
+    return hide_tags(config, found, lambda path: read_tagged(config, path, gold=False).sentences)
 
 
 def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
@@ -133,20 +115,19 @@ def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
 
 
 def hide_tags(
-    config: SentencesConfig,
-    train: tuple[object, Sequence[TaggedSentence]],
-    read: Callable[[Path], Sequence[TaggedSentence]],
-) -> tuple[tuple[object, Sequence[TaggedSentence]], list[str]]:
-    """The training part with the tags that the config allows, and the names of its files without tags.
+    config: SentencesConfig, found: FileParts[TaggedSentence], read: Callable[[Path], Sequence[TaggedSentence]]
+) -> FileParts[TaggedSentence]:
+    """The training part with the tags that the config allows, and with its files without tags.
 
     Args:
-        train: source and sentences, all with tags.
+        config: the task's.
+        found: the training part has tags in all sentences.
         read: reads a file of `task.unlabelled`.
 
     Raises:
         DataError: fewer sentences than `task.labelled`.
     """
-    where, sentences = train
+    where, sentences = found.parts["train"]
     if config.labelled is not None and len(sentences) < config.labelled:
         raise DataError(
             where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}"
@@ -154,7 +135,9 @@ def hide_tags(
     gold, rest = sentences[: config.labelled], sentences[len(sentences[: config.labelled]) :]
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     others = [*(rest if config.rest else ()), *(sentence for name in names for sentence in read(locate(name)))]
-    return (where, [*gold, *(replace(sentence, tags=None) for sentence in others)]), names
+    train = where, [*gold, *(replace(sentence, tags=None) for sentence in others)]
+    checksums = found.checksums | {name: sha256(locate(name)) for name in names}
+    return found._replace(parts={**found.parts, "train": train}, checksums=checksums)
 
 
 def _sample(config: Any) -> Parts:

@@ -27,7 +27,7 @@ from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shar
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs, Writer
+from spen_plugins.task import HELD_OUT, Shown, TextInputs, Writer
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
@@ -101,8 +101,7 @@ class TextLabels(LabelTask):
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.file or self.config.reuters or ("data" if self.config.in_memory else "the sample")
-        self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
+        self._check_parts()
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
