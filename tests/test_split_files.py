@@ -49,6 +49,7 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(TABLE, 1).replace(",", "\t"), "t_*", 2, "read as CSV, stratified by 2 labels"),
         (twenty(TABLE, 1).replace(",", "\t"), "t_a,t_b", 2, "read as CSV, stratified by 2 labels"),
         (twenty(TEXTS, 1), None, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), None, 2, "read as CSV .* stratified by 2 labels"),
         (twenty(TEXTS.replace("labels", "kinds"), 1), "kinds", 2, "read as CSV .* stratified by 2 labels"),
         ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), None, 2, "LibMultiLabel's"),
         (twenty("one two\tx,y\tid\nthree\tx\tid\n"), None, 2, "read as TSV"),
@@ -112,6 +113,7 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
     [
         ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
         (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
         (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
         (COLUMNS, {}, DataError, "found 2 rows; expected ten or more"),

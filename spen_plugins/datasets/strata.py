@@ -128,7 +128,8 @@ def _has_words(path: Path) -> bool:
 
 def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) -> Strata:
     known = {name.casefold() for name in names}
-    if form in (CSV, PARQUET) and labels is None and not known & set(LABELS) and (len(names) > 2 or known & set(TEXT)):
+    headed = form in (CSV, PARQUET) or known & set(TEXT)  # TSV may have no header
+    if headed and labels is None and not known & set(LABELS) and len(names) > 2:
         some = ", ".join(names[:8])
         raise ConfigError(
             f"{path} is read as {form.name} with the columns {some}: which are labels? Give --labels a,b or "
