@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -52,7 +52,9 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         gold = None if self.gold is None else self.gold.to(device, non_blocking=True)
-        return Batch(self.x.to(device), self.rows.to(device), gold, self.labelled.to(device))
+        return replace(
+            self, x=self.x.to(device), rows=self.rows.to(device), gold=gold, labelled=self.labelled.to(device)
+        )
 
 
 @dataclass(frozen=True)

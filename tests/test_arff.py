@@ -13,8 +13,8 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.arff import ancestry, class_sets, read_arff
 from spen_plugins.readers.arff_rows import split_cells
 from spen_plugins.readers.label_names import read_label_names
-from spen_plugins.readers.rows import Ragged
-from spen_plugins.readers.table import Columns, positive
+from spen_plugins.readers.table import Ragged
+from spen_plugins.readers.table_columns import Columns, positive
 from spen_plugins.readers.text import read_lines
 
 SPEN_DATA = os.environ.get("SPEN_DATA")

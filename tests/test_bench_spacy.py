@@ -14,10 +14,10 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers import write_roles
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import spans
 from spen_plugins.readers.srl import Proposition, Sentence
-from spen_plugins.readers.write_roles import write_srl
 from spen_plugins.runs import runner
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus
@@ -206,7 +206,7 @@ def test_a_run_for_roles_scores_as_its_own_metrics_say(tmp_path):
 
     run = train(tmp_path / "roles", {"type": "srl", "corpus": "sample"})
     finds = train(tmp_path / "predicates", {"type": "tagging", "corpus": "predicates", "scheme": "bio"})
-    write_srl(srl.sample_corpus()["test"], tmp_path / "roles.conll")
+    (tmp_path / "roles.conll").write_text(write_roles.columns(srl.sample_corpus()["test"]))
     found = measure(Contestant.parse(f"ours={run}:{finds}"), "srl", tmp_path / "roles.conll", None, "cpu")
     assert found["f1_gold"] == pytest.approx(metrics(run)["span_f1"])
     assert found["predicates_f1"] == pytest.approx(metrics(finds)["f1"])

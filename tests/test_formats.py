@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, recognise
-from spen_plugins.readers.text import LARGEST, read_lines
+from spen_plugins.readers.csv_rows import CSV, records
+from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, head_of, recognise
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.text import LARGEST, ends_within_a_line, read_lines, sha256
 
 ALL = (ARFF, PARQUET, JSON_LINES)
 
@@ -35,7 +39,6 @@ def test_content_decides(tmp_path: Path, data: bytes, wanted) -> None:
         (b"", "an empty file"),
         (b" \n\n", "an empty file"),
         (b"PK\x03\x04\0\0", "a zip archive (an Excel sheet is one)"),
-        (b"\x1f\x8b\0\0", "a gzip archive"),
         (b"ab\0c", "binary data"),
         (b"\na\tb\n", r":2: found 'a\tb'; expected"),
     ],
@@ -48,6 +51,23 @@ def test_what_is_none_of_them_is_named(tmp_path: Path, data: bytes, found: str) 
     assert found in str(error.value)
     if "empty" not in found:
         assert "one of these formats: ARFF (@relation" in str(error.value) and "JSONL (" in str(error.value)
+
+
+def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4"))
+    assert recognise(path, (JSON_LINES, CSV)) is CSV
+    assert read_lines(path) == ["a,b", "1,2", "3,4"] and ends_within_a_line(path)
+    assert list(records(path, ",")) == [(1, ["a", "b"]), (2, ["1", "2"]), (3, ["3", "4"])]
+    assert sha256(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_bytes(gzip.compress(b'{"a": 1}\n\n[2]\n'))
+    assert list(read_json_lines(path, "{}", lambda value: value)) == [(1, {"a": 1}), (3, [2])]
+    whole = path.read_bytes()
+    for damaged in (whole[:-3], whole[:12], whole[:5], whole[:-8] + bytes(8)):
+        path.write_bytes(damaged)
+        for read in (read_lines, head_of, lambda where: list(read_json_lines(where, "{}", lambda value: value))):
+            with pytest.raises(DataError, match=r"found a damaged gzip file .*; expected a whole one"):
+                read(path)
 
 
 def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:

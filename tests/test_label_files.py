@@ -13,11 +13,12 @@ from sklearn.datasets import dump_svmlight_file
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.datasets.parts import carve, same_files
+from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.cells import BINARY, Texts, table_of
 from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.tables import read_table
-from spen_plugins.readers.tsv import Layout
+from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.text_columns import Layout
 
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b
 0,10,red,yes,0,1,0
@@ -443,6 +444,53 @@ def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str,
     path = write(tmp_path / "x", f"{head}\na b,c d,e\n".replace(",", separator))
     with pytest.raises(DataError, match=f":1: found .*{found}"):
         read_texts(Path(path), layout)
+
+
+def test_columns_of_labels_in_tsv(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "x", 'id\ttext\tis_a\tis_b\n1\tone "two\t1\t0\n2\tthree\t0\t0\n'))
+    found = read_texts(path, Layout(labels="is_*"))
+    assert [tuple(row) for row in found.rows] == [('one "two', ("is_a",), 2), ("three", (), 3)]
+    write(path, "text\tis_a\tis_b\none\t1\t0\ntwo\t0\n")
+    for gold in (True, False):
+        with pytest.raises(DataError, match=r":3: found 2 columns in 'two.t0'; expected at least 3, apart by tabs"):
+            read_texts(path, Layout(labels="is_*"), gold)
+
+
+def test_texts_in_parquet(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x"
+    columns = {"text": ["a, b", "c", "d"], "labels": [["x", "y, z"], [], None], "id": [1, 2, 3]}
+    columns |= {
+        "numbers": [[3], [0, 3], []],
+        "written": ["x,y", "", None],
+        "is_a": [1, 0, 1],
+        "is_b": [True, False, False],
+    }
+    parquet.write_table(arrow.table(columns), path)
+    for labels, wanted in (
+        (2, [("x", "y, z"), (), ()]),
+        ("numbers", [("3",), ("0", "3"), ()]),
+        ("written", [("x", "y"), (), ()]),
+        ("is_*", [("is_a", "is_b"), (), ("is_a",)]),
+    ):
+        found = read_texts(path, Layout(labels=labels))
+        assert [row.labels for row in found.rows] == wanted and found.said.startswith("Parquet, texts in column 'text'")
+        assert [(row.text, row.line) for row in found.rows] == [("a, b", 1), ("c", 2), ("d", 3)]
+    for layout, said in (
+        (Layout("numbers"), r":1: found the list \['3'\] in column 'numbers'; expected a text"),
+        (Layout(labels="id"), None),
+        (Layout(labels=["labels", "is_a"]), r":1: found .* for label 'labels'; expected 0 or 1"),
+        (Layout(labels=9), r":1: found columns text, labels.*; expected labels in column 9"),
+        (Layout(labels="tags"), r"expected a label column named 'tags'"),
+    ):
+        if said is None:
+            assert [row.labels for row in read_texts(path, layout).rows] == [("1",), ("2",), ("3",)]
+        else:
+            with pytest.raises(DataError, match=said):
+                read_texts(path, layout)
+    for given in (None, "written", "labels", "is_a,is_b"):
+        matrix, said = strata_of(path, given)
+        assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
 
 
 def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.roles import read_roles
-from spen_plugins.runs import raw_text, runner
-from spen_plugins.runs.raw_text import Raw
+from spen_plugins.runs import runner, tokenised
+from spen_plugins.runs.tokenised import TokenisedText
 from tests.loaded import loaded
 
 ROLES = """\
@@ -98,7 +98,9 @@ def test_a_file_in_the_tasks_format_is_no_raw_text(runs, spen):
 
 def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeypatch):
     known = {"sent": [1], "burning": [3]}
-    monkeypatch.setattr(raw_text.Raw, "predicates", lambda self, some: [known.get(words[1], []) for words in some])
+    monkeypatch.setattr(
+        tokenised.TokenisedText, "predicates", lambda self, some: [known.get(words[1], []) for words in some]
+    )
     done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!")
     [found] = [json.loads(line) for line in done.stdout.splitlines()]
     assert found["words"] == ["Anna", "sent", "it", "."] and found["predicate"] == {"index": 1, "word": "sent"}
@@ -107,16 +109,16 @@ def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeyp
 def test_predicates_are_found_by_a_run(runs):
     words = [["Anna", "sent", "it", "."], ["Yes", "!"]]
     tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])
-    found = Raw("", finder=runs["predicates"]).predicates(words)
+    found = TokenisedText("", finder=runs["predicates"]).predicates(words)
     assert found == [[entity["start"] for entity in one["entities"]] for one in tagged]
     with pytest.raises(ConfigError, match=r"--predicates .*: it tags no predicates; `spen-run predicates`"):
-        Raw("", finder=runs["ner"]).predicates(words)
+        TokenisedText("", finder=runs["ner"]).predicates(words)
 
 
 def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(raw_text, "Registry", lambda: sp.Registry([str(site.path)]))
+    monkeypatch.setattr(tokenised, "Registry", lambda: sp.Registry([str(site.path)]))
     with pytest.raises(ConfigError, match=r"no predicates marked; name a run .*--predicates RUN.*pip install spen-en"):
-        Raw("").predicates([["Go", "!"]])
+        TokenisedText("").predicates([["Go", "!"]])
     model = tmp_path / "model"
     model.mkdir()
     (model / "predicates").symlink_to(runs["predicates"])
@@ -128,7 +130,12 @@ def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monke
             return {{"spen_srl": lambda: {str(model)!r}}}
         """
     site.install("acme", source)
-    assert [len(some) for some in Raw("").predicates([["Go", "!"], ["Yes"]])] in ([0, 0], [1, 0], [0, 1], [1, 1])
+    assert [len(some) for some in TokenisedText("").predicates([["Go", "!"], ["Yes"]])] in (
+        [0, 0],
+        [1, 0],
+        [0, 1],
+        [1, 1],
+    )
 
 
 def test_a_text_a_line_for_labels_of_texts(runs, spen):
@@ -140,7 +147,7 @@ def test_a_text_a_line_for_labels_of_texts(runs, spen):
 
 def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
     for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
-        raw = Raw("We won the match.\n")
+        raw = TokenisedText("We won the match.\n")
         sp.load(runs[run]).task.read_text(raw)
         assert raw.said() == f"read as raw text, {said}"
 
@@ -206,9 +213,9 @@ def test_what_is_no_input_is_said(runs, spen, words, given, says):
 def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
-        Raw("Anna left.").sentences()
+        TokenisedText("Anna left.").sentences()
     with pytest.raises(ConfigError, match="the run's task reads none"):
-        loaded("multilabel", corpus="sample").read_text(Raw("x"))
+        loaded("multilabel", corpus="sample").read_text(TokenisedText("x"))
 
 
 def test_raw_text_is_refused_by_evaluation(runs, spen):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import DataError
 from spen_plugins.readers.role_items import sentence_of
 from spen_plugins.readers.roles import read_roles
@@ -89,6 +90,23 @@ def up_misc() -> str:
     return "\n".join(lines)
 
 
+def conll_2009() -> str:
+    """Predicted columns repeat the others; features as of Spanish."""
+    lines = []
+    for line in UP_1.splitlines():
+        row = line.split("\t")
+        if line and not line.startswith("#") and "-" not in row[0]:
+            number, form, lemma, _, pos, _, head, label = row[:8]
+            roles = [role.replace("ARG", "A") for role in row[10:]]
+            mark = row[8:10] if row[8] == "Y" else ["_", "_"]
+            feat = "num=s|gen=f"
+            columns = [number, form, lemma, lemma, pos, pos, feat, feat, head, head, label, label, *mark, *roles]
+            lines.append("\t".join(columns))
+        elif not line:
+            lines.append("")
+    return "\n".join([*lines, ""])
+
+
 # Release 2: CoNLL-U Plus, merged with the treebank.
 UP_2 = """\
 # global.columns = ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC UP:PRED UP:ARGHEADS UP:ARGSPANS
@@ -161,6 +179,23 @@ def test_a_format_is_recognised_by_its_content(write, name):
         check(found)
         assert found.format.startswith(format_)
         assert found.said == f"read as {found.format}: 3 sentences, 3 predicates"
+
+
+def test_conll_2009(write):
+    text = conll_2009()
+    found = read_roles(write(text))
+    assert found.format == "CoNLL-2009, an argument for each head's subtree"
+    assert [" ".join(s.words) for s in found.sentences] == ["Anna gave Bob a book .", "Yes", "She wants to leave ."]
+    named = [
+        (p.predicate, p.lemma, tuple(tag.replace("-A", "-ARG") for tag in p.tags))
+        for sentence in found.sentences
+        for p in sentence.propositions
+    ]
+    assert named == [(1, "give.01", GAVE), (1, "want.01", WANTS), (3, "leave.01", LEAVE)]
+    assert strata_of(write(text))[0].shape[0] == 3
+    cut = text.replace("give.01\t_", "give.01")
+    with pytest.raises(DataError, match=r":2: found 14 columns in a sentence with 1 predicates .*; expected 15, one"):
+        read_roles(write(cut))
 
 
 def test_words_and_props_are_found_beside_each_other(write, tmp_path):

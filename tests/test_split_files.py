@@ -46,12 +46,25 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(ROLES), None, 4, "stratified by 4 roles"),
         (twenty(TABLE, 1), "t_*", 2, "read as CSV, stratified by 2 labels"),
         (twenty(TABLE, 1), "t_b", 1, "read as CSV, stratified by 1 labels"),
+        (twenty(TABLE, 1).replace(",", "\t"), "t_*", 2, "read as CSV, stratified by 2 labels"),
+        (twenty(TABLE, 1).replace(",", "\t"), "t_a,t_b", 2, "read as CSV, stratified by 2 labels"),
         (twenty(TEXTS, 1), None, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), None, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), "kinds", 2, "read as CSV .* stratified by 2 labels"),
         ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), None, 2, "LibMultiLabel's"),
         (twenty("one two\tx,y\tid\nthree\tx\tid\n"), None, 2, "read as TSV"),
         (twenty("3,17 1:0.5 4:2\n 2:1\n"), None, 2, "read as libsvm"),
         (twenty('{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n'), None, 1, "read as JSONL, .*1 labels"),
         (twenty('{"words": ["a"], "tags": ["X"]}\n{"words": ["b"], "tags": ["Y"]}\n'), None, 2, "JSONL, .*2 tags"),
+        (
+            twenty(
+                '{"words": ["a"], "entities": [{"type": "X", "start": 0, "end": 1}]}\n'
+                '{"words": ["b"], "columns": {"pos": ["NN"]}}\n'
+            ),
+            None,
+            1,
+            "JSONL, .*1 tags",
+        ),
     ],
 )
 def test_every_format(tmp_path: Path, text: str, labels: str | None, columns: int, said: str) -> None:
@@ -100,9 +113,11 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
     [
         ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
         (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
         (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
         (COLUMNS, {}, DataError, "found 2 rows; expected ten or more"),
+        ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are what its rows begin with"),
         (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
     ],
 )
@@ -112,6 +127,15 @@ def test_what_cannot_be_split(tmp_path: Path, text: str, given: dict, error: typ
     with pytest.raises(error, match=found):
         split_file(path, **given)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}), path)
+    for given in ({"labels": "t_*"}, {"label_count": 2}):
+        matrix, said = strata_of(path, **given)
+        assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])

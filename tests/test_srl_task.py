@@ -13,7 +13,7 @@ import torch
 
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.write_roles import write_srl
+from spen_plugins.readers import write_roles
 from spen_plugins.samples.lexicon import NOUNS, VERBS
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of
@@ -283,8 +283,8 @@ def test_the_sample_corpus(tmp_path):
     for proposition, each in zip(propositions, spans, strict=True):
         far += any(min(abs(i - proposition.predicate) for i in span[1:]) > 5 for span in each)
     assert far > 0.1 * len(propositions)
-    write_srl(corpus["test"], tmp_path / "a")
-    write_srl(sample_corpus()["test"], tmp_path / "b")
+    (tmp_path / "a").write_text(write_roles.columns(corpus["test"]))
+    (tmp_path / "b").write_text(write_roles.columns(sample_corpus()["test"]))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 

@@ -11,8 +11,8 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.builtin.tasks.tagging_files import read_tagged
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.tagged import read_tagged
 
 WORDS = [["Anna", "lives", "in", "New", "York", "."], ["Yes", "!"]]
 POS = [["PROPN", "VERB", "ADP", "PROPN", "PROPN", "PUNCT"], ["INTJ", "PUNCT"]]

@@ -19,8 +19,10 @@ from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.label_names import read_names
+from spen_plugins.readers.labelled_texts import TSV, text_rows
 from spen_plugins.readers.reuters import read_reuters, shared_topics
-from spen_plugins.readers.tsv import Layout, read_names, read_tsv
+from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.samples import texts
@@ -58,11 +60,11 @@ def files(tmp_path) -> dict[str, str]:
 
 def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
     path = write(tmp_path / "a.tsv", '"quoted\t1, 2\r\nplain\t\r\n')
-    assert read_tsv(path, Layout()) == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
+    assert text_rows(path, TSV, Layout())[0] == [('"quoted', ("1", "2"), 1), ("plain", (), 2)]
     path = write(tmp_path / "b.tsv", "tags\tid\tbody\nx;y\t7\thello\n")
-    assert read_tsv(path, Layout("body", "tags", ";", header=True)) == [("hello", ("x", "y"), 2)]
+    assert text_rows(path, TSV, Layout("body", "tags", ";", header=True))[0] == [("hello", ("x", "y"), 2)]
     path = write(tmp_path / "c.tsv", "only text\nand more\tb\n")
-    assert [row.labels for row in read_tsv(path, Layout(), gold=False)] == [None, ("b",)]
+    assert [row.labels for row in text_rows(path, TSV, Layout(), gold=False)[0]] == [None, ("b",)]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_rows_of_a_tsv_file_keep_quotes_and_lines(tmp_path):
 )
 def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line, found):
     with pytest.raises(DataError, match=found) as error:
-        read_tsv(write(tmp_path / "a.tsv", text), layout)
+        text_rows(write(tmp_path / "a.tsv", text), TSV, layout)
     assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
 
 

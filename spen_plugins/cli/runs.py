@@ -81,17 +81,17 @@ def predict(
     """Predict the outputs of a file or of raw text, in its order: one JSON value per line, or another format."""
     if (file is None) == (text is None):
         raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
-    from spen_plugins.runs import predictor, raw_text, writing
+    from spen_plugins.runs import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine))
     writer = writing.writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every)))
-    raw = raw_text.Raw("" if text is None else text, language, predicates, device)
+    raw = tokenised.TokenisedText("" if text is None else text, language, predicates, device)
     if text is not None or str(file) == "-":
-        raw.text = raw_text.plain(sys.stdin.read()) if text is None else text
+        raw.text = tokenised.plain(sys.stdin.read()) if text is None else text
         examples, notes = loaded.task.read_text(raw), []
     else:
-        examples, notes = raw_text.read(loaded, file, raw)
+        examples, notes = tokenised.read(loaded, file, raw)
     raw.check_used()
     _say(notes)
     writer(loaded.predict_examples(examples, energy), examples)

@@ -12,6 +12,7 @@ from spen_plugins.datasets.places import locate
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.datasets.stratification import stratify
 from spen_plugins.errors import DataError
+from spen_plugins.files import writing
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
@@ -41,15 +42,14 @@ def split_file(
         The split file.
     """
     where = locate(str(path))
-    matrix, found = strata_of(where, labels, label_count)
+    matrix, found = strata_of(where, None if labels is None else str(labels), label_count)
     fold = stratify(matrix, 10, seed)
     split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(split.values()):
         raise DataError(path, None, f"{len(matrix)} rows", "ten or more, to make three parts of")
     target = Path(out) if out is not None else where.with_suffix(".split.json")
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    part.write_text(json.dumps(split))
-    part.replace(target)
+    with writing(target) as temporary:
+        temporary.write_text(json.dumps(split))
     say(f"{path}: {found}; {' + '.join(str(len(rows)) for rows in split.values())} rows to train, validate and test on")
     return target

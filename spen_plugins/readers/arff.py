@@ -15,7 +15,7 @@ import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
 from spen_plugins.readers.arff_rows import MISSING, read_dense, read_sparse, split_cells, unquote
-from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.text import ends_within_a_line, read_lines, shorten
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"

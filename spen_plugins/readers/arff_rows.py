@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.text import shorten
 
 MISSING = "?"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.text import shorten
 
 BINARY = ("0", "1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,11 +32,7 @@ def read_conllu(
         DataError: with file, line, what was found and what was expected.
     """
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": of for name, of in (columns or {}).items()}}
-    for key, name in wanted.items():
-        for field in name.split("+") if key == "tags" else [name]:
-            if field not in FIELDS:
-                near, known = did_you_mean(field, FIELDS), ", ".join(FIELDS)
-                raise ConfigError(f"task.{key}: found {field!r}, no field of CoNLL-U; known fields: {known}.{near}")
+    check_fields(wanted, FIELDS, "CoNLL-U")
     sentences = list(_sentences(path, wanted))
     if not sentences:
         raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
@@ -63,6 +59,15 @@ def read_conllu(
     ]
 
 
+def check_fields(wanted: Mapping[str, str], known: Collection[str], what: str) -> None:
+    """Raise a ConfigError for a field that a format has not; `wanted` has them by setting, tags perhaps with +."""
+    for key, name in wanted.items():
+        for field in name.split("+") if key == "tags" else [name]:
+            if field not in known:
+                near = did_you_mean(field, known)
+                raise ConfigError(f"task.{key}: found {field!r}, no field of {what}; known: {', '.join(known)}.{near}")
+
+
 class Words(NamedTuple):
     """A sentence: its name, if it has one, and of each word the line number, the number in CoNLL-U, and the fields as
     text by their names in lower case; those without a name are `column 10`, from 0."""
@@ -73,8 +78,12 @@ class Words(NamedTuple):
     fields: tuple[Mapping[str, str], ...]
 
 
-def conllu_sentences(path: Path) -> Iterator[Words]:
+def conllu_sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> Iterator[Words]:
     """Sentences of CoNLL-U, or CoNLL-U Plus, whose first line names its columns; ranges and empty nodes are left out.
+
+    Args:
+        path: the file.
+        columns: names of the first columns, where the file does not name them.
 
     Raises:
         DataError: with file, line, what was found and what was expected.
@@ -83,7 +92,7 @@ def conllu_sentences(path: Path) -> Iterator[Words]:
 
     lines = read_lines(path)
     named = next((line.partition("=")[2].split() for line in lines if line.startswith("# global.columns")), None)
-    known = ["id", *FIELDS] if named is None else [name.lower() for name in named]
+    known = columns if named is None else [name.lower() for name in named]
     for first, block in _blocks(lines):
         numbers = [n for n, line in enumerate(block, first) if not line.lstrip().startswith("#")]
         if not numbers:

@@ -1,6 +1,6 @@
-"""Semantic roles in CoNLL-U: Universal PropBank's formats, through the library `conllu`.
+"""Semantic roles in CoNLL-U and CoNLL-2009, through the library `conllu`.
 
-Three of them, with one predicate:
+Three formats of Universal PropBank, and CoNLL-2009, with one predicate:
 
     # global.columns = ID FORM … UP:PRED UP:ARGHEADS UP:ARGSPANS        release 2: spans, or heads, beside the predicate
     2  left  …  leave.01  ARG0:1  ARG0:1-1
@@ -10,6 +10,9 @@ Three of them, with one predicate:
 
     1  Anna  …  Roleset=-|Args=ARG0     release 1 of English: in MISC, a role for each predicate, apart by /
     2  left  …  Roleset=leave.01|Args=V
+
+    1  Anna  …  _  _         A0         CoNLL-2009: as release 1, after twelve other columns
+    2  left  …  Y  leave.01  _
 
 Where a role is that of a word (a head), its argument is the word's subtree. A word belongs to the nearest word above it
 that has a role or is the predicate, so that arguments share no words; later pieces of one have the role C-X.
@@ -22,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.conllu import conllu_sentences
+from spen_plugins.readers.conllu import FIELDS, conllu_sentences
 from spen_plugins.readers.formats import Head
 from spen_plugins.readers.overlaps import tags_of_owners, tags_of_spans
 from spen_plugins.readers.srl import UNMARKED, Proposition, Sentence
@@ -30,6 +33,11 @@ from spen_plugins.readers.srl import UNMARKED, Proposition, Sentence
 _NO_ROLES = "the fields UP:PRED and UP:ARGSPANS or UP:ARGHEADS, a column of roles for each predicate, or Args= in MISC"
 _SUBTREES = ", an argument for each head's subtree"
 _PREDICATE = ("up:pred", "up:preds")
+_CONLL_2009 = (
+    *("id", "form", "lemma", "plemma", "pos", "ppos", "feat", "pfeat"),
+    *("head", "phead", "deprel", "pdeprel", "fillpred", "pred"),
+)
+_FILLPRED = _CONLL_2009.index("fillpred")
 
 
 class _Word(NamedTuple):
@@ -40,15 +48,48 @@ class _Word(NamedTuple):
     fields: Mapping[str, str]
 
 
+_Reader = Callable[[Path, Sequence[_Word]], list[Proposition]]
+"""Reads the propositions of a sentence."""
+
+
+def _rows(head: Head) -> list[list[str]]:
+    return [line.split("\t") for line in head.filled if not line.startswith("#")]
+
+
+def is_conll_2009(head: Head) -> bool:
+    """True of 14 columns or more, apart by tabs, with a number as head and Y or _ where a predicate is marked."""
+    rows = _rows(head)
+    return bool(rows) and all(
+        len(row) >= len(_CONLL_2009) and row[_CONLL_2009.index("head")].isdigit() and row[_FILLPRED] in ("Y", "_")
+        for row in rows
+    )
+
+
 def is_conllu(head: Head) -> bool:
     """True if the file names its columns, or counts tokens from 1 in 10 columns or more, apart by tabs."""
     if any(line.startswith("# global.columns") for line in head.lines):
         return True
-    rows = [line.split("\t") for line in head.filled if not line.startswith("#")]
-    if not rows or len(rows[0]) < 10:
+    rows = _rows(head)
+    if not rows or len(rows[0]) < 10 or is_conll_2009(head):
         return False
     number, head = rows[0][0], rows[0][6]
     return number.partition("-")[0] == "1" and (head == "_" or head.isdigit())
+
+
+def read_conll_2009(path: Path) -> list[Sentence]:
+    """All sentences of a file of CoNLL-2009.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    sentences = _sentences(path, _CONLL_2009)
+    for _, words in sentences:
+        marked = [_cell(word, _FILLPRED) for word in words].count("Y")
+        for word in words:
+            if len(word.fields) + 1 != len(_CONLL_2009) + marked:
+                found = f"{len(word.fields) + 1} columns in a sentence with {marked} predicates (Y in column 13)"
+                raise DataError(path, word.line, found, f"{len(_CONLL_2009) + marked}, one of roles for each predicate")
+    return _made(path, sentences, _columns(_FILLPRED))
 
 
 def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
@@ -57,10 +98,7 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
     Raises:
         DataError: with file, line, what was found and what was expected.
     """
-    sentences = [
-        (name, [_Word(*word) for word in zip(lines, numbers, fields, strict=True)])
-        for name, lines, numbers, fields in conllu_sentences(path)
-    ]
+    sentences = _sentences(path)
     known = {field for _, words in sentences for word in words for field in word.fields}
     if not sentences or "form" not in known:
         wanted = "a field FORM; merge a file of roles alone with the treebank's (Universal PropBank's merge_ud_up.py)"
@@ -77,10 +115,22 @@ def read_conllu_roles(path: Path) -> tuple[list[Sentence], str]:
             raise DataError(path, sentences[0][1][0].line, "CoNLL-U without roles", _NO_ROLES)
         read = _columns(flag)
         name = f"CoNLL-U with a column of roles per predicate (Universal PropBank 1){_SUBTREES}"
+    return _made(path, sentences, read), name
+
+
+def _sentences(path: Path, columns: Sequence[str] = ("id", *FIELDS)) -> list[tuple[str | None, list[_Word]]]:
+    """Names of the sentences, and their words."""
     return [
-        Sentence(tuple(word.fields["form"] for word in words), tuple(read(path, words)), name_)
-        for name_, words in sentences
-    ], name
+        (name, [_Word(*word) for word in zip(lines, numbers, fields, strict=True)])
+        for name, lines, numbers, fields in conllu_sentences(path, columns)
+    ]
+
+
+def _made(path: Path, sentences: Sequence[tuple[str | None, Sequence[_Word]]], read: _Reader) -> list[Sentence]:
+    return [
+        Sentence(tuple(word.fields["form"] for word in words), tuple(read(path, words)), name)
+        for name, words in sentences
+    ]
 
 
 def _fits(sentences: Sequence[tuple[Any, Sequence[_Word]]], flag: int) -> bool:
@@ -99,7 +149,7 @@ def _cell(word: _Word, column: int) -> str:
     return list(word.fields.values())[column - 1] if column <= len(word.fields) else ""
 
 
-def _columns(flag: int) -> Callable[[Path, Sequence[_Word]], list[Proposition]]:
+def _columns(flag: int) -> _Reader:
     def read(path: Path, words: Sequence[_Word]) -> list[Proposition]:
         marked = [i for i, word in enumerate(words) if _cell(word, flag) == "Y"]
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 
 from spen_plugins.errors import DataError
@@ -45,9 +46,8 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             of cells than the first.
     """
     check_size(path)
-    opened(path).close()
     csv.field_size_limit(_LONGEST)
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+    with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         width, start = None, 1
         try:

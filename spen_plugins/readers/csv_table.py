@@ -13,7 +13,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, is_number, table_of
 from spen_plugins.readers.csv_rows import SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import head_of
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import shorten
 
 _BLOCK = 512  # rows converted at a time: as text they take twenty times the memory

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.conllu import check_fields
 from spen_plugins.readers.formats import Format, Head
 from spen_plugins.readers.schemes import Scheme, convert
 from spen_plugins.readers.text import check_size, opened, shorten
@@ -55,13 +56,7 @@ def read_docbin(
         has_upos = any(doc.has_annotation("POS") for doc in docs)
         tags = "ents" if scheme != "none" else "upos" if has_upos else "xpos"
     wanted = {"words": words, "tags": tags, **{f"columns.{name}": field for name, field in (columns or {}).items()}}
-    for key, name in wanted.items():
-        for field in str(name).split("+") if key == "tags" else [name]:
-            if field not in FIELDS:
-                near = did_you_mean(str(field), FIELDS)
-                raise ConfigError(
-                    f"task.{key}: found {field!r}, no field of spaCy's docs; known: {', '.join(FIELDS)}.{near}"
-                )
+    check_fields(wanted, FIELDS, "spaCy's docs")
     if "ents" in tags.split("+") and scheme == "none":
         raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
     found = []

@@ -15,7 +15,6 @@ LOOKED_AT = 1 << 16
 """Bytes, from the first, by which a file is recognised."""
 _KNOWN_BINARY = {
     b"PK\x03\x04": "a zip archive (an Excel sheet is one)",
-    b"\x1f\x8b": "a gzip archive",
     b"PAR1": "a Parquet file",
     b"%PDF": "a PDF",
 }
@@ -112,20 +111,15 @@ def one_of(formats: Sequence[Format]) -> str:
     return "one of these formats: " + "; ".join(f"{form.name} ({form.shape})" for form in formats)
 
 
-def starts_with(*words: str) -> Callable[[Head], bool]:
-    """Whether the first line that is no comment of `%` begins with one of some words, in any case."""
-
-    def fits(head: Head) -> bool:
-        first = next((line.strip().lower() for line in head.filled if line.strip()[0] != "%"), "")
-        return first.startswith(words)
-
-    return fits
+def _is_arff(head: Head) -> bool:
+    first = next((line.strip().lower() for line in head.filled if line.strip()[0] != "%"), "")
+    return first.startswith(("@relation", "@attribute"))
 
 
 def _is_json_lines(head: Head) -> bool:
     return bool(head.filled) and re.match(r'\s*\{\s*"', head.filled[0]) is not None
 
 
-ARFF = Format("ARFF", "@relation, @attribute and @data lines", starts_with("@relation", "@attribute"))
+ARFF = Format("ARFF", "@relation, @attribute and @data lines", _is_arff)
 PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: head.data.startswith(b"PAR1"))
 JSON_LINES = Format("JSONL", "a JSON object a line", _is_json_lines)

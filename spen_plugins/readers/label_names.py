@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import read_lines
-from spen_plugins.readers.tsv import read_names
 
 
 def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
@@ -42,6 +41,22 @@ def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
     return wanted
 
 
+def read_names(path: str | Path) -> list[str]:
+    """Label names, one per line, in the order of their numbers.
+
+    Raises:
+        DataError: a line is blank, or a name occurs twice.
+    """
+    names = [line.strip() for line in read_lines(path)]
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name or name in seen:
+            found = f"label {name!r} again, as in line {seen[name]}" if name else "a blank line"
+            raise DataError(path, number, found, "one label name a line, each once")
+        seen[name] = number
+    return names
+
+
 def listed_labels(path: str | Path, table: Table) -> list[str]:
     """Label names in a file, Mulan's XML list or one a line; each must be a column of the table."""
     if read_lines(path)[0].lstrip().startswith("<"):
@@ -58,10 +73,6 @@ def label_sets(tables: Iterable[Table]) -> list[str]:
     """All names in the tables' sets of labels; numbers in their order."""
     names = {name for table in tables for row in table.sets or () for name in row or ()}
     return sorted(names, key=lambda name: (not name.isdigit(), int(name) if name.isdigit() else 0, name))
-
-
-def _twice(names: Iterable[str]) -> str | None:
-    return next((name for name, times in Counter(names).items() if times > 1), None)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -82,9 +93,8 @@ def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tup
     if table.sets is not None:
         return tuple(labels or label_sets([table])), None
     if labels is None:
-        first = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
         raise ConfigError(
-            f"{table.path} ({table.format}; its columns are {first}): which of them are labels? Give their names "
+            f"{table.path} ({table.format}; {_some(names)}): which of them are labels? Give their names "
             "(task.labels=a,b or a beginning, task.labels=tag_*; the XML list of an ARFF file), or how many of the "
             "last ones (task.label_count)"
         )
@@ -111,6 +121,7 @@ def read_label_names(path: str | Path, table: Table) -> list[str]:
             raise DataError(path, None, f"label {name!r}", f"names of attributes of {table.path}.{near}")
     if not names:
         raise DataError(path, None, "no label", "<label name='...'> elements")
-    if (twice := _twice(names)) is not None:
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
         raise DataError(path, None, f"label {twice!r} twice", "each label once")
     return names

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.csv_rows import CSV, SEPARATORS, header, records, separator_of
-from spen_plugins.readers.formats import JSON_LINES, Format, Head, head_of, one_of
+from spen_plugins.errors import DataError
+from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
+from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.parquet import stored
 from spen_plugins.readers.text import read_lines, shorten
-from spen_plugins.readers.tsv import (
+from spen_plugins.readers.text_columns import (
     LABELS,
     TEXT,
     Layout,
     Row,
     column_of,
     is_header,
+    label_reader,
     named_as,
     places_of,
-    read_tsv,
     settle,
     split_labels,
 )
 
-_TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false", "")
 _FORM = '{"text": "What a day!", "labels": ["joy"]}'
 _LOOKED_AT = 50
 
@@ -78,7 +80,7 @@ _JSON = Format("JSONL", _FORM, JSON_LINES.fits)
 LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
 TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
 _CSV = Format("CSV", CSV.shape, _is_csv)
-FORMATS = (_JSON, LIBMULTILABEL, TSV, _CSV)
+FORMATS = (_JSON, PARQUET, LIBMULTILABEL, TSV, _CSV)
 
 
 def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
@@ -105,10 +107,8 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     elif form is LIBMULTILABEL:
         cells = ((n, line.split("\t")) for n, line in enumerate(read_lines(path), 1))
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
-    elif form is TSV:
-        rows, said = read_tsv(path, layout, gold), "TSV"
     else:
-        rows, said = _read_csv(path, layout, gold, separator_of(head) or ",")
+        rows, said = text_rows(path, form, layout, gold)
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, said)
@@ -141,51 +141,49 @@ def _read_json(path: Path, layout: Layout, gold: bool) -> list[Row]:
     return [Row(text, labels, n) for n, (text, labels) in read_json_lines(path, _FORM, row)]
 
 
-def _read_csv(path: Path, layout: Layout, gold: bool, separator: str) -> tuple[list[Row], str]:
-    names, layout = settle(path, layout, header(path, separator), gold)
+def text_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[list[Row], str]:
+    """Rows of a file of columns, TSV, CSV or Parquet, and what it was recognised as; arguments as `read_texts`."""
+    separator = "\t" if form is TSV else separator_of(head_of(path)) or ","
+    if form is PARQUET:
+        layout = replace(layout, header=True)
+    records = _records(path, form, separator)
+    first = next(records)
+    names, layout = settle(path, layout, first[1], gold)
     at = column_of(path, layout.text, names, "text")
-    read, what = _label_reader(path, layout.labels, names, layout, gold)
-    rows, start = [], 2 if names is not None else 1
-    for number, (line, cells) in enumerate(records(path, separator), 1):
-        if at >= len(cells):
-            raise DataError(path, line, f"{len(cells)} columns", f"a text in column {at + 1}")
-        if number >= start:
-            rows.append(Row(cells[at], read(line, cells), line))
-    where = f"texts in column {names[at] if names else at + 1!r}"
-    return rows, f"CSV separated by {SEPARATORS[separator]}{' with a header' if names else ''}, {where}, {what}"
+    read, what = label_reader(path, layout, names, gold)
+    taken = places_of(layout.labels, names or ())
+    needed = max(at, *taken) if taken and (gold or len(taken) > 1) else at
+    rows = []
+    for line, cells in records if names is not None else chain([first], records):
+        if len(cells) <= needed:
+            found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
+            raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")
+        if not isinstance(cells[at], str):
+            raise DataError(path, line, f"the list {cells[at]!r:.60} in column {first[1][at]!r}", "a text")
+        rows.append(Row(cells[at], read(line, cells), line))
+    if form is TSV:
+        return rows, form.name
+    apart = "" if form is PARQUET else f" separated by {SEPARATORS[separator]}{' with a header' if names else ''}"
+    return rows, f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
 
 
-def _label_reader(
-    path: Path, labels: Any, names: list[str] | None, layout: Layout, gold: bool
-) -> tuple[Callable[[int, Sequence[str]], tuple[str, ...] | None], str]:
-    """Reads the labels of a record, given its line and cells; and where they are, in words."""
-    if isinstance(labels, str) and labels.endswith("*"):
-        labels = [name for name in names or () if name.startswith(labels[:-1])] or labels
-    if isinstance(labels, (list, tuple)):
-        missing = [name for name in labels if name not in (names or ())]
-        if missing and (gold or len(missing) < len(labels)):
-            near = did_you_mean(missing[0], names or ())
-            raise DataError(path, 1, f"columns {', '.join(names or ())}", f"a label column named {missing[0]!r}.{near}")
-        if missing:
-            return lambda line, cells: None, "no labels"
-        places = [(name, (names or []).index(name)) for name in labels]
+def _records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:
+    """Number and cells of each row; of Parquet the columns' names come first, and lists of labels are lists."""
+    if form is PARQUET:
+        table = stored(path)
+        yield 0, table.column_names
+        columns = ([_cell(value) for value in column.to_pylist()] for column in table.columns)
+        yield from ((number, list(cells)) for number, cells in enumerate(zip(*columns, strict=True), 1))
+    elif form is TSV:
+        for number, line in enumerate(read_lines(path), 1):
+            if not line.strip():
+                raise DataError(path, number, "a blank line", "a text and its labels, apart by tabs")
+            yield number, line.split("\t")
+    else:
+        yield from records(path, separator)
 
-        def switched(line: int, cells: Sequence[str]) -> tuple[str, ...]:
-            for name, at in places:
-                if cells[at].strip().casefold() not in (*_TRUE, *_FALSE):
-                    raise DataError(path, line, f"{shorten(cells[at])} for label {name!r}", "0 or 1")
-            return tuple(name for name, at in places if cells[at].strip().casefold() in _TRUE)
 
-        return switched, f"{len(places)} labels as columns of 0 and 1"
-    if not gold and (isinstance(labels, str) and labels not in (names or ())):
-        return lambda line, cells: None, "no labels"
-    at = column_of(path, labels, names, "label")
-
-    def listed(line: int, cells: Sequence[str]) -> tuple[str, ...] | None:
-        if at >= len(cells):
-            if gold:
-                raise DataError(path, line, f"{len(cells)} columns", f"labels in column {at + 1}")
-            return None
-        return split_labels(cells[at], layout.separator)
-
-    return listed, f"labels in column {names[at] if names else at + 1!r}, separated by {layout.separator!r}"
+def _cell(value: Any) -> str | list[str]:
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    return "" if value is None else str(value)

@@ -17,7 +17,7 @@ import numpy as np
 from spen_plugins.errors import DataError
 from spen_plugins.readers.cells import BINARY, Known
 from spen_plugins.readers.formats import Format, Head
-from spen_plugins.readers.rows import Attribute, Table
+from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.text import check_size, opened, shorten
 
 _NUMBER = r"-?\d+(?:\.\d+)?"

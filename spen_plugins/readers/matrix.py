@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.rows import Ragged
+from spen_plugins.readers.table import Ragged
 
 
 def is_matrix(value: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.cells import Known, Texts, table_of
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import check_size
 
 _INDEX = "__index_level_0__"  # how pandas writes the column of row numbers
@@ -28,18 +28,7 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
         ConfigError: pyarrow is not installed.
         DataError: with the row, what was found and what was expected.
     """
-    check_size(path)
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise ConfigError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install 'spen-plugins[tables]'"
-        ) from None
-    try:
-        found = parquet.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None
+    found = stored(path)
     if not found.num_rows:
         raise DataError(path, None, "no rows", "at least one")
     columns: dict[str, np.ndarray | Texts] = {}
@@ -49,11 +38,39 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
         if field.name in unused:
             columns[field.name] = np.zeros(found.num_rows, dtype=np.float32)
         else:
-            columns[field.name] = _cells(path, field, column, pa.types)
+            columns[field.name] = _cells(path, field, column)
     return table_of(path, columns, list(range(1, found.num_rows + 1)), known, unused)
 
 
-def _cells(path: str | Path, field: Any, column: Any, types: Any) -> np.ndarray | Texts:
+def stored(path: str | Path) -> Any:
+    """A file's columns as a `pyarrow.Table`.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        DataError: the file is too large, or damaged.
+    """
+    check_size(path)
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise ConfigError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'spen-plugins[tables]'"
+        ) from None
+    try:
+        return parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None
+
+
+def column_names(path: str | Path) -> list[str]:
+    """Names of a file's columns; errors as `stored`."""
+    return [name for name in stored(path).column_names if name != _INDEX]
+
+
+def _cells(path: str | Path, field: Any, column: Any) -> np.ndarray | Texts:
+    from pyarrow import types
+
     kind = field.type.value_type if types.is_dictionary(field.type) else field.type
     if types.is_string(kind) or types.is_large_string(kind):
         return Texts([None if cell is None else cell.strip() or None for cell in column.to_pylist()])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
-from spen_plugins.readers.conllu_roles import is_conllu, read_conllu_roles
+from spen_plugins.readers.conllu_roles import is_conll_2009, is_conllu, read_conll_2009, read_conllu_roles
 from spen_plugins.readers.formats import JSON_LINES, Format, Head, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
@@ -40,6 +40,7 @@ _CONLLU = Format(
 _CONLL_2012 = Format(
     "CoNLL-2012", "gold_conll: document, part, number, word, part of speech, …, brackets, coreference", is_conll_2012
 )
+_CONLL_2009 = Format("CoNLL-2009", "14 columns apart by tabs, and one of roles for each predicate", is_conll_2009)
 _PROPS = Format(
     "CoNLL-2005 in two files", "train.words, a word a line; train.props, verbs and brackets", is_words_or_props
 )
@@ -48,7 +49,7 @@ _COLUMNS = Format(
     "a token a line: the word, a column that marks predicates ('-' elsewhere), a column of brackets for each",
     _is_columns,
 )
-FORMATS = [_JSON, _CONLLU, _CONLL_2012, _PROPS, _COLUMNS]
+FORMATS = [_JSON, _CONLLU, _CONLL_2009, _CONLL_2012, _PROPS, _COLUMNS]
 
 
 def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
@@ -69,6 +70,8 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
         found = RoleFile(_read_json(path), known.name)
     elif known is _CONLLU:
         found = RoleFile(*read_conllu_roles(path))
+    elif known is _CONLL_2009:
+        found = RoleFile(read_conll_2009(path), "CoNLL-2009, an argument for each head's subtree")
     elif known is _CONLL_2012:
         found = RoleFile(read_conll_2012(path, gold), "CoNLL-2012 (gold_conll)")
     elif known is _PROPS:

@@ -29,7 +29,7 @@ def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None
     Args:
         item: the item.
         scheme: "none", or the scheme of tags that are spans.
-        columns: the known columns, by name.
+        columns: the known columns, by name; None: any.
 
     Raises:
         DataError: another form.
@@ -41,7 +41,7 @@ def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None
     if not words:
         raise _bad("no word", "at least one")
     given, tags, entities = item.get("columns") or {}, item.get("tags"), item.get("entities")
-    if not isinstance(given, Mapping) or not given.keys() <= (columns or {}).keys():
+    if not isinstance(given, Mapping) or (columns is not None and not given.keys() <= columns.keys()):
         raise _bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
     values = {name: _strings(some, f"columns.{name}", len(words)) for name, some in given.items()}
     if entities is not None and scheme != "none":

@@ -1,11 +1,14 @@
-"""Text files, read strictly."""
+"""Text files, read strictly, compressed by gzip or not."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import zlib
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from spen_plugins.errors import DataError
 
@@ -56,18 +59,32 @@ def check_size(path: str | Path, largest: int = LARGEST) -> None:
         DataError: the file does not exist, or is larger than `largest`, in bytes.
     """
     with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END) if file.seekable() else 0
     if size > largest:
         wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
         raise DataError(path, None, f"a file of {size / 1e9:.1f} GB", wanted)
 
 
 def opened(path: str | Path) -> BinaryIO:
-    """A file opened in binary mode.
+    """A file opened in binary mode; what is compressed by gzip is decompressed.
 
     Raises:
-        DataError: the file does not exist or is not readable.
+        DataError: the file does not exist, is not readable, or is a damaged gzip file.
     """
+    file = _as_it_is(path)
+    if file.peek(2)[:2] != b"\x1f\x8b":
+        return file
+    file.close()
+    unzipped = gzip.GzipFile(path)
+    try:
+        unzipped.seek(0, os.SEEK_END)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+    unzipped.seek(0)
+    return cast(BinaryIO, unzipped)
+
+
+def _as_it_is(path: str | Path) -> BufferedReader:
     try:
         return Path(path).open("rb")
     except FileNotFoundError:
@@ -80,14 +97,14 @@ def opened(path: str | Path) -> BinaryIO:
 
 def ends_within_a_line(path: str | Path) -> bool:
     """True if a (non-empty) file ends without a line break, so that it may be truncated."""
-    with Path(path).open("rb") as file:
+    with opened(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
 
 
 def sha256(path: str | Path) -> str:
-    """Hexadecimal sha256 of a file; `DataError` as `opened`."""
-    with opened(path) as file:
+    """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
+    with _as_it_is(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from spen_plugins.files import save_text
 from spen_plugins.readers.columns import cell
 from spen_plugins.readers.role_items import sentence_of
 from spen_plugins.readers.roles import merged
@@ -95,8 +93,3 @@ def conllu(sentences: Iterable[Sentence]) -> str:
             lines.append("\t".join([str(i + 1), cell(word) or "_", pred, "|".join(args) or "_"]))
         lines.append("")
     return "".join(line + "\n" for line in lines)
-
-
-def write_srl(sentences: Iterable[Sentence], path: Path) -> None:
-    """Write a file of `columns`."""
-    save_text(columns(sentences), path)

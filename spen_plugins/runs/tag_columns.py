@@ -5,12 +5,13 @@ Input of `columns_from=FOLDER` of `ner_infnet`. The run's task is `tagging`, wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spen_plugins.datasets import locate
 from spen_plugins.files import save_text
-from spen_plugins.readers.columns import TaggedSentence, read_columns
+from spen_plugins.readers import write_tags
+from spen_plugins.readers.columns import read_columns
 from spen_plugins.runs import predictor
 
 
@@ -30,11 +31,5 @@ def tag_columns(run: Path, file: str | Path, out: Path, words: int = 0, tags: in
     """
     sentences = read_columns(locate(str(file)), words, tags)
     predictions = predictor.load(run).predict([{"words": list(sentence.words)} for sentence in sentences])
-    save_text("".join(lines(sentences, [prediction["tags"] for prediction in predictions])), out)
-
-
-def lines(sentences: Sequence[TaggedSentence], predicted: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Tab-separated lines of word, predicted tag and own tag; an empty line after each sentence."""
-    for sentence, tags in zip(sentences, predicted, strict=True):
-        yield from ("\t".join(cells) + "\n" for cells in zip(sentence.words, tags, sentence.tags, strict=True))
-        yield "\n"
+    tagged = [replace(s, columns={"predicted": p["tags"]}) for s, p in zip(sentences, predictions, strict=True)]
+    save_text(write_tags.columns(tagged, 0, 2, {"predicted": 1}), out)

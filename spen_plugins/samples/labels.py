@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spen_plugins.readers.rows import Ragged
+from spen_plugins.readers.table import Ragged
 
 TAXONOMY = {
     "science": {

@@ -8,9 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
-from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.sentences import Entry
 from spen_plugins.errors import DataError
 from spen_plugins.readers.role_items import FORMS, sentence_of
@@ -65,17 +63,6 @@ def gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[s
         if role not in ("V", "C-V")
     }
     return np.array([gold.get((i, first, last), 0) for i, first, last in spans.tolist()], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class ArcBatch(Batch):
-    """A batch with its examples, because `gold` can't represent arguments that are no candidates."""
-
-    examples: tuple[Example, ...] = ()
-
-    def to(self, device: torch.device | str) -> ArcBatch:
-        moved = super().to(device)
-        return ArcBatch(moved.x, moved.rows, moved.gold, moved.labelled, self.examples)
 
 
 def reach_of(examples: Sequence[Example]) -> float:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.arc_examples import ArcBatch
 from spen_plugins.builtin.tasks.arc_repair import Pairs, Repair, repaired, violating
+from spen_plugins.builtin.tasks.sentences import SentenceBatch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import CORE, Argument, SpanCounts, join
 from spen_plugins.spaces import Proposal
@@ -97,7 +97,7 @@ class ArcMetric(Metric):
         self._ratios: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        assert isinstance(batch, ArcBatch)
+        assert isinstance(batch, SentenceBatch)
         ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
         self._ratios.append(ratios)
         known = batch.labelled.cpu().numpy()
@@ -121,7 +121,7 @@ class ArcMetric(Metric):
             if repair == "none":
                 self._count(batch, places, roles, known)
 
-    def _count(self, batch: ArcBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
+    def _count(self, batch: SentenceBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
         """What is counted before repair."""
         assert batch.gold is not None
         seen = known[places.row]

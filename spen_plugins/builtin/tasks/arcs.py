@@ -13,12 +13,13 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.arc_examples import ArcBatch, Example, gold_roles, parsed, reach_of, told
+from spen_plugins.builtin.tasks.arc_examples import Example, gold_roles, parsed, reach_of, told
 from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
+    SentenceBatch,
     Vocabulary,
     collate_words,
     one_hot_gold,
@@ -122,7 +123,7 @@ class RoleArcs(Task):
         Dependencies to them, and gold `"tags"`, a list of BIO tags for each predicate."""
         return self._example(*parsed(item))
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> ArcBatch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, _ = collate_words([example.entry for example in examples], self.indexers)
         inputs["predicate_at"] = _table([example.predicates for example in examples], -1)
         for column, end in enumerate(("first", "last")):
@@ -133,7 +134,7 @@ class RoleArcs(Task):
             inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], inside)
         gold, known = one_hot_gold([example.roles for example in examples], inside, len(self.space.tags), 0)
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return ArcBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
+        return SentenceBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
 
     def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
         """The roles under the constraints, by `repair`; without `x`, the most probable ones."""
@@ -176,7 +177,7 @@ class RoleArcs(Task):
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
-        assert isinstance(batch, ArcBatch)
+        assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
         width = batch.x.inputs["predicate_at"].shape[1]

@@ -159,9 +159,8 @@ class Citations(Tagging):
         def read(path: Path) -> list[TaggedSentence]:
             return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
 
-        parts["train"], more = hide_tags(c, parts["train"], read)
         split = {part: getattr(c, part) for part in PARTS} if c.corpus is None else f"{c.corpus} sample (synthetic)"
-        return FileParts(parts, {name: sha256(locate(name)) for name in (*names, *more)}, [], split)
+        return hide_tags(c, FileParts(parts, {name: sha256(locate(name)) for name in names}, [], split), read)
 
     def _sample(self) -> tuple[Parts, list[str]]:
         given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]

@@ -1,4 +1,4 @@
-"""The parts of a task over sentences: files for each, rows of one file, or a validation part carved from the first."""
+"""The parts of a task: files for each, rows of one file, or a validation part carved from the training file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from pydantic import Field
+
+from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError
@@ -14,6 +17,29 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
+Stratum = Collection[Hashable] | None
+
+
+class FilesConfig(Config):
+    """Files of sentences, and the look-up of words."""
+
+    file: str | None = None
+    """A file that is divided into parts by `split`."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
+    train: str | None = None
+    """Training file; `data:` paths are below $SPEN_DATA."""
+    validation: str | None = None
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
+    test: str | None = None
+    """Test file."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
 
 
 class FileParts(NamedTuple, Generic[T]):
@@ -32,13 +58,18 @@ class FileParts(NamedTuple, Generic[T]):
     split: Any
 
 
+def named_files(config: Any) -> dict[str, str]:
+    """Files by part, or `file` and `split`."""
+    return {key: name for key in ("file", "split", *PARTS) if (name := getattr(config, key)) is not None}
+
+
 def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     """Files by part, or `file` and `split`; empty if the config names an embedded corpus.
 
     Raises:
         ConfigError: neither corpus nor files, or both, or files of which no validation part can be made.
     """
-    files = {key: name for key in ("file", "split", *PARTS) if (name := getattr(config, key)) is not None}
+    files = named_files(config)
     known = " or ".join(repr(name) for name in corpora)
     if config.corpus is not None:
         if files:
@@ -64,43 +95,58 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     return files
 
 
+def rows_of_parts(
+    files: Mapping[str, str], rows: Mapping[str, Sequence[T]], strata: Callable[[T], Stratum], what: str = "labels"
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
+    """Part -> which file it is of, and its rows there; and a sentence about a validation part that is carved.
+
+    Args:
+        files: as `named_files`, not empty.
+        rows: of each file but the split.
+        strata: what a row is stratified by, None where it is unknown.
+        what: that in words.
+
+    Raises:
+        DataError: the split is broken, or there are too few rows to carve.
+    """
+    if "file" in files:
+        return {
+            part: ("file", some) for part, some in read_split(locate(files["split"]), len(rows["file"])).items()
+        }, None
+    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in rows.items()}
+    if "validation" in files:
+        return parts, None
+    carved = carve([strata(row) for row in rows["train"]], files["train"], what)
+    return parts | {"train": ("train", carved.train), "validation": ("train", carved.validation)}, carved.said
+
+
+def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
+    """sha256 of each file, by its name."""
+    return {name: sha256(locate(name)) for name in files.values()}
+
+
 def read_file_parts(
-    files: Mapping[str, str],
-    read: Callable[[Path], tuple[Sequence[T], str | None]],
-    strata: Callable[[T], Collection[Hashable] | None],
-    what: str,
+    files: Mapping[str, str], read: Callable[[Path], tuple[Sequence[T], str]], strata: Callable[[T], Stratum], what: str
 ) -> FileParts[T]:
     """The parts of `files_of`.
 
     Args:
         files: not empty.
         read: a file -> its sentences, and what it was recognised as.
-        strata: what a sentence is stratified by, if the validation part is carved; None where it is unknown.
-        what: that in words.
+        strata, what: as `rows_of_parts`.
 
     Raises:
         DataError: a file is missing or broken.
     """
-    checksums = {name: sha256(locate(name)) for name in files.values()}
+    checksums = checksums_of(files)
+    places = {key: locate(name) for key, name in files.items() if key != "split"}
+    found = {key: read(place) for key, place in places.items()}
+    notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
+    rows, carved = rows_of_parts(files, {key: some for key, (some, _) in found.items()}, strata, what)
     parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
-    notes: list[str] = []
-    split: dict[str, Any] = {part: files.get(part) for part in PARTS}
-    for key, name in files.items():
-        if key != "split":
-            where = locate(name)
-            sentences, note = read(where)
-            parts[key] = where, sentences
-            notes += [f"{name}: {note}"] if note else []
+    parts |= {part: (places[key], [found[key][0][row] for row in some]) for part, (key, some) in rows.items()}
     if "file" in files:
-        where, sentences = parts.pop("file")
-        rows = read_split(locate(files["split"]), len(sentences))
-        parts = {part: (where, [sentences[row] for row in rows[part]]) for part in PARTS}
-        split = {"file": files["file"], "rows": files["split"]}
-    elif "validation" not in files:
-        where, sentences = parts["train"]
-        carved = carve([strata(sentence) for sentence in sentences], files["train"], what)
-        parts["train"] = where, [sentences[row] for row in carved.train]
-        parts["validation"] = where, [sentences[row] for row in carved.validation]
-        notes.append(carved.said)
-        split["validation"] = carved.said
-    return FileParts(parts, checksums, [*notes, *same_files(files, checksums)], split)
+        split: dict[str, Any] = {"file": files["file"], "rows": files["split"]}
+    else:
+        split = {part: files.get(part) for part in PARTS} | ({"validation": carved} if carved else {})
+    return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *same_files(files, checksums)], split)

@@ -12,7 +12,7 @@ import numpy as np
 from spen_plugins.datasets.parts import carve
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.matrix import Matrix, is_matrix
-from spen_plugins.readers.table import Columns
+from spen_plugins.readers.table_columns import Columns
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,37 +11,19 @@ from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
 
-_COLUMNS = {"labels", "label_count", "drop"}
-VECTOR_FORMS = (
-    ({"corpus"}, set()),
-    ({"in_memory"}, set()),
-    ({"file", "split"}, _COLUMNS),
-    ({"train", "validation"}, {"test", *_COLUMNS}),
-    ({"train", "test"}, _COLUMNS),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-VECTOR_KEYS = ("corpus", "in_memory", "file", "split", *PARTS, "labels", "label_count", "drop")
-TEXT_FORMS = (
-    ({"corpus"}, set()),
-    ({"in_memory"}, set()),
-    ({"reuters"}, set()),
-    ({"train", "validation"}, {"test", "labels"}),
-    ({"train", "test"}, {"labels"}),
-    ({"file", "split"}, {"labels"}),
-)
-"""Forms of naming the data: required settings, and optional ones."""
-TEXT_KEYS = ("corpus", "in_memory", "reuters", "file", "split", *PARTS, "labels")
+_FILES = ({"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})
+"""Forms of naming files, by their settings."""
 
 
-class VectorsConfig(LabelTask.Config):
-    """Settings of task `multilabel`."""
+class DataConfig(LabelTask.Config):
+    """Where the data is."""
 
     corpus: Literal["sample"] | None = None
     """"sample": the synthetic corpus of the package; null: the files below."""
     in_memory: bool = False
     """If true, the examples are given in Python, by `sp.train`, and not kept."""
     file: str | None = None
-    """A file that is divided into parts by `split`: ARFF, CSV, Parquet or libsvm, recognised by its content."""
+    """A file that is divided into parts by `split`."""
     split: str | None = None
     """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
     train: str | None = None
@@ -49,6 +32,13 @@ class VectorsConfig(LabelTask.Config):
     """File of the validation part; without one, it is carved from the training part."""
     test: str | None = None
     """File of the test part."""
+
+
+class VectorsConfig(DataConfig):
+    """Settings of task `multilabel`."""
+
+    file: str | None = None
+    """A file that is divided into parts by `split`: ARFF, CSV, Parquet or libsvm, recognised by its content."""
     labels: str | list[str] | None = None
     """Columns that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a file of
     names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
@@ -60,32 +50,20 @@ class VectorsConfig(LabelTask.Config):
     """Columns that are not used."""
 
 
-class TextsConfig(LabelTask.Config):
+class TextsConfig(DataConfig):
     """Settings of task `text`."""
 
-    corpus: Literal["sample"] | None = None
-    """"sample": the synthetic corpus of the package; null: the files below."""
-    in_memory: bool = False
-    """If true, the examples are given in Python, by `sp.train`, and not kept."""
-    file: str | None = None
-    """A file that is divided into parts by `split`."""
-    split: str | None = None
-    """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
     train: str | None = None
-    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, JSONL or
-    LibMultiLabel, recognised by its content."""
-    validation: str | None = None
-    """File of the validation part; without one, it is carved from the training part."""
-    test: str | None = None
-    """File of the test part."""
+    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, Parquet,
+    JSONL or LibMultiLabel, recognised by its content."""
     labels: str | None = None
     """File of label names, one per line; a label in the files is one of them or its number, from 0."""
     text_column: int | str = 1
-    """Number of the text's column in a TSV or CSV file, from 1, or its name in the header or in JSONL. A file
+    """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL. A file
     whose header has a column `text`, or only one column beside the labels, needs none."""
     label_column: int | str | list[str] = 2
-    """Number or name of the labels' column; of CSV files also several names, [toxic, obscene], or the beginning of
-    names, "is_*", of columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
+    """Number or name of the labels' column; or several names, [toxic, obscene], or the beginning of names, "is_*", of
+    columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
     beside the text, needs none."""
     separator: str = Field(",", min_length=1)
     """Separator of a text's labels in one column."""
@@ -109,32 +87,40 @@ class TextsConfig(LabelTask.Config):
 
 def check_vectors(c: Any) -> None:
     """Raise ConfigError for settings without data, or with unused ones."""
-    named = {name for name in VECTOR_KEYS if getattr(c, name) not in (None, False, [])}
-    if "file" in named and not named & {"split", "corpus", "in_memory", "train", "validation", "test"}:
+    named, fits = _named(c, ("corpus", "in_memory"), ("labels", "label_count", "drop"))
+    if "file" in named and not {*named} & {"split", "corpus", "in_memory", "train", "validation", "test"}:
         raise ConfigError(
             f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`, or name a test file "
             "too: then a part of this one is held out to validate on"
         )
-    for needed, allowed in VECTOR_FORMS:
-        if needed <= named <= needed | allowed and not {"labels", "label_count"} <= named:
-            return
-    found = ", ".join(f"task.{name}" for name in VECTOR_KEYS if name in named) or "no data"
-    hint = " To put files in the place of a config's own data set, pass data=files." if c.corpus and c.train else ""
-    raise ConfigError(
-        f"task: found {found}; expected one of corpus='sample' or in_memory=true alone, file=FILE with split=JSON, or "
-        "train= with validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not "
-        f"both.{hint}"
-    )
+    if not fits or {"labels", "label_count"} <= {*named}:
+        raise _refused(
+            named,
+            "one of corpus='sample' or in_memory=true alone, file=FILE with split=JSON, or train= with validation= or "
+            "test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
+            bool(c.corpus and c.train),
+        )
 
 
 def check_texts(c: Any) -> None:
     """Raise ConfigError for settings without data, or with unused ones."""
-    named = {name for name in TEXT_KEYS if getattr(c, name) not in (None, False)}
-    if any(needed <= named <= needed | allowed for needed, allowed in TEXT_FORMS):
-        return
-    found = ", ".join(f"task.{name}" for name in TEXT_KEYS if name in named) or "no data"
-    hint = " To put files in the place of a config's own data set, pass data=files." if "train" in named else ""
-    raise ConfigError(
-        f"task: found {found}; expected one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= with "
-        f"split=, or train= with validation= or test= (or both), files perhaps with labels=FILE.{hint}"
-    )
+    named, fits = _named(c, ("corpus", "in_memory", "reuters"), ("labels",))
+    if not fits:
+        raise _refused(
+            named,
+            "one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= with split=, or train= with "
+            "validation= or test= (or both), files perhaps with labels=FILE",
+            "train" in named,
+        )
+
+
+def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:
+    """The data's settings that are given; and whether they are files, perhaps with `more`, or one that is alone."""
+    named = [key for key in (*alone, "file", "split", *PARTS, *more) if getattr(c, key) not in (None, False, [])]
+    return named, {*named} - {*more} in _FILES or (len(named) == 1 and named[0] in alone)
+
+
+def _refused(named: Sequence[str], expected: str, in_its_place: bool) -> ConfigError:
+    found = ", ".join(f"task.{name}" for name in named) or "no data"
+    hint = " To put files in the place of a config's own data set, pass data=files." if in_its_place else ""
+    return ConfigError(f"task: found {found}; expected {expected}.{hint}")

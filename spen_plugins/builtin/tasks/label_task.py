@@ -13,9 +13,11 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.file_parts import checksums_of, named_files, rows_of_parts
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
+from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
@@ -142,20 +144,34 @@ class LabelTask(Task):
     def checksums(self) -> dict[str, str]:
         return dict(self._files)
 
-    def _check_parts(self, sources: Mapping[str, tuple[object, str]]) -> None:
-        """Check that there are examples to learn from, and gold wherever scores are computed.
+    def _divide(self, gold: Mapping[str, Sequence[np.ndarray | None]]) -> dict[str, tuple[str, Sequence[int]]]:
+        """Part -> the setting that names its file, and its rows there; sets what is said of the files.
 
         Args:
-            sources: file and setting of each part.
+            gold: label numbers of each row of each file, by its setting.
+        """
+        files = named_files(self.config)
+        self._files |= checksums_of(files)
+        parts, carved = rows_of_parts(files, gold, lambda row: row)
+        self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
+        if carved is not None:
+            self._split += f"; {carved}"
+            self._notes.append(carved)
+        self._notes += same_files(files, self._files)
+        return parts
+
+    def _check_parts(self) -> None:
+        """Check that there are examples to learn from, and gold wherever scores are computed.
 
         Raises:
             DataError: a part for training has no example with gold, or a scored part has an example without.
         """
         for name, examples in self._parts.items():
-            where, source = sources[name]
+            source = "split" if self.config.split else name
+            where = getattr(self.config, source) or self.config.train or "the data"
             labelled = sum(example.gold is not None for example in examples)
             if name != "test" and not labelled:
-                raise DataError(where, None, f"no labelled example in the {name} part ({source})", "at least one")
+                raise DataError(where, None, f"no labelled example in the {name} part (task.{source})", "at least one")
             if name != "train" and labelled < len(examples):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"

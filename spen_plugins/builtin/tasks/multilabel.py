@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,22 +11,21 @@ import torch
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
-from spen_plugins.datasets.parts import carve, same_files
-from spen_plugins.errors import ConfigError
-from spen_plugins.readers.items import parse_item
-from spen_plugins.readers.label_names import label_sets, listed_labels, named_labels
+from spen_plugins.datasets.labels import chosen_labels
+from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
-from spen_plugins.readers.rows import Ragged, Table
 from spen_plugins.readers.scaling import Scaling, Size
-from spen_plugins.readers.split import read_split
-from spen_plugins.readers.table import Columns
-from spen_plugins.readers.tables import read_table
+from spen_plugins.readers.table import Ragged, Table
+from spen_plugins.readers.table_columns import Columns
+from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.text import sha256
+from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import HELD_OUT, PARTS, Shown, VectorInputs
+from spen_plugins.task import HELD_OUT, Shown, VectorInputs
 
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
@@ -55,7 +53,7 @@ class MultiLabel(LabelTask):
             self._load_sample()
         else:
             self._load_files()
-            self._check_parts(self._sources())
+            self._check_parts()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of vectors and labels.
@@ -70,7 +68,7 @@ class MultiLabel(LabelTask):
         self._set_columns(columns)
         rows, self._split = given.divide({n: range(len(m)) for n, m in matrices.items()}, sets["train"], held_out, seed)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
-        self._fit_scaling(features["train"], None, rows["train"])
+        self._fit_scaling(features["train"], rows["train"])
         for some in features.values():
             self._scale(some)
         source = {name: name if name in matrices else "train" for name in rows}
@@ -85,41 +83,29 @@ class MultiLabel(LabelTask):
 
     def _load_files(self) -> None:
         c = self.config
-        files = {"": c.file} if c.file else {n: path for n in PARTS if (path := getattr(c, n))}
+        files = {key: name for key, name in named_files(c).items() if key != "split"}
         first, *others = files.values()
-        tables = [self._read(first)]
-        labels = self._label_names(first, tables[0])
+        tables = [read_table(locate(first), unused=c.drop)]
+        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count)
+        if listed is not None:
+            self._files[listed] = sha256(locate(listed))
         start = Columns.of(tables[0], labels, c.drop, c.root)
         if tables[0].sets is None:
             start.gold(tables[0])  # an error in it comes before those of files that are read like it
-        tables += [self._read(path, start) for path in others]
+        tables += [read_table(locate(path), start.known, c.drop) for path in others]
         if tables[0].sets is not None:
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
-        encoded = [self.columns.encode(table) for table in tables]
-        if c.file:
-            where = locate(c.split)
-            rows = read_split(where, len(tables[0]))
-            self._files[c.split] = sha256(where)
-            self._split = f"rows of {c.split}"
-            parts = {name: (*encoded[0], rows[name]) for name in PARTS}
-        else:
-            self._split = "files " + ", ".join(files.values())
-            parts = {n: (x, y, range(len(y))) for n, (x, y) in zip(files, encoded, strict=True)}
-            if not c.validation:
-                x, y, _ = parts["train"]
-                carved = carve(y, c.train)
-                parts |= {"train": (x, y, carved.train), "validation": (x, y, carved.validation)}
-                self._split += f"; {carved.said}"
-                self._notes.append(carved.said)
-            self._notes += same_files(files, self._files)
-        self._fit_scaling(*parts["train"])
-        for matrix, _ in encoded:
+        encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
+        parts = self._divide({key: gold for key, (_, gold) in encoded.items()})
+        key, rows = parts["train"]
+        self._fit_scaling(encoded[key][0], rows)
+        for matrix, _ in encoded.values():
             self._scale(matrix)
-        self._parts = {n: [_example(x, y, i) for i in rows] for n in PARTS if n in parts for x, y, rows in [parts[n]]}
+        self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
 
-    def _fit_scaling(self, features: Ragged | np.ndarray, _: Any, rows: Sequence[int]) -> None:
+    def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
         if isinstance(features, np.ndarray):
             self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
         elif features.weight is not None:
@@ -138,12 +124,6 @@ class MultiLabel(LabelTask):
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
         return f"read {files}; {self.inputs.size} features ({kinds}); {len(labels)} labels ({some})"
 
-    def _sources(self) -> dict[str, tuple[object, str]]:
-        """File and setting of each part."""
-        if self.config.split:
-            return dict.fromkeys(PARTS, (self.config.split, "task.split"))
-        return {name: (getattr(self.config, name), f"task.{name}") for name in PARTS}
-
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample
 
@@ -157,32 +137,6 @@ class MultiLabel(LabelTask):
         self.scaling: Scaling | Size | None = None
         self.space = LabelSet(list(columns.labels))
         self.inputs = VectorInputs(len(columns.names), not columns.real.any(), columns.sparse)
-
-    def _read(self, path: str, start: Columns | None = None) -> Table:
-        where = locate(path)
-        table = read_table(where, None if start is None else start.known, self.config.drop)
-        self._files[path] = sha256(where)
-        return table
-
-    def _label_names(self, path: str, table: Table) -> Sequence[str] | int | None:
-        """Names of the label columns, or how many of the last ones are labels; None where the file itself says."""
-        labels, count = self.config.labels, self.config.label_count
-        if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
-            if labels or count is not None:
-                what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
-                raise ConfigError(
-                    f"task.{'labels' if labels else 'label_count'}: labels of {path} are {what}; leave it out"
-                )
-            return None
-        beside = Path(path).with_suffix(".xml")
-        if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
-            labels = str(beside)
-        if labels is None:
-            return count
-        if not isinstance(labels, str) or not (labels.endswith(".xml") or locate(labels).is_file()):
-            return named_labels(table, labels)
-        self._files[labels] = sha256(locate(labels))
-        return listed_labels(locate(labels), table)
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         if not self.inputs.listed:

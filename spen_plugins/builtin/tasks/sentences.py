@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spen_plugins.batch import Batch
 from spen_plugins.task import Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
@@ -89,6 +90,13 @@ class Entry:
             warnings.simplefilter("ignore", UserWarning)  # about truncated words, which are counted here
             found = [indexer.words_read(self.item(name, indexer)) for name, indexer in indexers.items()]
         return min((n for n in found if n is not None), default=None)
+
+
+@dataclass(frozen=True)
+class SentenceBatch(Batch):
+    """A batch with its examples, because `gold` can't represent what is unseen in training."""
+
+    examples: tuple[Any, ...] = ()
 
 
 def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> tuple[dict[str, Tensor], np.ndarray]:

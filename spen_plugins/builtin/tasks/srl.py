@@ -8,20 +8,19 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
     Entry,
+    SentenceBatch,
     Vocabulary,
     collate_words,
     one_hot_gold,
 )
-from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlBatch, SrlMetric
-from spen_plugins.config.config import Config
+from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlMetric
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
@@ -40,30 +39,17 @@ class SemanticRoles(Task):
 
     selection = "span_f1"
 
-    class Config(Config):
+    class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
-        file: str | None = None
-        """A file that is divided into parts by `split`."""
-        split: str | None = None
-        """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
-        makes one)."""
         train: str | None = None
-        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2012, CoNLL-U with
-        roles, or JSONL; `data:` paths are below $SPEN_DATA."""
+        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2009, CoNLL-2012,
+        CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
         validation: str | None = None
         """Validation file; without one, it is carved from the training file, stratified by roles."""
-        test: str | None = None
-        """Test file."""
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
         """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
         before them, the word's first."""
-        min_count: int = Field(1, ge=1)
-        """Minimal number of occurrences of a known word in the training part."""
-        lowercase: bool = True
-        """If true, words are looked up in lower case."""
-        digits: bool = True
-        """If true, every digit is looked up as 0."""
 
     def load(self) -> None:
         self._read = read_parts(self.config)
@@ -108,14 +94,14 @@ class SemanticRoles(Task):
         [given] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), given.predicate, given.tags)
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SrlBatch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
         b = len(examples)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return SrlBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
+        return SentenceBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
 
     def metric(self) -> SrlMetric:
         return SrlMetric(self.space.tags, self.decode)
@@ -139,7 +125,7 @@ class SemanticRoles(Task):
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
-        assert isinstance(batch, SrlBatch)
+        assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
         best, lengths = self._decided(proposal, batch.examples)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.sentences import Entry
+from spen_plugins.builtin.tasks.sentences import Entry, SentenceBatch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
 from spen_plugins.spaces import Proposal
@@ -44,17 +44,6 @@ class Example:
         return arguments_of(self.names or ())
 
 
-@dataclass(frozen=True)
-class SrlBatch(Batch):
-    """A batch with its examples, because `gold` can't represent gold spans of roles unseen in training."""
-
-    examples: tuple[Example, ...] = ()
-
-    def to(self, device: torch.device | str) -> SrlBatch:
-        moved = super().to(device)
-        return SrlBatch(moved.x, moved.rows, moved.gold, moved.labelled, self.examples)
-
-
 class SrlMetric(Metric):
     """`span_precision`, `span_recall`, `span_f1`, `ucr`, `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`.
 
@@ -83,7 +72,7 @@ class SrlMetric(Metric):
         inside = batch.x.mask.cpu().numpy()[rows]
         lengths = inside.sum(1)
         answers = self._table.arguments(gold, lengths)
-        if isinstance(batch, SrlBatch) and batch.examples:
+        if isinstance(batch, SentenceBatch) and batch.examples:
             examples = [batch.examples[i] for i in rows]
             answers = [example.arguments for example in examples]
             gold[inside] = np.concatenate([example.tags for example in examples])

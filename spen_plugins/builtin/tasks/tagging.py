@@ -15,6 +15,7 @@ from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
+    SentenceBatch,
     Vocabulary,
     collate_words,
     one_hot_gold,
@@ -26,7 +27,6 @@ from spen_plugins.builtin.tasks.tagging_metric import (
     TAG_DEFINITIONS,
     Example,
     SpanMetric,
-    TagBatch,
     TagMetric,
 )
 from spen_plugins.datasets import locate
@@ -35,6 +35,7 @@ from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import of_words, tagged_of
+from spen_plugins.readers.tagged import read_tagged
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
@@ -120,7 +121,7 @@ class Tagging(Task):
     def read(self, path: str) -> list[Example]:
         """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
-        found = tagging_files.read_tagged(self.config, where, gold=False)
+        found = read_tagged(self.config, where, gold=False)
         try:
             examples = [self._example(s.words, s.columns, *self._encode(s, where)) for s in found.sentences]
         except DataError as error:
@@ -145,7 +146,7 @@ class Tagging(Task):
         sentence = tagged_of(of_words(item), self.config.scheme, self.config.columns)
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> TagBatch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
         for name in self.config.columns:
             if name in inputs:
@@ -154,7 +155,7 @@ class Tagging(Task):
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         x = X(inputs, torch.from_numpy(inside), len(examples))
-        return TagBatch(x, numbers, gold, known, tuple(examples))
+        return SentenceBatch(x, numbers, gold, known, tuple(examples))
 
     def metric(self) -> TagMetric:
         tags = self.space.tags
@@ -162,7 +163,7 @@ class Tagging(Task):
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         """Decisions on each token's tag; or on each span, right if type, start and end are."""
-        assert isinstance(batch, TagBatch)
+        assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
             return None
         known = batch.labelled.cpu().numpy()

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, read_file_parts
-from spen_plugins.config.config import Config
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.conllu_roles import is_conllu
-from spen_plugins.readers.docbin import DOCBIN, read_docbin
-from spen_plugins.readers.formats import JSON_LINES, Format, recognise
-from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.schemes import BrokenTags, spans
-from spen_plugins.readers.tag_items import FORM, tagged_of
+from spen_plugins.readers.tag_items import tagged_of
+from spen_plugins.readers.tagged import read_tagged
 from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
@@ -32,20 +25,9 @@ NO_TAGS = "a file to predict may have no column of tags"
 """For errors about tags of such a file."""
 
 
-class SentencesConfig(Config):
-    """Files of tagged sentences, which of them have gold, and the look-up of words."""
+class SentencesConfig(FilesConfig):
+    """Files of tagged sentences, and which of them have gold."""
 
-    file: str | None = None
-    """A file that is divided into parts by `split`."""
-    split: str | None = None
-    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
-    makes one)."""
-    train: str | None = None
-    """Training file; `data:` paths are below $SPEN_DATA."""
-    validation: str | None = None
-    """Validation file; without one, it is carved from the training file, stratified by tags."""
-    test: str | None = None
-    """Test file."""
     labelled: int | None = Field(None, ge=1)
     """Number of training sentences, from the first, whose tags are used; null: all."""
     rest: bool = True
@@ -54,29 +36,10 @@ class SentencesConfig(Config):
     """A file, or several, to train on without tags; tags in it are not looked at."""
     repeat: int = Field(1, ge=1)
     """How often an epoch has each labelled training sentence; those without tags come once."""
-    min_count: int = Field(1, ge=1)
-    """Minimal number of occurrences of a known word in the training part."""
-    lowercase: bool = True
-    """If true, words are looked up in lower case."""
-    digits: bool = True
-    """If true, every digit is looked up as 0."""
 
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 """Source and sentences of each part."""
-
-
-class TagFile(NamedTuple):
-    """A file's sentences, and what it was recognised as."""
-
-    sentences: list[TaggedSentence]
-    format: str
-
-    @property
-    def said(self) -> str:
-        """What was read, for the user."""
-        tokens = sum(len(sentence.words) for sentence in self.sentences)
-        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
 
 
 def read_parts(config: Any) -> FileParts[TaggedSentence]:
@@ -99,10 +62,8 @@ def read_parts(config: Any) -> FileParts[TaggedSentence]:
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
-    train, more = hide_tags(config, found.parts["train"], lambda path: read_tagged(config, path, False).sentences)
-    checksums = found.checksums | {name: sha256(locate(name)) for name in more}
     notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
-    return found._replace(parts={**found.parts, "train": train}, checksums=checksums, notes=[*found.notes, *notes])
+    return _with_hidden(config, found._replace(notes=[*found.notes, *notes]))
 
 
 def _tags(sentence: TaggedSentence) -> set[str] | None:
@@ -152,10 +113,12 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
     }
     sentences, split = given.divide(sentences, [set(s.tags) for s in sentences["train"]], held_out, seed)
     checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
-    found = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
-    train, more = hide_tags(config, found["train"], lambda path: read_tagged(config, path, False).sentences)
-    checksums |= {name: sha256(locate(name)) for name in more}
-    return FileParts({**found, "train": train}, checksums, [], split)
+    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    return _with_hidden(config, FileParts(found, checksums, [], split))
+
+
+def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
+    return hide_tags(config, found, lambda path: read_tagged(config, path, gold=False).sentences)
 
 
 def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
@@ -172,20 +135,19 @@ def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
 
 
 def hide_tags(
-    config: SentencesConfig,
-    train: tuple[object, Sequence[TaggedSentence]],
-    read: Callable[[Path], Sequence[TaggedSentence]],
-) -> tuple[tuple[object, Sequence[TaggedSentence]], list[str]]:
-    """The training part with the tags that the config allows, and the names of its files without tags.
+    config: SentencesConfig, found: FileParts[TaggedSentence], read: Callable[[Path], Sequence[TaggedSentence]]
+) -> FileParts[TaggedSentence]:
+    """The training part with the tags that the config allows, and with its files without tags.
 
     Args:
-        train: source and sentences, all with tags.
+        config: the task's.
+        found: the training part has tags in all sentences.
         read: reads a file of `task.unlabelled`.
 
     Raises:
         DataError: fewer sentences than `task.labelled`.
     """
-    where, sentences = train
+    where, sentences = found.parts["train"]
     if config.labelled is not None and len(sentences) < config.labelled:
         raise DataError(
             where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}"
@@ -193,75 +155,9 @@ def hide_tags(
     gold, rest = sentences[: config.labelled], sentences[len(sentences[: config.labelled]) :]
     names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
     others = [*(rest if config.rest else ()), *(sentence for name in names for sentence in read(locate(name)))]
-    return (where, [*gold, *(replace(sentence, tags=None) for sentence in others)]), names
-
-
-_JSON = Format("JSONL", FORM, JSON_LINES.fits)
-_CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
-_COLUMNS = Format(
-    "columns",
-    "a token a line, cells apart by tabs or blanks, a blank line between sentences",
-    lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
-)
-FORMATS = {"jsonl": _JSON, "docbin": DOCBIN, "conllu": _CONLLU, "columns": _COLUMNS}
-"""Formats of tagged sentences by their name in configs, in the order in which they are tried."""
-
-
-def read_tagged(config: Any, path: Path, gold: bool) -> TagFile:
-    """Sentences of a file; tags are required if `gold`.
-
-    Raises:
-        ConfigError: a column does not fit the file's format.
-        DataError: the file is missing, broken, or of no known format.
-    """
-    wanted = {"words": config.words, "tags": config.tags, **{f"columns.{n}": c for n, c in config.columns.items()}}
-    if config.format == "predicates":
-        for key in ("words", "tags", "columns"):
-            if getattr(config, key):
-                raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
-        roles = read_roles(path, gold=gold)
-        return TagFile(predicate_sentences(roles.sentences), f"{roles.format}, their predicates")
-    name = _format(config.format, path, [column for column in wanted.values() if column is not None])
-    if name == "jsonl":
-        return TagFile(_read_json(config, path, gold), _JSON.name)
-    fields = name in ("conllu", "docbin")
-    for key, column in wanted.items():
-        if column is not None and isinstance(column, str) != fields:
-            form = FORMATS[name].name
-            has = f"fields of {form} go by name (form, upos, xpos, …)" if fields else "columns go by number, from 0"
-            raise ConfigError(
-                f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
-                "The format is recognised by content, unless task.format is set"
-            )
-    given = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
-    if name == "docbin":
-        sentences = read_docbin(path, **given, columns=config.columns, gold=gold, scheme=config.scheme)
-    else:
-        read = read_conllu if name == "conllu" else read_columns
-        sentences = read(path, **given, columns=config.columns, gold=gold)
-    return TagFile(sentences, FORMATS[name].name)
-
-
-def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
-    """The name of a file's format; a CoNLL-U file whose columns the config numbers is one of columns."""
-    if given != "auto":
-        return given
-    if path.suffix == ".conllu" and path.is_file():
-        return "conllu"
-    found = recognise(path, list(FORMATS.values()))
-    name = next(name for name, form in FORMATS.items() if form is found)
-    return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
-
-
-def _read_json(config: Any, path: Path, gold: bool) -> list[TaggedSentence]:
-    def make(item: Any) -> TaggedSentence:
-        sentence = tagged_of(item, config.scheme, config.columns)
-        lacks = ["tags"] * (sentence.tags is None) + [n for n in config.columns if n not in sentence.columns]
-        if gold and lacks:
-            raise DataError(path, None, f"a sentence without {lacks[0]}", FORM)
-        return sentence
-
-    return [replace(sentence, line=None) for _, sentence in read_json_lines(path, FORM, make)]
+    train = where, [*gold, *(replace(sentence, tags=None) for sentence in others)]
+    checksums = found.checksums | {name: sha256(locate(name)) for name in names}
+    return found._replace(parts={**found.parts, "train": train}, checksums=checksums)
 
 
 def _sample(config: Any) -> Parts:

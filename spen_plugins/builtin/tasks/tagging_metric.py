@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.sentences import Entry
+from spen_plugins.builtin.tasks.sentences import Entry, SentenceBatch
 from spen_plugins.errors import DataError
 from spen_plugins.readers.schemes import Span
 from spen_plugins.scores.entities import EntityCounts, chunks, strict_spans, table
@@ -49,17 +49,6 @@ class Example:
     """Gold spans, including types unseen in training."""
 
 
-@dataclass(frozen=True)
-class TagBatch(Batch):
-    """A batch with its examples, because `gold` can't represent gold tags unseen in training."""
-
-    examples: tuple[Example, ...] = ()
-
-    def to(self, device: torch.device | str) -> TagBatch:
-        moved = super().to(device)
-        return TagBatch(moved.x, moved.rows, moved.gold, moved.labelled, self.examples)
-
-
 class TagMetric(Metric):
     """`accuracy` and `tags`, a table of scores per tag.
 
@@ -77,7 +66,7 @@ class TagMetric(Metric):
         self._ratios: list[Tensor] = []
 
     def update(self, proposal: Proposal, batch: Batch) -> None:
-        assert isinstance(batch, TagBatch)
+        assert isinstance(batch, SentenceBatch)
         rows = batch.labelled.nonzero().squeeze(1).cpu().numpy()
         ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
         self._ratios.append(ratios)

@@ -1,4 +1,4 @@
-"""Task `text`: from raw texts to label sets; TSV, CSV, JSONL and LibMultiLabel files, Reuters-21578, lists."""
+"""Task `text`: from raw texts to label sets; TSV, CSV, Parquet, JSONL and LibMultiLabel files, Reuters-21578, lists."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate, stratify
-from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
-from spen_plugins.readers.split import read_split
 from spen_plugins.readers.text import read_lines, sha256
-from spen_plugins.readers.tsv import Layout, Row, read_names
+from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import HELD_OUT, PARTS, Shown, TextInputs, Writer
+from spen_plugins.task import HELD_OUT, Shown, TextInputs, Writer
 
 _WORDS = re.compile(r"\w+(?:'\w+)*")
 _WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
@@ -101,8 +101,7 @@ class TextLabels(LabelTask):
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        where = self.config.file or self.config.reuters or ("data" if self.config.in_memory else "the sample")
-        self._check_parts({n: (getattr(self.config, n) or where, f"task.{n}") for n in PARTS})
+        self._check_parts()
         counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
@@ -184,7 +183,7 @@ class TextLabels(LabelTask):
 
     def _load_files(self) -> None:
         c = self.config
-        names = {"file": c.file} if c.file else {n: path for n in PARTS if (path := getattr(c, n)) is not None}
+        names = {key: name for key, name in named_files(c).items() if key != "split"}
         places = {name: locate(path) for name, path in names.items()}
         files = {name: read_texts(place, self._layout()) for name, place in places.items()}
         if c.labels is None:
@@ -196,24 +195,9 @@ class TextLabels(LabelTask):
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
         self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
-        self._files.update({names[name]: sha256(place) for name, place in places.items()})
         examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
-        self._split = "files " + ", ".join(names.values())
-        if c.file:
-            rows = read_split(locate(c.split), len(examples["file"]))
-            self._parts = {part: [examples["file"][row] for row in rows[part]] for part in PARTS}
-            self._files[c.split] = sha256(locate(c.split))
-            self._split = f"rows of {c.split}"
-            return
-        self._parts = examples
-        self._notes += same_files(names, self._files)
-        if "validation" not in examples:
-            train = examples["train"]
-            carved = carve([example.gold for example in train], c.train)
-            rows = {"train": carved.train, "validation": carved.validation}
-            self._parts = {**examples, **{part: [train[row] for row in some] for part, some in rows.items()}}
-            self._notes.append(carved.said)
-            self._split += f"; {carved.said}"
+        parts = self._divide({name: [example.gold for example in some] for name, some in examples.items()})
+        self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
 
     def _load_reuters(self) -> None:
         folder = locate(self.config.reuters)

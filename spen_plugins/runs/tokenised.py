@@ -12,7 +12,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
@@ -26,7 +26,7 @@ _HOW = (
 )
 
 
-class Raw:
+class TokenisedText:
     """A `RawText`.
 
     Args:
@@ -118,7 +118,7 @@ def plain(text: str) -> str:
     return text
 
 
-def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], list[str]]:
+def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
     """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
 
     Raises:
@@ -130,7 +130,7 @@ def read(predictor: Predictor, file: Path, raw: Raw) -> tuple[Sequence[Any], lis
     except DataError:
         if not _is_raw(task, locate(str(file))):
             raise
-    raw.text = locate(str(file)).read_text(encoding="utf-8-sig")
+    raw.text = "\n".join(read_lines(locate(str(file))))
     examples = task.read_text(raw)
     return examples, [f"{file}: {raw.said()}"]
 

@@ -12,7 +12,7 @@ from spen_plugins.readers.csv_table import read_csv
 from spen_plugins.readers.formats import ARFF, PARQUET, recognise
 from spen_plugins.readers.libsvm import LIBSVM, read_libsvm
 from spen_plugins.readers.parquet import read_parquet
-from spen_plugins.readers.rows import Table
+from spen_plugins.readers.table import Table
 
 FORMATS = (PARQUET, ARFF, LIBSVM, CSV)
 

@@ -1,4 +1,4 @@
-"""One example from a Python or JSON value."""
+"""One example of vectors from a Python or JSON value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from spen_plugins.errors import DataError, did_you_mean
 from spen_plugins.readers.arff import ancestry
-from spen_plugins.readers.table import Columns, positive
+from spen_plugins.readers.table_columns import Columns, positive
 
 _KEYS = {"vector", "features", "labels"}
 

@@ -1,22 +1,25 @@
-"""Texts with labels, one per line in tab-separated columns; and lists of label names."""
+"""Columns of texts and their labels: which of a file's they are, and the labels in their cells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.text import read_lines, shorten
+from spen_plugins.readers.text import shorten
 
 TEXT = ("text",)
 LABELS = ("labels", "label")
 """Names of columns that are looked for where none is given, in any case."""
 
 
+_TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false", "")
+
+
 class Row(NamedTuple):
-    """One line: its text, its labels as written (None without their column), its number from 1."""
+    """A text, its labels as written (None without their column), the number of its line or row, from 1."""
 
     text: str
     labels: tuple[str, ...] | None
@@ -28,8 +31,8 @@ class Layout:
     """Columns of a file.
 
     Args:
-        text, labels: column numbers from 1, or names in a header; of CSV files `labels` may be several names, or
-            `tag_*`, of columns of 0 and 1.
+        text, labels: column numbers from 1, or names in a header; `labels` may be several names, or `tag_*`, of
+            columns of 0 and 1.
         separator: separator of a line's labels.
         header: if true, the first line names the columns; None: if a column is named, or one is called
             `text`, `labels` or `label`.
@@ -41,57 +44,13 @@ class Layout:
     header: bool | None = None
 
 
-def read_tsv(path: str | Path, layout: Layout, gold: bool = True) -> list[Row]:
-    """Rows of a UTF-8 file without quoting: all text between two tabs is a column's value.
-
-    Args:
-        path: the file.
-        layout: its columns.
-        gold: if true, every line must have labels; otherwise a line may end before their column.
-
-    Raises:
-        DataError: a line is blank or lacks a column, or the header lacks a name.
-    """
-    lines = read_lines(path)
-    names, layout = settle(path, layout, lines[0].split("\t"), gold)
-    named = names is not None
-    text = column_of(path, layout.text, names, "text")
-    labels = column_of(path, layout.labels, names, "label") if gold or _known(layout.labels, names) else None
-    needed = max(text, labels) if gold and labels is not None else text
-    rows = []
-    for number, line in enumerate(lines[named:], 1 + named):
-        fields = line.split("\t")
-        if len(fields) <= needed or not line.strip():
-            found = f"{len(fields)} columns in {shorten(line)}" if line.strip() else "a blank line"
-            raise DataError(path, number, found, f"at least {needed + 1} columns divided by tabs")
-        found = None if labels is None or len(fields) <= labels else fields[labels]
-        rows.append(Row(fields[text], None if found is None else split_labels(found, layout.separator), number))
-    return rows
-
-
-def read_names(path: str | Path) -> list[str]:
-    """Label names, one per line, in the order of their numbers.
-
-    Raises:
-        DataError: a line is blank, or a name occurs twice.
-    """
-    names = [line.strip() for line in read_lines(path)]
-    seen: dict[str, int] = {}
-    for number, name in enumerate(names, 1):
-        if not name or name in seen:
-            found = f"label {name!r} again, as in line {seen[name]}" if name else "a blank line"
-            raise DataError(path, number, found, "one label name a line, each once")
-        seen[name] = number
-    return names
-
-
 def is_header(cells: Sequence[str]) -> bool:
     """Whether a first record names the text's or the labels' column by one of the usual names."""
     return any(cell.strip().casefold() in (*TEXT, *LABELS) for cell in cells)
 
 
 def settle(path: str | Path, layout: Layout, first: Sequence[str], gold: bool) -> tuple[list[str] | None, Layout]:
-    """Which columns a TSV or CSV file's text and labels are in.
+    """Which columns text and labels are in.
 
     Args:
         path: the file.
@@ -152,12 +111,12 @@ def _other(path: str | Path, names: Sequence[str], taken: set[int], what: str) -
     return left[0] + 1
 
 
-def column_of(path: str | Path, column: int | str | Sequence[str], names: list[str] | None, what: str) -> int:
+def column_of(path: str | Path, column: int | str, names: list[str] | None, what: str) -> int:
     """A column's index, from 0."""
     if isinstance(column, int):
+        if names is not None and column > len(names):
+            raise DataError(path, 1, f"columns {', '.join(names)}", f"{what}s in column {column}")
         return column - 1
-    if not isinstance(column, str):
-        raise DataError(path, 1, "a TSV file", f"a CSV file, where labels are columns of 0 and 1: {', '.join(column)}")
     if names is None or column not in names:
         near = did_you_mean(column, names or ())
         found = "no header" if names is None else f"columns {', '.join(names)}"
@@ -165,10 +124,49 @@ def column_of(path: str | Path, column: int | str | Sequence[str], names: list[s
     return names.index(column)
 
 
-def _known(column: int | str | Sequence[str], names: list[str] | None) -> bool:
-    return isinstance(column, int) or column in (names or ())
-
-
-def split_labels(field: str, separator: str) -> tuple[str, ...]:
-    """The labels of a cell, without surrounding blanks."""
+def split_labels(field: str | list[str], separator: str) -> tuple[str, ...]:
+    """The labels of a cell, without surrounding blanks; a list has them one by one."""
+    if isinstance(field, list):
+        return tuple(field)
     return tuple(label.strip() for label in field.split(separator)) if field.strip() else ()
+
+
+def label_reader(
+    path: Path, layout: Layout, names: list[str] | None, gold: bool
+) -> tuple[Callable[[int, Sequence[Any]], tuple[str, ...] | None], str]:
+    """Reads the labels of a row, given its line and cells, None if these end before; and where they are, in words.
+
+    Args:
+        path: the file.
+        layout: settled.
+        names: of the columns; None without a header.
+        gold: if false, labels may be missing.
+    """
+    labels = layout.labels
+    if isinstance(labels, str) and labels.endswith("*"):
+        labels = [name for name in names or () if name.startswith(labels[:-1])] or labels
+    if isinstance(labels, (list, tuple)):
+        missing = [name for name in labels if name not in (names or ())]
+        if missing and (gold or len(missing) < len(labels)):
+            near = did_you_mean(missing[0], names or ())
+            raise DataError(path, 1, f"columns {', '.join(names or ())}", f"a label column named {missing[0]!r}.{near}")
+        if missing:
+            return lambda line, cells: None, "no labels"
+        places = [(name, (names or []).index(name)) for name in labels]
+
+        def switched(line: int, cells: Sequence[Any]) -> tuple[str, ...]:
+            for name, at in places:
+                if str(cells[at]).strip().casefold() not in (*_TRUE, *_FALSE):
+                    raise DataError(path, line, f"{shorten(str(cells[at]))} for label {name!r}", "0 or 1")
+            return tuple(name for name, at in places if cells[at].strip().casefold() in _TRUE)
+
+        return switched, f"{len(places)} labels as columns of 0 and 1"
+    absent = labels not in (names or ()) if isinstance(labels, str) else names is not None and labels > len(names)
+    if not gold and absent:
+        return lambda line, cells: None, "no labels"
+    at = column_of(path, labels, names, "label")
+
+    def listed(line: int, cells: Sequence[Any]) -> tuple[str, ...] | None:
+        return split_labels(cells[at], layout.separator) if at < len(cells) else None
+
+    return listed, f"labels in column {names[at] if names else at + 1!r}, separated by {layout.separator!r}"

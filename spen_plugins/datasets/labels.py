@@ -1,0 +1,43 @@
+"""Which columns of a user's table are labels, by its settings or the file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spen_plugins.datasets.places import locate
+from spen_plugins.errors import ConfigError
+from spen_plugins.readers.label_names import listed_labels, named_labels
+from spen_plugins.readers.table import Table
+
+
+def chosen_labels(
+    path: str, table: Table, labels: str | Sequence[str] | None, count: int | None
+) -> tuple[Sequence[str] | int | None, str | None]:
+    """Names of the label columns, or how many of the last ones are labels, or None where the file itself says; and the
+    file that lists the names, if one does.
+
+    Args:
+        path: the table's file, as the user names it.
+        table: its content; only the header is used.
+        labels: names, `a,b`, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is.
+        count: how many of the last columns are labels.
+
+    Raises:
+        ConfigError: a name is none of a column, or the file's labels are no columns.
+        DataError: the file of names is missing or broken.
+    """
+    if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
+        if labels or count is not None:
+            what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
+            key = "labels" if labels else "label_count"
+            raise ConfigError(f"task.{key}: labels of {path} are {what}; leave it out")
+        return None, None
+    beside = Path(path).with_suffix(".xml")
+    if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
+        labels = str(beside)
+    if labels is None:
+        return count, None
+    if not isinstance(labels, str) or not (labels.endswith(".xml") or locate(labels).is_file()):
+        return named_labels(table, labels), None
+    return listed_labels(locate(labels), table), labels

@@ -1,0 +1,115 @@
+"""Tagged sentences from a file of any of several formats, recognised by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
+from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.conllu_roles import is_conllu
+from spen_plugins.readers.docbin import DOCBIN, read_docbin
+from spen_plugins.readers.formats import JSON_LINES, Format, recognise
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.prose import is_prose
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.tag_items import FORM, tagged_of
+
+_JSON = Format("JSONL", FORM, JSON_LINES.fits)
+CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
+_COLUMNS = Format(
+    "columns",
+    "a token a line, cells apart by tabs or blanks, a blank line between sentences",
+    lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
+)
+FORMATS = {"jsonl": _JSON, "docbin": DOCBIN, "conllu": CONLLU, "columns": _COLUMNS}
+"""Formats of tagged sentences by their name in configs, in the order in which they are tried."""
+
+
+@dataclass(frozen=True)
+class TagPlaces:
+    """Where a file's words and tags are, by the names of task `tagging`'s settings, which are taken in its place."""
+
+    format: str = "auto"
+    words: int | str | None = None
+    tags: int | str | None = None
+    columns: Mapping[str, int | str] = field(default_factory=dict)
+    scheme: str = "none"
+
+
+class TagFile(NamedTuple):
+    """A file's sentences, and what it was recognised as."""
+
+    sentences: list[TaggedSentence]
+    format: str
+
+    @property
+    def said(self) -> str:
+        """What was read, for the user."""
+        tokens = sum(len(sentence.words) for sentence in self.sentences)
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
+
+
+def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
+    """Sentences of a file.
+
+    Args:
+        places: a `TagPlaces`, or a config with its names.
+        path: the file.
+        gold: if true, tags are required.
+
+    Raises:
+        ConfigError: a column does not fit the file's format.
+        DataError: the file is missing, broken, or of no known format.
+    """
+    wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
+    if places.format == "predicates":
+        for key in ("words", "tags", "columns"):
+            if getattr(places, key):
+                raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+        roles = read_roles(path, gold=gold)
+        return TagFile(predicate_sentences(roles.sentences), f"{roles.format}, their predicates")
+    name = _format(places.format, path, [column for column in wanted.values() if column is not None])
+    if name == "jsonl":
+        return TagFile(_read_json(places, path, gold), _JSON.name)
+    fields = name in ("conllu", "docbin")
+    for key, column in wanted.items():
+        if column is not None and isinstance(column, str) != fields:
+            form = FORMATS[name].name
+            has = f"fields of {form} go by name (form, upos, xpos, …)" if fields else "columns go by number, from 0"
+            raise ConfigError(
+                f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
+                "The format is recognised by content, unless task.format is set"
+            )
+    given: dict[str, Any] = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
+    if name == "docbin":
+        sentences = read_docbin(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
+    else:
+        read = read_conllu if name == "conllu" else read_columns
+        sentences = read(path, **given, columns=places.columns, gold=gold)
+    return TagFile(sentences, FORMATS[name].name)
+
+
+def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
+    """The name of a file's format; a CoNLL-U file whose columns the config numbers is one of columns."""
+    if given != "auto":
+        return given
+    if path.suffix == ".conllu" and path.is_file():
+        return "conllu"
+    found = recognise(path, list(FORMATS.values()))
+    name = next(name for name, form in FORMATS.items() if form is found)
+    return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
+
+
+def _read_json(places: Any, path: Path, gold: bool) -> list[TaggedSentence]:
+    def make(item: Any) -> TaggedSentence:
+        sentence = tagged_of(item, places.scheme, places.columns or None)
+        lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
+        if gold and lacks:
+            raise DataError(path, None, f"a sentence without {lacks[0]}", FORM)
+        return sentence
+
+    return [replace(sentence, line=None) for _, sentence in read_json_lines(path, FORM, make)]
