@@ -109,6 +109,17 @@ def test_a_net_without_second_derivative_is_found_before_training(tmp_path) -> N
         loop_for(model, task, trainer(), tmp_path / "auto").run()
 
 
+def test_products_are_chosen_when_each_stage_begins() -> None:
+    """What the first stage chose is lost if that is interrupted. The trial leaves no gradient behind."""
+    task, _ = toy("labels")
+    model = model_for(task)
+    model.inference_net.output = nn.Sequential(model.inference_net.output, Once())
+    for at in (0, 1):
+        with pytest.warns(UserWarning, match="no second derivative"):
+            trainer(net_epochs=1).stages(model, task)[at].start(model)
+        assert all(p.grad is None for p in model.parameters())
+
+
 def test_the_choice_of_products_survives_an_interruption() -> None:
     trained = ImplicitGradient(trainer().config, None, None)
     assert trained.products == "exact"

@@ -86,8 +86,8 @@ class Bilevel(sp.Trainer):
                 "moves it; take an energy_loss without one (implicit.cd, seal.margin, seal.regression)"
             )
         found.append(sp.Stage("bilevel", (inner, outer), config.epochs, patience=config.patience))
-        # Before the net learns alone, which may take hours.
-        return [replace(found[0], start=start), *found[1:]]
+        # Also before the net learns alone, which may take hours; what is chosen then is lost if that is interrupted.
+        return [replace(stage, start=start) for stage in found]
 
     def _auxiliary(self, context: sp.Context) -> sp.Terms:
         """L_Aux."""

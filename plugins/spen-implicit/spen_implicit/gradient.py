@@ -83,12 +83,14 @@ class ImplicitGradient:
 
     def try_products(self, context: sp.Context, theta: Sequence[nn.Parameter]) -> None:
         """Autograd's error if there is no second derivative."""
-        with torch.enable_grad():
-            inner = self._inner(context, theta, len(context.batch))
-            if isinstance(inner, _Exact):
-                # Of everything: on the way to some parameters alone a missing derivative may be taken for zero.
-                sum(g.sum() for g in inner.g).backward()
-        context.model.zero_grad()
+        try:
+            with torch.enable_grad():
+                inner = self._inner(context, theta, len(context.batch))
+                if isinstance(inner, _Exact):
+                    # Of everything: on the way to some parameters alone a missing derivative may be taken for zero.
+                    sum(g.sum() for g in inner.g).backward()
+        finally:
+            context.model.zero_grad()
 
     def state_dict(self) -> dict[str, Any]:
         return {
