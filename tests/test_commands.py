@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
@@ -13,7 +12,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import typer
@@ -25,6 +23,7 @@ from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
 from spen_plugins.samples import citations, images, labels, srl, tagged
+from tests.loaded import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -252,16 +251,9 @@ def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPat
 # docs/results.md, whose commands need the data sets.
 
 
-def results() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("results", ROOT / "tools/results.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def published() -> Iterator[tuple[str, str]]:
     """Groups of tools/results.yaml with the commands of their rows, as docs/results.md shows them."""
-    tool = results()
+    tool = module_of(ROOT / "tools/results.py")
     for name, group in yaml.safe_load((ROOT / "tools/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
             command = tool.command(group["config"], tool._arguments(group, spec), 0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import nbformat
 import pytest
+
+from tests.loaded import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
@@ -17,13 +17,6 @@ LONGEST = 2000
 """Most characters of a cell's output that are kept."""
 
 pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "tools/notebooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def cells(notebook: Any) -> list[Any]:
@@ -36,7 +29,8 @@ def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     folder = tmp_path / "empty"
     folder.mkdir()
-    done = tool().text_alone(tool().executed(path, folder))
+    tool = module_of(ROOT / "tools/notebooks.py")
+    done = tool.text_alone(tool.executed(path, folder))
     nbformat.validate(done)
     kept = cells(nbformat.read(path, as_version=4))
     assert [len(cell.outputs) for cell in cells(done)] == [len(cell.outputs) for cell in kept]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
 import inspect
 import io
 import os
@@ -15,13 +14,13 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import spen_plugins as sp
 from spen_plugins import testing
+from tests.loaded import module_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
@@ -41,13 +40,6 @@ def plugin(site) -> Path:
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     (info / "entry_points.txt").write_text(f"[spen_plugins]\n{name} = {module}\n")
     return site.path
-
-
-def own_tests() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("test_morphs", FOLDER / "test_morphs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def blocks(language: str) -> list[str]:
@@ -79,14 +71,14 @@ def test_its_hooks_are_found(plugin: Path) -> None:
 
 @pytest.mark.parametrize("name", ["test_the_task", "test_the_parts", "test_what_a_file_gets_wrong_is_said"])
 def test_its_own_tests_pass(plugin: Path, tmp_path: Path, name: str) -> None:
-    tests = own_tests()
+    tests = module_of(FOLDER / "test_morphs.py")
     values: dict[str, Any] = {"tmp_path": tmp_path, "task": tests.task.__wrapped__(tmp_path)}
     function = getattr(tests, name)
     function(*(values[argument] for argument in inspect.signature(function).parameters))
 
 
 def test_none_of_its_tests_is_left_out(plugin: Path) -> None:
-    tests = {name for name in vars(own_tests()) if name.startswith("test_")}
+    tests = {name for name in vars(module_of(FOLDER / "test_morphs.py")) if name.startswith("test_")}
     [asked] = [mark.args[1] for mark in test_its_own_tests_pass.pytestmark]
     assert tests == set(asked)
 
