@@ -38,10 +38,10 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
     """
     temporary = _temporary(path)
     with _said(path):
+        if parents:
+            make_folder(path.parent)
+        temporary.touch(exist_ok=False)  # opened exclusively: neither another's file nor a link is written to
         try:
-            if parents:
-                make_folder(path.parent)
-            temporary.touch(exist_ok=False)  # opened exclusively: neither another's file nor a link is written to
             yield temporary
             sync(temporary)
             temporary.replace(path)
@@ -63,9 +63,9 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     fresh, old = _temporary(path), _temporary(path)
     with _said(path):
+        make_folder(path.parent)
+        fresh.mkdir()
         try:
-            make_folder(path.parent)
-            fresh.mkdir()
             yield fresh
             for folder, _, names in os.walk(fresh, topdown=False):
                 for place in (*(Path(folder, name) for name in names), Path(folder)):
