@@ -73,7 +73,8 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
             yield fresh
             for folder, _, names in os.walk(fresh, topdown=False):
                 for place in (*(Path(folder, name) for name in names), Path(folder)):
-                    sync(place)
+                    if not place.is_symlink():
+                        sync(place)
             try:
                 if os.path.lexists(path):
                     path.rename(old)
