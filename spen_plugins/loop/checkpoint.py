@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 from typing import Any, Protocol
 
-from safetensors.torch import load_file
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import save_json, save_tensors
+from spen_plugins.files import read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
 
 
@@ -25,6 +24,8 @@ def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
         return {"$table": [[key, flatten(item, tensors, f"{name}.{key}")] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
         return [flatten(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):  # the best score before the first one; no JSON
+        return {"$number": str(value)}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"training state {name!r} holds a {type(value).__name__}, which can't be saved")
@@ -39,6 +40,8 @@ def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, dict):
         if "$tensor" in value:
             return tensors[value["$tensor"]]
+        if "$number" in value:
+            return float(value["$number"])
         return {key: unflatten(item, tensors) for key, item in value["$table"]}
     if isinstance(value, list):
         return [unflatten(item, tensors) for item in value]
@@ -77,18 +80,20 @@ class Checkpoint:
         """The saved state, tensors on the CPU.
 
         Raises:
-            RunError: it is missing or can't be read.
+            RunError: it is missing or can't be read, or a tensor has a number that is NaN or infinite.
         """
         try:
-            index = json.loads(self._index.read_text(encoding="utf-8"))
-            return unflatten(index["state"], load_file(self.folder / index["tensors"]))
+            index = read_json(self._index)
+            return unflatten(index["state"], read_tensors(self.folder / index["tensors"])[0])
         except FileNotFoundError as error:
             raise RunError(f"{self.folder} has no checkpoint to resume from ({error.filename} is missing)") from error
+        except RunError:
+            raise
         except Exception as error:
             raise RunError(f"the checkpoint in {self.folder} can't be read: {error}") from error
 
     def _number(self) -> int:
-        return int(json.loads(self._index.read_text(encoding="utf-8"))["number"]) if self.exists() else 0
+        return int(read_json(self._index)["number"]) if self.exists() else 0
 
 
 class Store(Protocol):

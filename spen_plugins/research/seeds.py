@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -21,9 +20,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.files import save_json
+from spen_plugins.files import read_json, save_json
 from spen_plugins.research.bootstrap import estimate
-from spen_plugins.runs import runner
+from spen_plugins.runs import records, runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.signals import interrupts
 
@@ -105,10 +104,7 @@ def _plan(out: Path) -> dict[int, dict[str, Any]]:
 
 
 def _read(out: Path) -> dict[str, Any]:
-    try:
-        return json.loads((out / PLAN).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"{out / PLAN} is damaged: {error}") from error
+    return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
 
 
 def _save_plan(out: Path, source: str, plan: Mapping[int, Mapping[str, Any]]) -> None:
