@@ -237,8 +237,18 @@ def open_file(path: str | Path) -> BufferedReader:
     Raises:
         OSError: it can't be opened, or is no file; `strerror` says what was found.
     """
-    mode = Path(path).stat().st_mode
-    if not stat.S_ISREG(mode):
-        found = next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "no file")
+    if found := no_file(path):
         raise OSError(errno.EINVAL, f"found {found}; expected a file", str(path))
     return Path(path).open("rb")
+
+
+def no_file(path: str | Path) -> str | None:
+    """What is there in place of a file ("a folder", "a pipe", …); None of a file.
+
+    Raises:
+        OSError: there is nothing, or it can't be looked at.
+    """
+    mode = Path(path).stat().st_mode
+    if stat.S_ISREG(mode):
+        return None
+    return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -16,7 +19,24 @@ from typer.testing import CliRunner
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import DataError
+from spen_plugins.files import save_json
+from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.images import image_files, read_image
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.labelled_texts import Layout, read_texts
+from spen_plugins.readers.masks import read_arrays
+from spen_plugins.readers.reuters import read_reuters
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.split import read_split
+from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.tagged import TagPlaces, read_tagged
+from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.readers.vectors import read_vectors
+from spen_plugins.research.gbi_plots import read_trajectory
 from spen_plugins.runs import runner
+from spen_plugins.runs.tokenised import standard_input
 
 SMALL = {
     "features.hidden": "[4]",
@@ -220,3 +240,134 @@ def test_a_damaged_run_is_a_sentence(
         (run / "metrics.json").unlink()
     said = call(command, run, given)
     assert str(run) in said or "nothing to plot" in said  # of an empty history
+
+
+CHECKPOINT = {
+    "cut": half,
+    "a folder": folder,
+    "deep": TEXTS["deep"],
+    "no state": bytes_of(b"{}"),
+    "other tensors": put(tensors="/dev/zero"),
+    "another state": put(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
+    "a key less": put(state={"$table": [["model", {"$table": []}]]}),
+    "no table": put(state=5),
+}
+
+
+@pytest.mark.parametrize("damage", CHECKPOINT.values(), ids=CHECKPOINT)
+def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run: Path, given: Path) -> None:
+    (run / "metrics.json").unlink()
+    damage(run / "checkpoint" / "state.json")
+    assert "checkpoint" in call(RESUME, run, given)
+
+
+@pytest.mark.parametrize("damage", [nan, whole_numbers], ids=["NaN", "whole numbers"])
+def test_a_checkpoints_weights_are_checked(
+    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, given: Path
+) -> None:
+    (run / "metrics.json").unlink()
+    [path] = (run / "checkpoint").glob("*.safetensors")
+
+    def change(found: dict[str, torch.Tensor]) -> None:
+        weights = {name: tensor for name, tensor in found.items() if ".model." in name}
+        damage(weights)
+        found.update(weights)
+
+    tensors(change)(path)
+    assert "state.model." in call(RESUME, run, given) or damage is whole_numbers
+
+
+def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
+    value = {"a": [1.5, math.nan, (math.inf, {"b": -math.inf})], "c": "NaN", math.nan: 1}
+    save_json(value, tmp_path / "x.json")
+    assert json.loads((tmp_path / "x.json").read_text(), parse_constant=pytest.fail) == {
+        "a": [1.5, None, [None, {"b": None}]],
+        "c": "NaN",
+        "null": 1,
+    }
+
+
+def test_a_checkpoint_keeps_numbers_that_json_has_not(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path)
+    state = {"best": -math.inf, "list": [math.inf, 1.5, {"x": math.nan}], 3: torch.tensor([1.0])}
+    kept.save(state)
+    json.loads((tmp_path / "state.json").read_text(), parse_constant=pytest.fail)
+    back = kept.load()
+    assert back["best"] == -math.inf and back["list"][:2] == [math.inf, 1.5] and math.isnan(back["list"][2]["x"])
+    assert torch.equal(back[3], state[3])
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "tables": read_table,
+    "tags": lambda path: read_tagged(TagPlaces(), path, True),
+    "roles": read_roles,
+    "texts": lambda path: read_texts(path, Layout()),
+    "vectors": read_vectors,
+    "clusters": read_clusters,
+    "splits": lambda path: read_split(path, 3),
+    "arrays": read_arrays,
+    "an image": read_image,
+    "images": image_files,
+    "news": read_reuters,
+    "trajectories": read_trajectory,
+    "checksums": sha256,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (os.mkfifo, "a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "a device"),
+        (lambda path: path.symlink_to(path.name), "what can't be opened"),
+    ],
+    ids=["pipe", "device", "loop"],
+)
+def test_data_are_read_from_files_alone(
+    read: Callable[[Path], object], make: Callable[[Path], None], found: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "data"
+    make(path)
+    with pytest.raises(DataError, match=f"data: found ({found}|no such file)"):
+        read(path)
+
+
+def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a\nb\n")
+    (tmp_path / "link").symlink_to("file")
+    assert read_lines(tmp_path / "link") == ["a", "b"]
+
+
+def test_what_a_process_writes_is_no_file(run: Path) -> None:
+    """As in `spen predict RUN <(zcat rows.csv.gz)`."""
+    out, into = os.pipe()
+    try:
+        said = call(PREDICT, run, Path(f"/dev/fd/{out}"))
+    finally:
+        os.close(out)
+        os.close(into)
+    assert "found a pipe; expected a file; write what comes out of the pipe to one" in said
+
+
+def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"a\n" * 1000)
+    (tmp_path / "bomb").write_bytes(gzip.compress(b"a\n" * 1_000_000))
+    (tmp_path / "deep").write_bytes(b"[" * 100_000)
+    with pytest.raises(DataError, match=r"plain: found a file of 0.0 GB; expected at most 0.0 GB"):
+        read_lines(tmp_path / "plain", 1999)
+    assert len(read_lines(tmp_path / "plain", 2000)) == 1000
+    with pytest.raises(DataError, match=r"bomb: found a gzip file of more than .* when decompressed"):
+        read_lines(tmp_path / "bomb", 100_000)
+    with pytest.raises(DataError, match=r"deep:1: found .*too deep"):
+        list(read_json_lines(tmp_path / "deep", "{}", lambda value: value))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"caf\xe9", "line|:1: found byte 0xe9"), (b"\n\n\xff", ":3: found byte"), (b"a\tb", "expected raw text")],
+)
+def test_standard_input_is_text(data: bytes, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        standard_input(io.BytesIO(data))
+    assert standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"

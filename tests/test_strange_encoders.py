@@ -87,7 +87,7 @@ STRANGE = {
     "pipe": (pipe, r"vocab\.txt, a pipe"),
     "device": (endless, r"vocab\.txt, a pipe or a device"),
     "type": (settings(model_type="nothing"), "nothing"),
-    "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "code of its own, which is never run"),
+    "code": (settings(model_type="mine", auto_map={"AutoConfig": "mine.Mine"}), "custom code, which is never run"),
     "no heads": (settings(num_attention_heads=0), "."),
     "text": (settings(hidden_size="16"), "."),
     "list": (settings(vocab_size=[3]), "."),
@@ -104,7 +104,10 @@ STRANGE = {
     "whole numbers": (weights(lambda w: w.update({LAST: w[LAST].int()})), f"found I32 in {LAST}"),
     "one lacks": (weights(lambda w: w.pop(LAST)), f"found no weights of {LAST}"),
     "fewer words": (weights(lambda w: w.update({WORDS: w[WORDS][:3]})), "."),
-    "more pieces": (written("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()), "pieces and an encoder of 14"),
+    "more pieces": (
+        written("vocab.txt", "\n".join(f"w{i}" for i in range(99)).encode()),
+        "pieces and an encoder of 14",
+    ),
 }
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import read_json, read_tensors, save_json, save_tensors
+from spen_plugins.files import check_kind, read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
 
 
@@ -84,7 +86,7 @@ class Checkpoint:
         """
         try:
             index = read_json(self._index)
-            return unflatten(index["state"], read_tensors(self.folder / index["tensors"])[0])
+            return unflatten(index["state"], read_tensors(self.folder / Path(index["tensors"]).name)[0])
         except FileNotFoundError as error:
             raise RunError(f"{self.folder} has no checkpoint to resume from ({error.filename} is missing)") from error
         except RunError:
@@ -94,6 +96,24 @@ class Checkpoint:
 
     def _number(self) -> int:
         return int(read_json(self._index)["number"]) if self.exists() else 0
+
+
+def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
+    """Copy a checkpoint's tensors into a model; a `ValueError` if one is of another kind."""
+    for name, wanted in model.state_dict().items():
+        if name in tensors:
+            check_kind(name, tensors[name], wanted)
+    model.load_state_dict(tensors)
+
+
+@contextmanager
+def fitting(folder: Path) -> Iterator[None]:
+    """What Python and torch raise for a state that isn't this run's, as a `RunError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+        raise RunError(f"the checkpoint in {folder} doesn't fit this run ({reason})") from error
 
 
 class Store(Protocol):

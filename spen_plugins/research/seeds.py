@@ -210,9 +210,10 @@ def summary(out: Path) -> Table:
     table.add_column("score")
     for part in parts:
         table.add_column(part, justify="right")
-    for name, value in (metrics[0][parts[0]] if parts else {}).items():
-        if isinstance(value, (int, float)):
-            table.add_row(name, *(estimate([one[part][name] for one in metrics]).text() for part in parts))
+    for name in metrics[0][parts[0]] if parts else {}:
+        scores = [[one.get(part, {}).get(name) for one in metrics] for part in parts]
+        if all(isinstance(value, (int, float)) for values in scores for value in values):
+            table.add_row(name, *(estimate(values).text() for values in scores))
     return table
 
 

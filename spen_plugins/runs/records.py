@@ -22,9 +22,6 @@ class Record(BaseModel):
 
 class _Task(Record):
     type: str
-    train: str | None = None
-    validation: str | None = None
-    test: str | None = None
 
 
 class Config(Record):
@@ -53,7 +50,7 @@ class _Protocol(Record):
     unit: str = ""
 
 
-_Scores = dict[str, float | dict[str, Any] | list[Any] | str | None]
+_Scores = dict[str, float | bool | dict[str, Any] | list[Any] | str | None]
 
 
 class Metrics(Record):
@@ -64,8 +61,8 @@ class Metrics(Record):
 
 
 class _Errors(Record):
-    ece: float | None
-    ece_uncalibrated: float | None
+    ece: float
+    ece_uncalibrated: float
 
 
 class Calibration(Record):

@@ -163,7 +163,7 @@ def _reason(error: Exception) -> str:
     """The first line of an error, in a sentence's size."""
     text = str(error).strip().partition("\n")[0]
     if "custom code" in text or "trust_remote_code" in text:
-        return "it needs code of its own, which is never run"
+        return "it needs custom code, which is never run"
     if isinstance(error, (OSError, ValueError, RunError)) and text:
         return f"{text:.300}"
     return f"{type(error).__name__}: {text:.300}" if text else type(error).__name__
