@@ -1,18 +1,17 @@
-"""Files: written under a temporary name, then renamed; read without trust in what they hold."""
+"""Files read without trust in what they hold: JSON and tensors; anything but a file is refused."""
 
 from __future__ import annotations
 
 import errno
-import json
-import math
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from spen_plugins.errors import RunError
+from spen_plugins.files.values import from_json
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,115 +25,6 @@ _KINDS = {
     stat.S_ISBLK: "a device",
     stat.S_ISSOCK: "a socket",
 }
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, renamed to `path` on success and removed on failure.
-
-    Raises:
-        RunError: the disk is full or read-only, for example.
-    """
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise RunError(
-            f"{path} can't be written: {error.strerror or error}; what stood there before is whole"
-        ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write safetensors under a temporary name, then rename.
-
-    Raises:
-        RunError: the file can't be written.
-    """
-    from safetensors.torch import save
-
-    # Not `save_file`, which makes a file that only its owner can read.
-    data = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata)
-    with writing(path) as temporary:
-        temporary.write_bytes(data)
-
-
-def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
-    """Write JSON under a temporary name, then rename.
-
-    Raises:
-        RunError: the file can't be written.
-    """
-    with writing(path) as temporary:
-        temporary.write_text(to_json(value, indent) + "\n", encoding="utf-8")
-
-
-def save_text(text: str, path: Path) -> None:
-    """Write a text under a temporary name, then rename; its folder is created.
-
-    Raises:
-        RunError: the file can't be written.
-    """
-    with writing(path) as temporary:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-
-
-def remove_partial(folder: Path) -> None:
-    """Delete unfinished files of a killed process."""
-    for path in folder.rglob("*.partial"):
-        path.unlink()
-
-
-def to_json(value: Any, indent: int | None = None) -> str:
-    """Valid JSON: null stands for a number that is NaN or infinite."""
-    try:
-        return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {_finite(key): _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def from_json(text: str | bytes) -> Any:
-    """The value of a JSON text, read strictly; bytes are UTF-8, with a byte order mark or without.
-
-    Raises:
-        ValueError: it is no JSON; or it is too deep, has half a character, or a number that is no finite one.
-    """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8-sig")
-    try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_number, parse_int=_whole)
-        if "\\ud" in text or "\\uD" in text:
-            json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("tables or lists inside one another, too deep to be read") from None
-    except UnicodeEncodeError as error:
-        raise ValueError(f"half a character ({error.object[error.start]!a})") from None
-    return value
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _number(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refuse(f"{text:.20}")
-
-
-def _whole(text: str) -> int:
-    return int(text) if len(text) < 300 else _refuse(f"one of {len(text)} digits")
 
 
 def read_json(path: Path) -> dict[str, Any]:
