@@ -257,7 +257,8 @@ CHECKPOINT = {
 @pytest.mark.parametrize("damage", CHECKPOINT.values(), ids=CHECKPOINT)
 def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run: Path, given: Path) -> None:
     (run / "metrics.json").unlink()
-    damage(run / "checkpoint" / "state.json")
+    [path] = (run / "checkpoint").glob("state*.json")
+    damage(path)
     assert "checkpoint" in call(RESUME, run, given)
 
 
@@ -274,7 +275,10 @@ def test_a_checkpoints_weights_are_checked(
         found.update(weights)
 
     tensors(change)(path)
-    assert "state.model." in call(RESUME, run, given) or damage is whole_numbers
+    [index] = (run / "checkpoint").glob("state*.json")
+    put(sha256=sha256(path))(index)
+    said = call(RESUME, run, given)
+    assert ("NaN or infinite" if damage is nan else "found int32") in said
 
 
 def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
@@ -291,7 +295,9 @@ def test_a_checkpoint_keeps_numbers_that_json_has_not(tmp_path: Path) -> None:
     kept = Checkpoint(tmp_path)
     state = {"best": -math.inf, "list": [math.inf, 1.5, {"x": math.nan}], 3: torch.tensor([1.0])}
     kept.save(state)
-    json.loads((tmp_path / "state.json").read_text(), parse_constant=pytest.fail)
+    [path] = tmp_path.glob("*.json")
+    json.loads(path.read_text(), parse_constant=pytest.fail)
+    path.write_text(path.read_text().replace('{"$number": "-inf"}', "-Infinity"))  # as earlier versions wrote it
     back = kept.load()
     assert back["best"] == -math.inf and back["list"][:2] == [math.inf, 1.5] and math.isnan(back["list"][2]["x"])
     assert torch.equal(back[3], state[3])

@@ -27,15 +27,15 @@ _KINDS = {
 }
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The table in a JSON file.
+def read_json(path: Path, constants: bool = False) -> dict[str, Any]:
+    """The table in a JSON file; `constants` as in `from_json`.
 
     Raises:
         FileNotFoundError: there is none.
         RunError: it is no file, larger than `LARGEST_JSON` bytes, not UTF-8, no JSON, or another value than a table.
     """
     with _damage(path):
-        return _table(_content(path))
+        return _table(_content(path), constants)
 
 
 def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
@@ -57,8 +57,8 @@ def _content(path: Path) -> bytes:
     return data
 
 
-def _table(data: bytes) -> dict[str, Any]:
-    value = from_json(data)
+def _table(data: bytes, constants: bool = False) -> dict[str, Any]:
+    value = from_json(data, constants)
     if not isinstance(value, dict):
         raise ValueError(f"found a {type(value).__name__}; expected a table")
     return value

@@ -24,8 +24,12 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def from_json(text: str | bytes) -> Any:
+def from_json(text: str | bytes, constants: bool = False) -> Any:
     """The value of a JSON text, read strictly; bytes are UTF-8, with a byte order mark or without.
+
+    Args:
+        text: the text.
+        constants: if true, NaN and Infinity are read, too, which are no JSON but Python's.
 
     Raises:
         ValueError: it is no JSON; or it is too deep, has half a character, or a number that is no finite one.
@@ -33,7 +37,7 @@ def from_json(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_number, parse_int=_whole)
+        value = json.loads(text, parse_constant=float if constants else _refuse, parse_float=_number, parse_int=_whole)
         if "\\ud" in text or "\\uD" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,7 +85,7 @@ class Checkpoint:
             RunError: it is missing or can't be read, or a tensor has a number that is NaN or infinite.
         """
         try:
-            index = read_json(self._index)
+            index = read_json(self._index, constants=True)
             return unflatten(index["state"], read_tensors(self.folder / Path(index["tensors"]).name)[0])
         except FileNotFoundError as error:
             raise RunError(f"{self.folder} has no checkpoint to resume from ({error.filename} is missing)") from error
@@ -95,7 +95,7 @@ class Checkpoint:
             raise RunError(f"the checkpoint in {self.folder} can't be read: {error}") from error
 
     def _number(self) -> int:
-        return int(read_json(self._index)["number"]) if self.exists() else 0
+        return int(read_json(self._index, constants=True)["number"]) if self.exists() else 0
 
 
 def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
@@ -104,6 +104,16 @@ def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
         if name in tensors:
             check_kind(name, tensors[name], wanted)
     model.load_state_dict(tensors)
+
+
+def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
+    """Give phases, and the scaler of half precision, what a checkpoint's state has for them; `RunError` as `fitting`."""
+    with fitting(folder):
+        if state["scaler"] and scaler is not None:
+            scaler.load_state_dict(state["scaler"])
+        for active in phases:
+            if active.phase.name in state["phases"]:
+                active.load_state_dict(state["phases"][active.phase.name])
 
 
 @contextmanager
