@@ -153,6 +153,12 @@ def too_large(found: dict[str, torch.Tensor]) -> None:
     found[first(found)] = torch.full_like(found[first(found)], 1e300, dtype=torch.double)
 
 
+def huge(found: dict[str, torch.Tensor]) -> None:
+    """Finite weights whose outputs are not: ∞ − ∞."""
+    for name in found:
+        found[name] = found[name].sign() * 3e38
+
+
 TENSORS = FILES | {
     "no tensors": bytes_of(b"hello"),
     "a header of terabytes": bytes_of((1 << 42).to_bytes(8, "little") + b"{}"),
@@ -165,7 +171,7 @@ TENSORS = FILES | {
     "whole numbers": tensors(whole_numbers),
     "none": tensors(dict.clear),
 }
-WEIGHTS = TENSORS | {"too large for float32": tensors(too_large)}
+WEIGHTS = TENSORS | {"too large for float32": tensors(too_large), "outputs NaN": tensors(huge)}
 
 PREDICT = ("predict", "RUN", "INPUT")
 COMPARE = ("compare", "RUN")

@@ -107,7 +107,7 @@ def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
 
 
 def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
-    """Give phases, and the scaler of half precision, what a checkpoint's state has for them; `RunError` as `fitting`."""
+    """Give phases, and the scaler of half precision, what a checkpoint has for them; `RunError` as `fitting`."""
     with fitting(folder):
         if state["scaler"] and scaler is not None:
             scaler.load_state_dict(state["scaler"])
