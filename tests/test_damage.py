@@ -190,7 +190,8 @@ TABLE = [
     ("environment.json", {"format": put(format=[]), "later": put(format=10**50)}, (COMPARE,)),
     ("environment.json", {"data": put(data_sha256=3), "sizes": put(parameters={"trained": "x"})}, (COMPARE,)),
     ("vocabulary.json", FEW, (PREDICT, CALIBRATE)),
-    ("vocabulary.json", {"labels": put(labels=5), "words": put(features=[[1, 2]])}, (PREDICT,)),
+    ("vocabulary.json", {"labels": put(labels=5), "numbers": put(labels=[5] * 40)}, (PREDICT,)),
+    ("vocabulary.json", {"features": put(features=[[1, 2]]), "threshold": put(threshold="x")}, (PREDICT,)),
     ("metrics.json", FEW, (COMPARE, REPORT, RESUME)),
     (
         "metrics.json",
