@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -146,6 +146,16 @@ def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
         if name in tensors:
             check_kind(name, tensors[name], wanted)
     model.load_state_dict(tensors)
+
+
+def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
+    """Give phases, and the scaler of half precision, what a checkpoint has for them; `RunError` as `fitting`."""
+    with fitting(folder):
+        if state["scaler"] and scaler is not None:
+            scaler.load_state_dict(state["scaler"])
+        for active in phases:
+            if active.phase.name in state["phases"]:
+                active.load_state_dict(state["phases"][active.phase.name])
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.augmentation import augmented
-from spen_plugins.loop.checkpoint import Store, fitting, put_weights
+from spen_plugins.loop.checkpoint import Store, fitting, put_phases, put_weights
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.denormals import without_denormals
@@ -145,12 +145,7 @@ class Loop:
             if owned[phase.name]  # an energy without parameters is fixed: its phase has no updates
         ]
         if state is not None:
-            with fitting(self.folder.checkpoint.folder):
-                if state["scaler"] and self.accelerator.scaler is not None:
-                    self.accelerator.scaler.load_state_dict(state["scaler"])
-                for active in self.active:
-                    if active.phase.name in state["phases"]:
-                        active.load_state_dict(state["phases"][active.phase.name])
+            put_phases(state, self.active, self.accelerator.scaler, self.folder.checkpoint.folder)
 
     def run_epoch(self, stage: Stage) -> None:
         """Train from the current batch to the epoch's end, validate, write the history."""

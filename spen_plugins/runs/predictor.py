@@ -90,8 +90,18 @@ class Predictor:
         return self.model.energy
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
-        """Batches of examples with the model's proposals and their rows, longest examples first."""
-        return proposals(self.model, self.task, examples, self.batch_size, self.device)
+        """Batches of examples with the model's proposals and their rows, longest examples first.
+
+        Raises:
+            RunError: a score of an output is NaN, which weights or inputs that are too large give.
+        """
+        for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
+            if proposal.logits.isnan().any():
+                raise RunError(
+                    f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "
+                    "its weights, or the inputs, are too large"
+                )
+            yield proposal, batch, rows
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
         """E(x, y) of each example's decoded output; low is good.
