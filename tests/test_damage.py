@@ -249,6 +249,19 @@ def test_a_damaged_run_is_a_sentence(
     assert str(run) in said or "nothing to plot" in said  # of an empty history
 
 
+@pytest.mark.parametrize("damage", [nan, whole_numbers, too_large], ids=["NaN", "whole numbers", "too large"])
+def test_a_warm_start_takes_no_damaged_weights(
+    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, tmp_path: Path
+) -> None:
+    tensors(damage)(run / "weights.safetensors")
+    words = ["mlc_seal", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
+    found = CliRunner().invoke(run_app, [*words, "--out", str(tmp_path / "new")])
+    assert found.exit_code == 2 and f"error: init.energy: the weights of {run}" in found.stderr.replace(
+        f"{run}/weights.safetensors is damaged", f"the weights of {run}"
+    )
+    assert not (tmp_path / "new").exists()
+
+
 CHECKPOINT = {
     "cut": half,
     "a folder": folder,
