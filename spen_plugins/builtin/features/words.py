@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from allennlp_light.modules import TimeDistributed
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -65,7 +65,7 @@ class ClustersConfig(Config):
 
     file: str
     """Path in bits, word and count per line, tab-separated; `data:` paths are below $SPEN_DATA."""
-    prefixes: list[int] = Field([2, 4, 6, 8, 12, 16], min_length=1)
+    prefixes: list[PositiveInt] = Field([2, 4, 6, 8, 12, 16], min_length=1)
     """Lengths in bits of the path prefixes that are used, each with its own table."""
     dim: int = Field(8, ge=1)
     """Width of the embedding of each prefix."""
@@ -84,7 +84,7 @@ class WordConfig(Config):
     """Width of character embeddings, input of a convolution; 0 for no characters."""
     char_filters: int = Field(32, ge=1)
     """Filters of each width over a word's characters."""
-    char_widths: list[int] = Field([3], min_length=1)
+    char_widths: list[PositiveInt] = Field([3], min_length=1)
     """Widths of those filters, in characters."""
     column_dim: int = Field(16, ge=0)
     """Width of the embedding of each further column of the data (part of speech, chunk); 0 for none."""
@@ -260,11 +260,9 @@ def token_mask(x: X) -> Tensor:
 
 
 def _check(config: Any) -> None:
-    if min(config.char_widths) < 1:
-        raise ConfigError(f"features.char_widths: found {config.char_widths}; expected widths of at least 1")
     prefixes: Sequence[int] = config.clusters.prefixes if config.clusters is not None else [1]
-    if min(prefixes) < 1 or len(set(prefixes)) < len(prefixes):
-        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths of at least 1")
+    if len(set(prefixes)) < len(prefixes):
+        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths")
 
 
 def _asset(kind: str, file: str) -> str:
