@@ -17,7 +17,7 @@ File = Annotated[Path, typer.Argument(help="A file in the format of the run's ta
 Input = Annotated[
     Path | None,
     typer.Argument(
-        help="A file in the format of the run's task, or of raw text; - for raw text from standard input. No pipe.",
+        help="A file, no pipe, in the format of the run's task, or of raw text; - for raw text from standard input.",
         show_default=False,
     ),
 ]
