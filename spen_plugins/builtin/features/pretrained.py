@@ -77,8 +77,6 @@ def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
     if (Path(model) / WEIGHTLESS).exists():
-        with torch.device("meta"):
-            _check_memory(AutoModel.from_config(settings, trust_remote_code=False, **kind))
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
     else:
         encoder, said = AutoModel.from_pretrained(
@@ -124,16 +122,6 @@ def _kinds(path: Path) -> Iterator[tuple[str, str]]:
     with safe_open(path, "pt") as file:
         for name in file.keys():  # noqa: SIM118, not a mapping
             yield name, file.get_slice(name).get_dtype()
-
-
-def _check_memory(empty: nn.Module) -> None:
-    import psutil
-
-    size, memory = sum(4 * p.numel() for p in empty.parameters()), psutil.virtual_memory().total
-    if size > memory:
-        raise ValueError(
-            f"config.json asks for {size / 1e9:,.1f} GB of weights; this machine has {memory / 1e9:.1f} GB"
-        )
 
 
 def _check_weights(encoder: nn.Module) -> None:
