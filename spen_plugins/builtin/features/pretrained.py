@@ -45,6 +45,8 @@ def load(model: str) -> tuple[nn.Module, Any]:
         encoder, tokenizer = _loaded(model, local)
         _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
+    except ConfigError:
+        raise
     except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
         raise ConfigError(
             f"features.model: found {model!r}, which could not be loaded ({_reason(error)}); expected a folder that "
