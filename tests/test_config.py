@@ -231,7 +231,10 @@ def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
     [
         ("{ a: import '../outside.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
         ("{ a: importstr 'lib/link.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
-        ("local b = import 'lib/far.libsonnet'; { a: b.c }", "found an import of .*outside.libsonnet; expected one below"),
+        (
+            "local b = import 'lib/far.libsonnet'; { a: b.c }",
+            "found an import of .*outside.libsonnet; expected one below",
+        ),
         ("{ a: importstr '/dev/zero' }", "no file /dev/zero to import"),
         ("{ a: importstr 'lib' }", "no file lib to import, neither in"),
     ],

@@ -271,3 +271,14 @@ def test_a_file_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkey
     with pytest.raises(RunError, match="Input/output error; what stood there before is whole"):
         save_json({}, tmp_path / "a.json")
     assert "first" in (tmp_path / "a.json").read_text() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_killed_process_left_of_a_folder_goes_with_the_next(tmp_path: Path) -> None:
+    code = (
+        "from spen_plugins.files import writing_folder\none, two = (writing_folder(folder / name) for name in 'ab')\n"
+    )
+    killed(code + "one.__enter__(), two.__enter__()", tmp_path)
+    with writing_folder(tmp_path / "a"):
+        pass
+    assert [path.name.partition(".")[0] for path in sorted(tmp_path.iterdir())] == ["a", "b"]
+    assert (tmp_path / "a").is_dir()

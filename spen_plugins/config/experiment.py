@@ -149,10 +149,11 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         assets: folder in which a run's feature networks saved their files.
 
     Raises:
-        ConfigError, DataError: the data don't match the config, or the nets don't fit the data.
+        ConfigError, DataError: the data don't match the config, or the nets don't fit the data or the memory.
     """
     import torch
 
+    from spen_plugins.config.memory import Limit, available
     from spen_plugins.model import Model
 
     if task is None:
@@ -160,7 +161,8 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         task.load()
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
-    nets = {name: None if node is None else make(node, task, assets) for name, node in nodes.items()}
+    with Limit(available(), [node for node in nodes.values() if node is not None]):
+        nets = {name: None if node is None else make(node, task, assets) for name, node in nodes.items()}
     return Built(task, Model(**nets), experiment.trainer.cls(experiment.trainer.config))
 
 

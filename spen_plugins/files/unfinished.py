@@ -55,7 +55,11 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
 def writing_folder(path: str | Path) -> Iterator[Path]:
     """A new folder to write to, which takes the place of what stood at `path` on success and is removed on failure.
 
-    A link at `path` is replaced, and its target left alone.
+    A link at `path` is replaced, and its target left alone. What a killed process had begun to write in its place is
+    removed.
+
+    Args:
+        path: the folder; those above it are created.
 
     Raises:
         RunError: the disk is full or read-only, for example.
@@ -69,7 +73,8 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
             yield fresh
             for folder, _, names in os.walk(fresh, topdown=False):
                 for place in (*(Path(folder, name) for name in names), Path(folder)):
-                    sync(place)
+                    if not place.is_symlink():
+                        sync(place)
             try:
                 if os.path.lexists(path):
                     path.rename(old)
@@ -80,6 +85,9 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
                 raise
             sync(path.parent)
             _remove(old)
+            for left in path.parent.iterdir():
+                if left.name.startswith(f"{path.name[:40]}.") and _is_unfinished(left) and not _is_written(left):
+                    _remove(left)
         finally:
             _remove(fresh)
 

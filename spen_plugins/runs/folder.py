@@ -10,7 +10,8 @@ metrics.json         scores with their protocol, after the run is finished
 calibration.json     the temperature of the reported probabilities, and its fit
 history.jsonl        one line per epoch; times.jsonl: its seconds, which differ between equal runs
 assets/              files of feature networks besides weights (a tokeniser), if any
-checkpoint/          the last training state
+checkpoint/          the last training state, and within a stage the one before
+.lock                while a process trains here: its number, machine and start
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.errors import ConfigError, DataError, Interrupted
+from spen_plugins.config.memory import check_memory, out_of_memory
+from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
@@ -87,7 +88,7 @@ def run(
         task.take(given.parts, given.held_out, experiment.seed)
     built = build(experiment, task)
     warm_start(experiment.init, built)
-    stages = _stages(built, accelerator)
+    stages = _stages(experiment, built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
@@ -123,7 +124,7 @@ def resume(
     accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
     with _held(folder, accelerator):
         built = _built_again(experiment, folder, accelerator, registry, console)
-        stages = _stages(built, accelerator)
+        stages = _stages(experiment, built, accelerator)
         return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
 
 
@@ -218,11 +219,13 @@ def default_folder(source: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def _stages(built: Built, accelerator: Accelerator) -> list[Stage]:
+def _stages(experiment: Experiment, built: Built, accelerator: Accelerator) -> list[Stage]:
     """The trainer's stages for a model on its device; errors are raised before a folder is created."""
+    check_memory(experiment, built, (), accelerator.device)
     built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     check_stages(built.model, stages)
+    check_memory(experiment, built, stages, accelerator.device)
     return stages
 
 
@@ -267,6 +270,11 @@ def _train(
             loop.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error}. {_afterwards(task, folder)}") from error
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
+            raise RunError(f"memory ran out in training ({str(error).splitlines()[0]}); {smaller}") from error
     try:
         finish(built, folder, accelerator, console, test, loop.constant)
     except KeyboardInterrupt:

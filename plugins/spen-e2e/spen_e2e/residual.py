@@ -26,7 +26,7 @@ class ResidualPrior(ImagePrior):
         """Number of filters of each convolution."""
         size: int = Field(3, ge=1)
         """Rows and columns of a filter, in blocks; odd."""
-        layers: int = Field(4, ge=1)
+        layers: int = Field(4, ge=1, le=1000)
         """L, the number of convolutions after the first."""
         block: int = Field(2, ge=1)
         """Rows and columns of a block, in pixels."""

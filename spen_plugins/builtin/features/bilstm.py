@@ -27,7 +27,7 @@ class BiLstm(WordNetwork):
         """Width of the embedding of a word's prefix, suffixes and shape, also for unknown words; 0 for none."""
         hidden: int = Field(200, ge=1)
         """Width of one direction of one layer."""
-        layers: int = Field(2, ge=1)
+        layers: int = Field(2, ge=1, le=1000)
         """LSTM layers."""
         mark_state: bool = True
         """If true, each token also sees the state at the marked token (the predicate)."""

@@ -53,7 +53,7 @@ class Encoder(WordNetwork):
         """Width of character embeddings, under a convolution; 0 for no characters."""
         hidden: int = Field(200, ge=1)
         """Width of one direction of one layer."""
-        layers: int = Field(2, ge=1)
+        layers: int = Field(2, ge=1, le=1000)
         """Layers of the encoder."""
         heads: int = Field(4, ge=1)
         """Attention heads of `pytorch_transformer`."""

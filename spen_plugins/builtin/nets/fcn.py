@@ -43,7 +43,7 @@ class Fcn(InferenceNet):
     class Config(Config):
         filters: int = Field(16, ge=1)
         """Filters at full resolution; each next level has half the rows and columns and twice the filters."""
-        levels: int = Field(3, ge=1)
+        levels: int = Field(3, ge=1, le=16)
         """Number of resolutions."""
         groups: int = Field(4, ge=1)
         """Groups of channels that are normalised together; `filters` is a multiple of it."""
