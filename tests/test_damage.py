@@ -155,8 +155,9 @@ def too_large(found: dict[str, torch.Tensor]) -> None:
 
 def huge(found: dict[str, torch.Tensor]) -> None:
     """Finite weights whose outputs are not: ∞ − ∞."""
-    for name in found:
-        found[name] = found[name].sign() * 3e38
+    found["inference_net.features.first.weight"].fill_(3e38)
+    found["inference_net.output.weight"][:, ::2] = 1
+    found["inference_net.output.weight"][:, 1::2] = -1
 
 
 TENSORS = FILES | {
