@@ -37,7 +37,8 @@ CONFIGS = Path(__file__).parent.parent / "configs"
 
 def written(path: Path, scores: list[float], **more: list[Any]) -> RunFolder:
     """A run folder with this history; `more` are further tables of the records, one a record."""
-    folder = RunFolder.create(path, {"seed": int(path.name) if path.name.isdigit() else 0})
+    seed = int(path.name) if path.name.isdigit() else 0
+    folder = RunFolder.create(path, {"seed": seed, "task": {"type": "multilabel"}})
     for epoch, score in enumerate(scores):
         tables = {name: values[epoch] for name, values in more.items() if values[epoch] is not None}
         record = {

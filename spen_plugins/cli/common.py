@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from spen_plugins.errors import SpenError
-from spen_plugins.files import writing
+from spen_plugins.files import to_json, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,21 +54,33 @@ def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool =
 
 
 def guarded(command: F) -> F:
-    """The command with user errors reported as one message on stderr and an exit status (1, 2 or 130)."""
+    """The command with user errors reported as one message on stderr and an exit status (1, 2 or 130).
+
+    An `OSError` with the name of a file (one that may not be read, a loop of links, a name too long) is one, too.
+    """
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
         except SpenError as error:
-            typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
-            typer.echo(str(error), err=True)
+            _say_error(str(error))
             raise typer.Exit(error.exit_status) from None
+        except OSError as error:
+            if error.filename is None:
+                raise
+            _say_error(f"{error.filename}: {error.strerror}")
+            raise typer.Exit(SpenError.exit_status) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
     return run  # type: ignore[return-value]
+
+
+def _say_error(text: str) -> None:
+    typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
+    typer.echo(text, err=True)
 
 
 def typed(name: str) -> str:
@@ -88,7 +99,7 @@ def show_version(wanted: bool) -> None:
 
 def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:
     """Write JSON values, one per line (unless indented), to a file, atomically, or to stdout as they come."""
-    lines = (json.dumps(value, ensure_ascii=False, indent=indent) for value in values)
+    lines = (to_json(value, indent) for value in values)
     if out is None:
         for line in lines:
             typer.echo(line)

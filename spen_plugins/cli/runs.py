@@ -17,7 +17,7 @@ File = Annotated[Path, typer.Argument(help="A file in the format of the run's ta
 Input = Annotated[
     Path | None,
     typer.Argument(
-        help="A file in the format of the run's task, or of raw text; - for raw text from standard input.",
+        help="A file, no pipe, in the format of the run's task, or of raw text; - for raw text from standard input.",
         show_default=False,
     ),
 ]
@@ -88,7 +88,7 @@ def predict(
     _say(list(writing.labels_shown(loaded, every)))
     raw = tokenised.TokenisedText("" if text is None else text, language, predicates, device)
     if text is not None or str(file) == "-":
-        raw.text = tokenised.plain(sys.stdin.read()) if text is None else text
+        raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else text
         examples, notes = loaded.task.read_text(raw), []
     else:
         examples, notes = tokenised.read(loaded, file, raw)

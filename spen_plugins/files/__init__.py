@@ -1,25 +1,43 @@
-"""Atomic writing of files: under a temporary name, then renamed."""
+"""Files: written under a temporary name, then renamed; read without trust in what they hold."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spen_plugins.files.reading import (
+    check_finite,
+    check_kind,
+    no_file,
+    open_file,
+    read_json,
+    read_json_lines,
+    read_tensors,
+)
 from spen_plugins.files.unfinished import append, is_free, make_folder, remove_partial, writing, writing_folder
+from spen_plugins.files.values import from_json, to_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
     "append",
+    "check_finite",
+    "check_kind",
+    "from_json",
     "is_free",
     "make_folder",
+    "no_file",
+    "open_file",
+    "read_json",
+    "read_json_lines",
+    "read_tensors",
     "remove_partial",
     "save_bytes",
     "save_json",
     "save_tensors",
     "save_text",
+    "to_json",
     "writing",
     "writing_folder",
 ]
@@ -45,7 +63,7 @@ def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
         RunError: the file can't be written.
     """
     with writing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(to_json(value, indent) + "\n", encoding="utf-8")
 
 
 def save_text(text: str, path: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from safetensors.torch import load_file
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import make_folder, save_json, save_tensors
+from spen_plugins.files import check_kind, make_folder, read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
 from spen_plugins.readers.text import sha256
 
@@ -28,6 +28,8 @@ def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
         return {"$table": [[key, flatten(item, tensors, f"{name}.{key}")] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
         return [flatten(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+    if isinstance(value, float) and not math.isfinite(value):  # the best score before the first one; no JSON
+        return {"$number": str(value)}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"training state {name!r} holds a {type(value).__name__}, which can't be saved")
@@ -42,6 +44,8 @@ def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, dict):
         if "$tensor" in value:
             return tensors[value["$tensor"]]
+        if "$number" in value:
+            return float(value["$number"])
         return {key: unflatten(item, tensors) for key, item in value["$table"]}
     if isinstance(value, list):
         return [unflatten(item, tensors) for item in value]
@@ -96,7 +100,7 @@ class Checkpoint:
             say: called with a sentence if it is not the last one.
 
         Raises:
-            RunError: there is none.
+            RunError: there is none, or a tensor has a number that is NaN or infinite.
         """
         damaged = []
         for index in self._indices():
@@ -121,11 +125,11 @@ class Checkpoint:
         return sorted(self.folder.glob("state*.json"), key=_number, reverse=True)
 
     def _read(self, path: Path) -> dict[str, Any]:
-        index = json.loads(path.read_text(encoding="utf-8"))
-        file = self.folder / index["tensors"]
+        index = read_json(path, constants=True)
+        file = self.folder / Path(index["tensors"]).name
         if "sha256" in index and sha256(file) != index["sha256"]:
             raise ValueError(f"{file.name} is not what was written")
-        state = unflatten(index["state"], load_file(file))
+        state = unflatten(index["state"], read_tensors(file)[0])
         self._good = {path.name, file.name}
         return state
 
@@ -134,6 +138,34 @@ def _number(path: Path) -> int:
     """The number in the name of a state's file; 0 without one."""
     found = re.match(r"state-(\d+)\.", path.name)
     return int(found[1]) if found else 0
+
+
+def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
+    """Copy a checkpoint's tensors into a model; a `ValueError` if one is of another kind."""
+    for name, wanted in model.state_dict().items():
+        if name in tensors:
+            check_kind(name, tensors[name], wanted)
+    model.load_state_dict(tensors)
+
+
+def put_phases(state: dict[str, Any], phases: Iterable[Any], scaler: Any, folder: Path) -> None:
+    """Give phases, and the scaler of half precision, what a checkpoint has for them; `RunError` as `fitting`."""
+    with fitting(folder):
+        if state["scaler"] and scaler is not None:
+            scaler.load_state_dict(state["scaler"])
+        for active in phases:
+            if active.phase.name in state["phases"]:
+                active.load_state_dict(state["phases"][active.phase.name])
+
+
+@contextmanager
+def fitting(folder: Path) -> Iterator[None]:
+    """What Python and torch raise for a state that isn't this run's, as a `RunError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]:.200}"
+        raise RunError(f"the checkpoint in {folder} doesn't fit this run ({reason})") from error
 
 
 class Store(Protocol):

@@ -17,7 +17,7 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.augmentation import augmented
-from spen_plugins.loop.checkpoint import Store
+from spen_plugins.loop.checkpoint import Store, fitting, put_phases, put_weights
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.denormals import without_denormals
@@ -99,10 +99,10 @@ class Loop:
         saved = self.folder.checkpoint
         state = saved.load(self.reporter.say) if resume and saved.exists() else None
         if state is not None:
-            self.position = Position(**state["position"])
-            self.model.load_state_dict(state["model"])
-            at = self.position
-            restore_random_state(state["random"], self.accelerator, self.seed, at.stage, at.epoch, at.batch)
+            with fitting(self.folder.checkpoint.folder):
+                self.position = at = Position(**state["position"])
+                put_weights(self.model, state["model"])
+                restore_random_state(state["random"], self.accelerator, self.seed, at.stage, at.epoch, at.batch)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
         with without_denormals():
@@ -144,11 +144,8 @@ class Loop:
             for phase, n in ((phase, planned_updates(stage, phase, self.epochs.batches)) for phase in stage.phases)
             if owned[phase.name]  # an energy without parameters is fixed: its phase has no updates
         ]
-        if state is not None and state["scaler"] and self.accelerator.scaler is not None:
-            self.accelerator.scaler.load_state_dict(state["scaler"])
-        for active in self.active:
-            if state is not None and active.phase.name in state["phases"]:
-                active.load_state_dict(state["phases"][active.phase.name])
+        if state is not None:
+            put_phases(state, self.active, self.accelerator.scaler, self.folder.checkpoint.folder)
 
     def run_epoch(self, stage: Stage) -> None:
         """Train from the current batch to the epoch's end, validate, write the history."""

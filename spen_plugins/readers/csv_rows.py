@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.formats import Format, Head
-from spen_plugins.readers.text import check_size, opened, read_lines, shorten
+from spen_plugins.readers.text import opened, read_lines, shorten
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LOOKED_AT = 50  # records by which the separator is found
@@ -45,7 +45,6 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
         DataError: the file is missing, too large or not UTF-8, a quote is not closed, or a record has another number
             of cells than the first.
     """
-    check_size(path)
     csv.field_size_limit(_LONGEST)
     with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)

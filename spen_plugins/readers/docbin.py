@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.conllu import check_fields
 from spen_plugins.readers.formats import Format, Head
 from spen_plugins.readers.schemes import Scheme, convert
-from spen_plugins.readers.text import check_size, opened, shorten
+from spen_plugins.readers.text import LARGEST, opened, shorten
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -86,11 +87,16 @@ def _docs(path: Path) -> list[Doc]:
         raise ConfigError(
             f"{path} is a DocBin of spaCy, which is not installed: pip install 'spen-plugins[spacy]'"
         ) from error
-    check_size(path)
     with opened(path) as file:
         data = file.read()
     try:
+        if zlib.decompressobj().decompress(data, LARGEST + 1)[LARGEST:]:
+            raise DataError(
+                path, None, f"a DocBin of more than {LARGEST / 1e9:.1f} GB when decompressed", "a smaller one"
+            )
         return list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except DataError:
+        raise
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
         found = f"a damaged file ({type(error).__name__})"
         raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import check_size, opened, shorten
+from spen_plugins.readers.text import opened, shorten
 
 LOOKED_AT = 1 << 16
 """Bytes, from the first, by which a file is recognised."""
@@ -80,7 +80,6 @@ def head_of(path: str | Path) -> Head:
     Raises:
         DataError: the file does not exist, is not readable, is empty, or is too large to be read.
     """
-    check_size(path)
     with opened(path) as file:
         data = file.read(LOOKED_AT + 1)
     if not data.strip():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import opened, shorten
+from spen_plugins.readers.text import opened, sha256, shorten
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 PNG = "iVBORw0KGgo"
@@ -111,13 +111,13 @@ def from_rows(rows: Any, where: object = "input") -> np.ndarray:
 
 def checksum(path: str | Path) -> str:
     """sha256 over the names and contents of a folder's images, in the order of their names; of a file, its own."""
-    files = image_files(path)
+    if not Path(path).is_dir():
+        return sha256(path)
     digest = hashlib.sha256()
-    for file in files:
-        if Path(path).is_dir():
-            digest.update(file.name.encode() + b"\0" + len(data := file.read_bytes()).to_bytes(8, "big") + data)
-        else:
-            digest.update(file.read_bytes())
+    for file in image_files(path):
+        with opened(file) as content:
+            data = content.read()
+        digest.update(file.name.encode() + b"\0" + len(data).to_bytes(8, "big") + data)
     return digest.hexdigest()
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from spen_plugins.errors import DataError
+from spen_plugins.files import from_json
 from spen_plugins.readers.text import opened, shorten
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
                 continue
             empty = False
             try:
-                value = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse)
+                value = from_json(line)
             except UnicodeDecodeError as error:
                 raise DataError(path, number, f"byte 0x{line[error.start]:02x}, which is not UTF-8", "UTF-8") from None
             except ValueError as error:
-                text = shorten(line.decode("utf-8").strip())
+                text = shorten(line[:1000].decode("utf-8", "replace").strip())
                 raise DataError(path, number, f"{text}, which is no JSON ({error})", f"a line such as {form}") from None
             try:
                 yield number, make(value)
@@ -43,7 +43,3 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
                 raise DataError(path, number, error.found, error.expected) from None
     if empty:
         raise DataError(path, None, "an empty file", f"lines such as {form}")
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")

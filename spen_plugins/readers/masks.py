@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import opened
+from spen_plugins.readers.text import LARGEST, opened
 
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
 """How the keys of each part may begin."""
+_BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
+"""What NumPy and zipfile raise for damaged files, and for one whose header claims more than there is."""
 
 
 def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
@@ -28,8 +30,10 @@ def read_arrays(path: str | Path) -> Mapping[str, np.ndarray]:
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.ndarray):
                 raise DataError(path, None, "one array (.npy)", wanted)
+            if (size := sum(entry.file_size for entry in found.zip.infolist())) > LARGEST:
+                raise DataError(path, None, f"arrays of {size / 1e9:.1f} GB", f"at most {LARGEST / 1e9:.1f} GB")
             return {key: found[key] for key in found.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except _BROKEN as error:
         said = str(error)
         if said.startswith("Object arrays"):
             objects = "an array of Python objects, which is pickled and may run code when it is read"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import opened, shorten
 
 _DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
@@ -71,10 +71,8 @@ def shared_topics(documents: Iterable[Document]) -> list[str]:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    try:
-        text = path.read_bytes().decode("latin-1")
-    except FileNotFoundError:
-        raise DataError(path, None, "no such file", "a file that exists") from None
+    with opened(path) as file:
+        text = file.read().decode("latin-1")
     place, line = 0, 1
     for match in _DOCUMENT.finditer(text):
         _check_between(path, text[place : match.start()], line)

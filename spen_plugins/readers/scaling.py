@@ -45,7 +45,10 @@ class Scaling:
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Scaling:
-        return cls(real, np.array(facts["mean"]), np.array(facts["std"]))
+        mean, std = (np.array(facts[name], dtype=np.float64) for name in ("mean", "std"))
+        if not mean.shape == std.shape == (int(np.sum(real)),):
+            raise ValueError(f"found {mean.shape} means and {std.shape} deviations of {int(np.sum(real))} features")
+        return cls(real, mean, std)
 
 
 @dataclass(frozen=True)
@@ -72,4 +75,4 @@ class Size:
 
     @classmethod
     def restore(cls, facts: Mapping[str, Any], real: np.ndarray) -> Size:
-        return cls(facts["size"])
+        return cls(float(facts["size"]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from spen_plugins.errors import DataError
+from spen_plugins.files import from_json
 from spen_plugins.readers.text import read_lines
 
 PARTS = ("train", "validation", "test")
@@ -23,7 +23,7 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
     """
     text = "\n".join(read_lines(path))
     try:
-        split = json.loads(text)
+        split = from_json(text)
     except ValueError as error:
         wanted = '{"train": rows, "validation": rows, "test": rows}'
         raise DataError(path, None, f"not JSON ({error})", wanted) from None

@@ -11,27 +11,26 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from spen_plugins.errors import DataError
+from spen_plugins.files import no_file, open_file
 
 LARGEST = 1 << 30
 """Most bytes of a file that is read."""
 
 
-def read_lines(path: str | Path, largest: int | None = LARGEST) -> list[str]:
+def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
     r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`) and without a byte order mark.
 
     Line n of the file is item n - 1.
 
     Args:
         path: the file.
-        largest: most bytes; None: any number.
+        largest: most bytes.
 
     Raises:
         DataError: the file does not exist, is empty, is too large, or is not UTF-8 (with the line of the first bad
             byte).
     """
-    if largest is not None:
-        check_size(path, largest)
-    with opened(path) as file:
+    with opened(path, largest) as file:
         data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
@@ -53,46 +52,59 @@ def read_lines(path: str | Path, largest: int | None = LARGEST) -> list[str]:
 
 
 def check_size(path: str | Path, largest: int = LARGEST) -> None:
-    """Check that a file can be kept in memory.
-
-    Raises:
-        DataError: the file does not exist, or is larger than `largest`, in bytes.
-    """
-    with opened(path) as file:
-        size = file.seek(0, os.SEEK_END) if file.seekable() else 0
-    if size > largest:
-        wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
-        raise DataError(path, None, f"a file of {size / 1e9:.1f} GB", wanted)
+    """Check that a file can be kept in memory; `DataError` as `opened`."""
+    opened(path, largest).close()
 
 
-def opened(path: str | Path) -> BinaryIO:
+def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     """A file opened in binary mode; what is compressed by gzip is decompressed.
 
+    Args:
+        path: the file.
+        largest: most bytes, decompressed.
+
     Raises:
-        DataError: the file does not exist, is not readable, or is a damaged gzip file.
+        DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
+            too large.
     """
     file = _as_it_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
+        if (size := os.fstat(file.fileno()).st_size) > largest:
+            file.close()
+            raise _too_large(path, f"a file of {size / 1e9:.1f} GB", largest)
         return file
     file.close()
     unzipped = gzip.GzipFile(path)
+    size = 0
     try:
-        unzipped.seek(0, os.SEEK_END)
+        while size <= largest and (data := unzipped.read(1 << 20)):
+            size += len(data)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+    if size > largest:
+        unzipped.close()
+        raise _too_large(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
     unzipped.seek(0)
     return cast(BinaryIO, unzipped)
 
 
+def _too_large(path: str | Path, found: str, largest: int) -> DataError:
+    wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
+    return DataError(path, None, found, wanted)
+
+
 def _as_it_is(path: str | Path) -> BufferedReader:
     try:
-        return Path(path).open("rb")
-    except FileNotFoundError:
+        if found := no_file(path):
+            more = "; write what comes out of the pipe to one" if found == "a pipe" else ""
+            raise DataError(path, None, found, f"a file{more}")
+        return open_file(path)
+    except (FileNotFoundError, NotADirectoryError):
         raise DataError(path, None, "no such file", "a file that exists") from None
-    except IsADirectoryError:
-        raise DataError(path, None, "a folder", "a file") from None
     except PermissionError:
         raise DataError(path, None, "a file that may not be read", "a readable file") from None
+    except OSError as error:
+        raise DataError(path, None, f"what can't be opened ({error.strerror})", "a file") from None
 
 
 def ends_within_a_line(path: str | Path) -> bool:

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
-from spen_plugins.errors import DataError
+from spen_plugins.errors import DataError, RunError
+from spen_plugins.files import read_tensors
 from spen_plugins.readers.text import read_lines, shorten
 
 STORED = ".safetensors"
+LARGEST_VECTORS = 1 << 33
+"""Most bytes of a file of vectors as text; the largest of GloVe's has 5.6 GB."""
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
@@ -61,7 +63,7 @@ def read_vectors(path: str | Path) -> WordVectors:
     """
     if Path(path).suffix == STORED:
         return _stored(path)
-    lines = [line.rstrip() for line in read_lines(path, largest=None)]
+    lines = [line.rstrip() for line in read_lines(path, LARGEST_VECTORS)]
     header = re.fullmatch(r"(\d+)[ \t]+(\d+)", lines[0]) if len(lines) > 1 else None
     # Vectors may have size 1; then the second line has two cells, too.
     stated = int(header[1]) if header and len(lines[1].split()) - 1 == int(header[2]) > 1 else None
@@ -104,11 +106,11 @@ def _numbers(text: str) -> np.ndarray | None:
 
 def _stored(path: str | Path) -> WordVectors:
     try:
-        tensors = load(Path(path).read_bytes())
-        words = tensors["words"].numpy().tobytes().decode().split("\n")
-        if len(words) + 1 != len(tensors["vectors"]):
+        tensors, _ = read_tensors(Path(path))
+        words, vectors = tensors["words"].numpy().tobytes().decode().split("\n"), tensors["vectors"]
+        if vectors.dim() != 2 or not vectors.is_floating_point() or len(words) + 1 != len(vectors):
             raise ValueError
-    except (OSError, KeyError, ValueError, SafetensorError):
+    except (OSError, KeyError, ValueError, RunError):
         wanted = "word vectors as a run folder keeps them, or GloVe's text under another suffix"
         raise DataError(path, None, "a file that can't be read as such", wanted) from None
-    return WordVectors(words, tensors["vectors"])
+    return WordVectors(words, vectors)

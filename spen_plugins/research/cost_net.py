@@ -134,7 +134,8 @@ def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
     """
     best: dict[str, float] = {}
     for record in run.history():
-        best[record["stage"]] = max(record["score"], best.get(record["stage"], record["score"]))
+        if record["score"] is not None:  # it was infinite
+            best[record["stage"]] = max(record["score"], best.get(record["stage"], record["score"]))
     if not {"joint", "finetune"} <= best.keys():
         raise ConfigError(
             f"{run.path} has no cost-augmented net: its energy loss holds none, and no net was fine-tuned. Train with "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.research.layout import COLOURS, legend_below, looks, new_figure, whole_numbers
 from spen_plugins.research.plots import Record, draw_seeds, mark_stages, points, selection, styled
 
@@ -100,19 +100,16 @@ def read_trajectory(path: Path) -> list[Record]:
     Raises:
         DataError: the file holds something else, or nothing.
     """
-    expected = "a line of spen evaluate --trajectory: step, energy, score and scores"
-    lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
+    form = "a line of spen evaluate --trajectory: step, energy, score and scores"
+
+    def checked(line: Any) -> Record:
         if not isinstance(line, dict) or not {"step", "energy", "score", "scores"} <= line.keys():
-            raise DataError(path, number, repr(text[:60]), expected)
-        lines.append(line)
-    if not lines:
-        raise DataError(path, None, "an empty file", expected)
-    return lines
+            raise DataError(path, None, f"{line!r:.60}", form)
+        if type(line["step"]) is not int or not isinstance(line["scores"], dict):
+            raise DataError(path, None, f"step {line['step']!r:.20} and scores {line['scores']!r:.40}", form)
+        return line
+
+    return [line for _, line in read_json_lines(path, form, checked)]
 
 
 def _scores(label: str, lines: Sequence[Record], score: str) -> list[float]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from spen_plugins.batch import Batch, X
 from spen_plugins.config.experiment import check, make_task
 from spen_plugins.errors import DataError
+from spen_plugins.files import to_json
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
@@ -106,9 +107,7 @@ def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequenc
     predicted = None if arcs else _words(space, decided, mask)
     if predicted is None:
         answers = task.predictions(proposal, batch, [example for _, example in rows])
-        predicted = [
-            _arcs(answer) if arcs else [_shortened(json.dumps(answer, ensure_ascii=False))] for answer in answers
-        ]
+        predicted = [_arcs(answer) if arcs else [_shortened(to_json(answer))] for answer in answers]
     gold = _words(space, batch.gold, mask) or [[]] * len(rows)
     scores = _scores(task, proposal, batch)
     costs = space.cost(decided, batch.gold, mask)[:, 0].tolist()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -22,10 +21,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.files import is_free, remove_partial, save_json
+from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.research.bootstrap import estimate
-from spen_plugins.runs import runner
+from spen_plugins.runs import records, runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.signals import interrupts
 
@@ -119,10 +118,7 @@ def _plan(out: Path) -> dict[int, dict[str, Any]]:
 
 
 def _read(out: Path) -> dict[str, Any]:
-    try:
-        return json.loads((out / PLAN).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"{out / PLAN} is damaged: {error}") from error
+    return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
 
 
 def _run_all(
@@ -224,9 +220,10 @@ def summary(out: Path) -> Table:
     table.add_column("score")
     for part in parts:
         table.add_column(part, justify="right")
-    for name, value in (metrics[0][parts[0]] if parts else {}).items():
-        if isinstance(value, (int, float)):
-            table.add_row(name, *(estimate([one[part][name] for one in metrics]).text() for part in parts))
+    for name in metrics[0][parts[0]] if parts else {}:
+        scores = [[one.get(part, {}).get(name) for one in metrics] for part in parts]
+        if all(isinstance(value, (int, float)) for values in scores for value in values):
+            table.add_row(name, *(estimate(values).text() for values in scores))
     return table
 
 

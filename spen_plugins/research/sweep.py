@@ -200,8 +200,8 @@ def best_score(folder: Path) -> float:
         RunError: there is none.
     """
     kept = [record["score"] for record in RunFolder.open(folder).history() if record["best"]]
-    if not kept:
-        raise RunError(f"{folder} has no validation score: no epoch was better than none")
+    if not kept or kept[-1] is None:
+        raise RunError(f"{folder} has no validation score: no epoch was better than none, or it was infinite")
     return kept[-1]
 
 

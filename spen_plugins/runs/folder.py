@@ -16,23 +16,34 @@ checkpoint/          the last training state, and within a stage the one before
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from math import inf
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from spen_plugins.datasets.catalogue import DataSet
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import append, is_free, make_folder, remove_partial, save_json, save_tensors, writing
+from spen_plugins.files import (
+    append,
+    is_free,
+    make_folder,
+    open_file,
+    read_json,
+    read_json_lines,
+    read_tensors,
+    remove_partial,
+    save_json,
+    save_tensors,
+    to_json,
+    writing,
+)
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
-from spen_plugins.runs import sources
+from spen_plugins.runs import records, sources
 from spen_plugins.runs.environment import FORMAT
 from spen_plugins.runs.weights import narrowed, put, tensors_of
 
@@ -98,17 +109,17 @@ class RunFolder:
         return folder
 
     def config(self) -> dict[str, Any]:
-        return self._read("config.json")
+        return self._read("config.json", records.Config)
 
     def facts(self) -> dict[str, Any]:
-        return self._read("vocabulary.json")
+        return self._read("vocabulary.json", records.Facts)
 
     def environment(self) -> dict[str, Any]:
-        return self._read("environment.json") if (self.path / "environment.json").exists() else {}
+        return self._optional("environment.json", records.Environment) or {}
 
     def metrics(self) -> dict[str, Any] | None:
         """The scores, or None before the run is finished."""
-        return self._read("metrics.json") if (self.path / "metrics.json").exists() else None
+        return self._optional("metrics.json", records.Metrics)
 
     def unit(self) -> str:
         """The unit of the scores, such as "dB"; empty for fractions, and before the run is finished."""
@@ -120,14 +131,7 @@ class RunFolder:
         Raises:
             RunError: the file is damaged.
         """
-        path = self.path / "calibration.json"
-        if not path.exists():
-            return None
-        found = self._read("calibration.json")
-        temperature = found.get("temperature")
-        if not isinstance(temperature, (int, float)) or isinstance(temperature, bool) or not 0 < temperature < inf:
-            raise RunError(f"{path} is damaged: temperature {temperature!r}; expected a number above 0")
-        return found
+        return self._optional("calibration.json", records.Calibration)
 
     def data_sets(self) -> list[DataSet]:
         """The known data sets in the config, vectors and clusters included."""
@@ -143,8 +147,12 @@ class RunFolder:
 
     def records(self) -> dict[str, dict[str, Any]]:
         """Existing records that an exported folder should also hold, by file name."""
-        names = ("environment.json", "calibration.json", "metrics.json")
-        return {name: self._read(name) for name in names if (self.path / name).exists()}
+        found = {
+            "environment.json": self._optional("environment.json", records.Environment),
+            "calibration.json": self.calibration(),
+            "metrics.json": self.metrics(),
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
     def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
         """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if given.
@@ -168,15 +176,12 @@ class RunFolder:
         """All saved tensors by name.
 
         Raises:
-            RunError: the file is missing or damaged.
+            RunError: the file is missing or damaged, or a tensor has a number that is NaN or infinite.
         """
-        path = self.path / "weights.safetensors"
         try:
-            return load_file(path)
+            return read_tensors(self.path / "weights.safetensors")[0]
         except FileNotFoundError as error:
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
-        except SafetensorError as error:
-            raise RunError(f"{path} is damaged and can't be read: {error}") from error
 
     def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
         """Save `numerator` and `denominator` of the selection score of a part's examples, in file order."""
@@ -189,21 +194,22 @@ class RunFolder:
             RunError: the file is damaged.
         """
         path = self.path / "examples.safetensors"
-        if not path.exists():
-            return None
         try:
-            with safe_open(path, "pt") as file:
-                kept = {name: file.get_tensor(name) for name in ("numerator", "denominator")}
-                return kept if (file.metadata() or {}).get("part") == part else None
-        except SafetensorError as error:
-            raise RunError(f"{path} is damaged and can't be read: {error}") from error
+            tensors, metadata = read_tensors(path)
+        except FileNotFoundError:
+            return None
+        kept = {name: tensors.get(name) for name in ("numerator", "denominator")}
+        shapes = [None if tensor is None else (tensor.shape, tensor.is_floating_point()) for tensor in kept.values()]
+        if shapes[0] is None or shapes[0] != shapes[1] or len(shapes[0][0]) != 1 or not shapes[0][1]:
+            raise RunError(f"{path} is damaged: expected numerator and denominator, a number an example each")
+        return kept if metadata.get("part") == part else None  # type: ignore[return-value]
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
         """Append one epoch's record; `RunError` if it can't be written."""
         time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
         try:
             for path, value in ((self._history, record), (self._times, time)):
-                append(json.dumps(value) + "\n", path)
+                append(to_json(value) + "\n", path)
         except OSError as error:
             raise RunError(f"{self.path} can't be written: {error.strerror}") from error
 
@@ -212,29 +218,36 @@ class RunFolder:
         remove_partial(self.path)
         for path in (self._history, self._times):
             if path.exists():
-                kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
-                with writing(path) as temporary:
-                    temporary.write_text("".join(kept), encoding="utf-8")
+                with writing(path) as temporary, open_file(path) as file, temporary.open("wb") as kept:
+                    kept.writelines(islice(file, lines))
 
     def history(self) -> list[dict[str, Any]]:
         """One record per finished epoch."""
-        return _records(self._history)
+        return [records.EPOCH | line for line in self._lines(self._history, records.Epoch)]
 
     def times(self) -> list[dict[str, Any]]:
         """`stage`, `epoch` and `seconds` of each finished epoch."""
-        return _records(self._times)
+        return self._lines(self._times, records.Time)
 
-    def _read(self, name: str) -> dict[str, Any]:
-        path = self.path / name
+    def _lines(self, path: Path, kind: type[BaseModel]) -> list[dict[str, Any]]:
+        """The lines of a .jsonl file; none without a file."""
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise RunError(f"{self.path} is not a complete run folder: {name} is missing") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise RunError(f"{path} is damaged: {error}") from error
-        if not isinstance(value, dict):
-            raise RunError(f"{path} is damaged: found a {type(value).__name__}; expected a table")
-        return value
+            return [records.checked(kind, value, path, line) for line, value in read_json_lines(path)]
+        except FileNotFoundError:
+            return []
+
+    def _optional(self, name: str, kind: type[BaseModel]) -> dict[str, Any] | None:
+        """The content of a file, None without it."""
+        try:
+            return records.checked(kind, read_json(self.path / name), self.path / name)
+        except FileNotFoundError:
+            return None
+
+    def _read(self, name: str, kind: type[BaseModel]) -> dict[str, Any]:
+        found = self._optional(name, kind)
+        if found is None:
+            raise RunError(f"{self.path} is not a complete run folder: {name} is missing")
+        return found
 
 
 def _other_format(written: Any) -> str:
@@ -245,15 +258,3 @@ def _other_format(written: Any) -> str:
     return (
         f"has {found}: an earlier version of spen-plugins wrote it, and this one reads format {FORMAT}; train it again"
     )
-
-
-def _records(path: Path) -> list[dict[str, Any]]:
-    """The lines of a .jsonl file; none without a file.
-
-    Raises:
-        RunError: one of them is damaged.
-    """
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    except ValueError as error:
-        raise RunError(f"{path} is damaged: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,14 @@ class Predictor:
         self.folder, self.records = folder, folder.records()
         self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
         self.task = make_task(self.experiment)
-        try:
-            self.task.restore(folder.facts())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"{folder.path / 'vocabulary.json'} is damaged: {type(error).__name__}: {error}") from error
+        facts = folder.facts()
+        with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
+            self.task.restore(facts)
         self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
-        with torch.random.fork_rng(devices=[]):  # keeps the caller's random state; drawn weights are overwritten
+        unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
+        # The caller's random state is kept; drawn weights are overwritten.
+        with torch.random.fork_rng(devices=[]), _damage(unbuilt):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -88,8 +90,18 @@ class Predictor:
         return self.model.energy
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
-        """Batches of examples with the model's proposals and their rows, longest examples first."""
-        return proposals(self.model, self.task, examples, self.batch_size, self.device)
+        """Batches of examples with the model's proposals and their rows, longest examples first.
+
+        Raises:
+            RunError: a score of an output is NaN, which weights or inputs that are too large give.
+        """
+        for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
+            if proposal.logits.isnan().any():
+                raise RunError(
+                    f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "
+                    "its weights, or the inputs, are too large"
+                )
+            yield proposal, batch, rows
 
     def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
         """E(x, y) of each example's decoded output; low is good.
@@ -160,6 +172,16 @@ class Predictor:
     def save(self, path: str | Path, *, energy: bool = True, half: bool = False) -> None:
         """Write a small folder for `load`; see `exporting.save`."""
         exporting.save(self, path, energy, half)
+
+
+@contextmanager
+def _damage(what: str) -> Iterator[None]:
+    """What Python and torch raise where a file of the run holds something else than was written, as a `RunError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(f"{what}: {type(error).__name__}: {reason:.200}") from error
 
 
 def _with_energy(answer: Any, energy: float) -> dict[str, Any]:

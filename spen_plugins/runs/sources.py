@@ -19,7 +19,7 @@ def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
 def own_files(config: Mapping[str, Any]) -> list[str]:
     """Training, validation and test files that belong to no known data set, as named in the config."""
     paths = (config["task"].get(part) for part in PARTS)
-    return [path for path in paths if path and not path.startswith(PREFIX)]
+    return [path for path in paths if isinstance(path, str) and path and not path.startswith(PREFIX)]
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.text import read_lines, shorten
+from spen_plugins.readers.text import LARGEST, read_lines, shorten
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
@@ -106,15 +106,25 @@ class TokenisedText:
         return nlp
 
 
-def plain(text: str) -> str:
-    """Text from standard input.
+def standard_input(stream: BinaryIO) -> str:
+    """Raw text from standard input.
 
     Raises:
-        DataError: it is no raw text but lines of cells or of JSON, which a file could hold.
+        DataError: it is too large, not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
     """
+    where = "standard input"
+    data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise DataError(where, None, f"more than {LARGEST / 1e9:.1f} GB", "less, as all of it is kept in memory")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = f"byte 0x{data[error.start]:02x}, which is not UTF-8"
+        raise DataError(where, line, found, "UTF-8 text") from None
     first = next((line for line in text.splitlines() if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
-        raise DataError("standard input", 1, shorten(first), "raw text; other formats are read from a file")
+        raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
     return text
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
+from spen_plugins.files import check_finite, check_kind
 
 
 def tensors_of(nets: nn.Module) -> dict[str, Tensor]:
@@ -44,7 +45,7 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
         run: the run of the saved tensors, for messages.
 
     Raises:
-        RunError: names or shapes differ.
+        RunError: names, shapes or kinds differ, or a number is too large for the model's type.
     """
     missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     shapes = [
@@ -56,5 +57,12 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise RunError(f"the weights of {run} don't fit this config: they {what} {', '.join(names[:3])}{more}")
-    for name, tensor in wanted.items():
-        tensor.data.copy_(found[name])
+    try:
+        for name, tensor in wanted.items():
+            check_kind(name, found[name], tensor)
+        for name, tensor in wanted.items():
+            tensor.data.copy_(found[name])
+            if found[name].dtype != tensor.dtype:
+                check_finite(name, tensor.data)
+    except ValueError as error:
+        raise RunError(f"the weights of {run} don't fit this config: {error}") from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.files import writing
+from spen_plugins.files import to_json, writing
 from spen_plugins.runs.predictor import Predictor
 
 JSON_LINES = "jsonl"
@@ -57,8 +56,8 @@ def writer(
 
 
 def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-    """A JSON value a line."""
-    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in predictions)
+    """A JSON value a line; null for a number that is NaN or infinite."""
+    return "".join(to_json(value) + "\n" for value in predictions)
 
 
 def labels_shown(predictor: Predictor, every: bool) -> Iterator[str]:

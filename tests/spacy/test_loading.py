@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import spacy
+import torch
+from safetensors.torch import load_file, save_file
 from spacy.tokens import Doc, Token
 
 from spen_plugins.errors import ConfigError, PluginError, RunError
@@ -57,6 +59,10 @@ def test_damaged_runs_are_named_with_the_component(runs: dict[str, Path], tmp_pa
     weights = (run / "weights.safetensors").read_bytes()
     (run / "weights.safetensors").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged"):
+        add("spen_ner", model=str(run))
+    tensors = {name: tensor * torch.nan for name, tensor in load_file(runs["ner"] / "weights.safetensors").items()}
+    save_file(tensors, run / "weights.safetensors")
+    with pytest.raises(RunError, match=r"spen_ner: .*weights\.safetensors is damaged.* NaN or infinite"):
         add("spen_ner", model=str(run))
     (run / "weights.safetensors").unlink()
     with pytest.raises(RunError, match=r"spen_ner: .* has no weights yet"):

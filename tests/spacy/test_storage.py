@@ -171,6 +171,15 @@ def test_bytes_cannot_write_outside(nlp: Language, tmp_path: Path, name: str) ->
     assert nlp("Anna").text  # and it is as it was
 
 
+def test_a_compressed_file_in_bytes_is_refused(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model/config.json", b" " * 1_000_000)
+    with pytest.raises(RunError, match=r"hold 'model/config\.json' compressed"):
+        unpack(packed.getvalue(), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_damaged_bytes_are_refused(nlp: Language) -> None:
     with pytest.raises(RunError, match="damaged"):
         nlp.get_pipe("spen_ner").from_bytes(b"nothing")

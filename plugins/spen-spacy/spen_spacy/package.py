@@ -134,7 +134,7 @@ def write_pipeline(
 
 
 def _write_json(value: Any, path: Path) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _forget_machine(path: Path) -> None:

@@ -23,7 +23,8 @@ def unpack(data: bytes, folder: Path) -> None:
     """The inverse of `pack`.
 
     Raises:
-        RunError: the bytes aren't an archive, or a file in it would be outside the folder.
+        RunError: the bytes aren't an archive, a file in it would be outside the folder, or is compressed: few bytes
+            may stand for many.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -33,8 +34,12 @@ def unpack(data: bytes, folder: Path) -> None:
                     raise RunError(
                         f"the component's bytes hold a file {info.filename!r}; expected names below a folder"
                     )
+                if info.compress_type != zipfile.ZIP_STORED:
+                    raise RunError(
+                        f"the component's bytes hold {info.filename!r} compressed; to_bytes writes plain files"
+                    )
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(archive.read(info))
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, OSError) as error:
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, ValueError, OSError, RuntimeError, EOFError) as error:
         raise RunError(f"the component's bytes are damaged: {error}") from error

@@ -15,18 +15,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import writing_folder
 from spen_plugins.task import Indexer, Task, WordInputs
-
-_WEIGHTLESS = "WEIGHTS.txt"
-"""Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
-
-_BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
-"""Model types whose tokenisers need the option that every word follows a space."""
 
 
 class Transformer(FeatureNetwork):
@@ -49,10 +44,10 @@ class Transformer(FeatureNetwork):
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
             raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are others")
-        self.encoder, self._tokenizer = _load(config.model)
+        self.encoder, self._tokenizer = load(config.model)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
-        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, _longest(settings, self._tokenizer))
+        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, longest(settings, self._tokenizer))
         marks = dict(task.inputs.marks)
         self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
         marks.pop(self._typed, None)
@@ -67,7 +62,7 @@ class Transformer(FeatureNetwork):
         with writing_folder(folder / _slug(self.config.model)) as target:
             self.encoder.config.save_pretrained(target)
             self._tokenizer.save_pretrained(target)
-            (target / _WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
+            (target / WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
@@ -170,44 +165,3 @@ def _slug(model: str) -> str:
 def _name(model: str) -> str:
     """Indexer name, shared by equal models; without dots, which separate parts of a name."""
     return "pieces:" + model.replace(".", "_")
-
-
-def _longest(settings: Any, tokenizer: Any) -> int:
-    """Maximal number of pieces in a sentence, special ones included."""
-    positions = getattr(settings, "max_position_embeddings", None) or 512
-    if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
-        positions -= settings.pad_token_id + 1  # these models count positions from after the padding's
-    return min(positions, tokenizer.model_max_length)
-
-
-def _load(model: str) -> tuple[nn.Module, Any]:
-    """Encoder in float32 and its fast tokeniser."""
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    kind = {"dtype": torch.float32, "attn_implementation": "eager", "trust_remote_code": False}
-    try:
-        # Code shipped with a model is never run, and the user is not asked about it.
-        settings = AutoConfig.from_pretrained(model, trust_remote_code=False)
-        spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
-        tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, trust_remote_code=False, **spaced)
-        if (Path(model) / _WEIGHTLESS).exists():
-            encoder = AutoModel.from_config(settings, **kind)
-        else:
-            encoder = AutoModel.from_pretrained(model, use_safetensors=True, **kind)  # never the pickled weights
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigError(
-            f"features.model: found {model!r}, which could not be loaded ({reason}); expected a folder that holds "
-            "config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a model "
-            "on the Hugging Face hub. Without a network, load it once on a machine with one "
-            f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
-        ) from error
-    if not tokenizer.is_fast:
-        raise ConfigError(
-            f"features.model: {model!r} has no fast tokeniser, which aligns pieces to words; take another"
-        )
-    if getattr(encoder, "pooler", None) is not None:
-        encoder.pooler = None  # not trained here
-    return encoder, tokenizer

@@ -16,6 +16,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.arc_examples import Example, gold_roles, parsed, reach_of, told
 from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -79,7 +80,7 @@ class RoleArcs(Task):
         self._reach = {part: reach_of(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set(Vocabulary(facts["words"], self.config), list(facts["roles"]))
+        self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "roles"))
         self._reach = dict(facts["reach"])
         self._parts = {part: [] for part in PARTS}
         self._checksums: dict[str, str] = {}

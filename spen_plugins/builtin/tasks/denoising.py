@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
+from spen_plugins.builtin.tasks.facts import number
 from spen_plugins.builtin.tasks.file_parts import of_the_corpus
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
@@ -259,7 +260,7 @@ class Denoising(Task):
         return {"smallest": self.inputs.smallest, "split": self._split}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self.inputs, self._split = ImageInputs(1, smallest=facts["smallest"]), facts["split"]
+        self.inputs, self._split = ImageInputs(1, smallest=int(number(facts, "smallest"))), facts["split"]
         self.space = RealGrid(std=1.0, cost_weight=self.config.cost_weight)
 
     def protocol(self) -> dict[str, Any]:

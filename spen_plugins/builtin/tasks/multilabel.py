@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.facts import listed, number
 from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -215,11 +216,11 @@ class MultiLabel(LabelTask):
         features = {name: tuple(values) for name, values in facts["features"]}
         how = {name: facts.get(name, False) for name in ("apart", "sparse")}
         words = {name: tuple(values) for name, values in facts.get("label_values", ())}
-        labels, drop = tuple(facts["labels"]), tuple(facts["drop"])
+        labels, drop = tuple(listed(facts, "labels")), tuple(listed(facts, "drop"))
         self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
-        self.threshold, self._split = facts["threshold"], facts["split"]
+        self.threshold, self._split = number(facts, "threshold"), facts["split"]
 
 
 def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:

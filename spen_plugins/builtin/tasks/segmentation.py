@@ -11,6 +11,7 @@ import torch
 from pydantic import Field
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.facts import number, numbers
 from spen_plugins.builtin.tasks.segmentation_metric import DEFINITIONS, SegmentationMetric
 from spen_plugins.builtin.tasks.segmentation_values import image_of, mask_of
 from spen_plugins.config.config import Config
@@ -244,8 +245,9 @@ class Segmentation(Task):
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self.space = BinaryGrid()
-        self.inputs = ImageInputs(facts["channels"], smallest=facts["smallest"])
-        self._mean, self._deviation, self._split = facts["mean"], facts["deviation"], facts["split"]
+        channels, self._split = int(number(facts, "channels")), facts["split"]
+        self.inputs = ImageInputs(channels, smallest=int(number(facts, "smallest")))
+        self._mean, self._deviation = numbers(facts, "mean", channels), numbers(facts, "deviation", channels)
 
     def protocol(self) -> dict[str, Any]:
         return {**DEFINITIONS, "split": self._split, "threshold": 0.5}

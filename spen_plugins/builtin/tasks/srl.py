@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -63,7 +64,7 @@ class SemanticRoles(Task):
                 raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set(Vocabulary(facts["words"], self.config), list(facts["tags"]))
+        self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "tags"))
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
 

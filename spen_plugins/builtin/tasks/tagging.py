@@ -11,6 +11,7 @@ from pydantic import Field
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -108,7 +109,8 @@ class Tagging(Task):
         self._parts["train"] += gold * (self.config.repeat - 1)
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set(Vocabulary(facts["words"], self.config), facts["columns"], list(facts["tags"]))
+        values = {name: listed(facts["columns"], name) for name in facts["columns"]}
+        self._set(Vocabulary(listed(facts, "words"), self.config), values, listed(facts, "tags"))
         self._parts = {part: [] for part in PARTS}
         self._read = FileParts({}, {}, [], None)
 

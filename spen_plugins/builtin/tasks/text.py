@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.facts import listed, number
 from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
@@ -170,9 +171,9 @@ class TextLabels(LabelTask):
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set_labels(facts["labels"], facts["numbered"])
-        self.inputs = TextInputs(list(facts["words"]))
-        self.threshold, self._split = facts["threshold"], facts["split"]
+        self._set_labels(listed(facts, "labels"), facts["numbered"])
+        self.inputs = TextInputs(listed(facts, "words"))
+        self.threshold, self._split = number(facts, "threshold"), facts["split"]
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import texts

@@ -1,0 +1,159 @@
+"""Encoders and tokenisers of Hugging Face, loaded from a folder or the hub without trust in what is there."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.files import check_finite, read_json
+
+WEIGHTLESS = "WEIGHTS.txt"
+"""Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
+
+_BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
+"""Model types whose tokenisers need the option that every word follows a space."""
+_LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
+_MOST_LAYERS = 1000
+_LARGEST_SIZE = 10**8  # of anything that config.json counts
+_LARGEST_TEXT = 1 << 30
+"""Most bytes of a file in a folder that is no safetensors file; tokenisers read such files whole."""
+
+
+def load(model: str) -> tuple[nn.Module, Any]:
+    """An encoder in float32 with eager attention, and its fast tokeniser.
+
+    Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
+
+    Args:
+        model: a folder, or the name of a model on the hub.
+
+    Raises:
+        ConfigError: it can't be loaded, lacks weights, or doesn't encode a sentence; with the reason.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        if local := Path(model).is_dir():
+            _check_folder(Path(model))
+        encoder, tokenizer = _loaded(model, local)
+        _check_weights(encoder)
+        _check_sentence(encoder, tokenizer)
+    except ConfigError:
+        raise
+    except Exception as error:  # of transformers, its tokenisers, safetensors and torch, whatever a file holds
+        raise ConfigError(
+            f"features.model: found {model!r}, which could not be loaded ({_reason(error)}); expected a folder that "
+            "holds config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a "
+            "model on the Hugging Face hub. Without a network, load it once on a machine with one "
+            f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
+        ) from error
+    if not tokenizer.is_fast:
+        raise ConfigError(
+            f"features.model: {model!r} has no fast tokeniser, which aligns pieces to words; take another"
+        )
+    return encoder, tokenizer
+
+
+def longest(settings: Any, tokenizer: Any) -> int:
+    """Maximal number of pieces in a sentence, special ones included."""
+    positions = getattr(settings, "max_position_embeddings", None) or 512
+    if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
+        positions -= settings.pad_token_id + 1  # these models count positions from after the padding's
+    return min(positions, tokenizer.model_max_length)
+
+
+def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    there = {"trust_remote_code": False, "local_files_only": local}
+    settings = AutoConfig.from_pretrained(model, **there)
+    settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
+    spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
+    tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
+    kind = {"dtype": torch.float32, "attn_implementation": "eager"}
+    if (Path(model) / WEIGHTLESS).exists():
+        encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
+    else:
+        encoder, said = AutoModel.from_pretrained(
+            model, config=settings, use_safetensors=True, output_loading_info=True, **there, **kind
+        )
+        missing = sorted(name for name in said["missing_keys"] if not name.startswith("pooler."))
+    if missing:  # transformers would draw them
+        raise ValueError(f"found no weights of {', '.join(missing[:3])}{' and others' if len(missing) > 3 else ''}")
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None  # not trained here
+    return encoder, tokenizer
+
+
+def _check_folder(folder: Path) -> None:
+    """Check, before any library reads them, that a folder's entries are files, and sizes in its config in bounds."""
+    for path in sorted(folder.iterdir()):
+        found = path.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise ValueError(f"found {path.name}, a pipe or a device; expected files")
+        if (
+            path.suffix != ".safetensors"
+            and found.st_size > _LARGEST_TEXT
+            and path.suffix in (".json", ".txt", ".model")
+        ):
+            raise ValueError(f"found {path.name} of {found.st_size / 1e9:.1f} GB; expected at most 1.1 GB")
+    settings = read_json(folder / "config.json")
+    if settings.get("quantization_config") is not None:
+        raise ValueError("found quantised weights (quantization_config); expected floats")
+    for name, value in settings.items():
+        most = _MOST_LAYERS if name in _LAYERS else _LARGEST_SIZE
+        if isinstance(value, (int, float)) and value > most:
+            raise ValueError(f"found {name} {value:.3g} in config.json; expected at most {most}")
+    for path in sorted(folder.glob("*.safetensors")):
+        for name, kind in _kinds(path):
+            if name.endswith((".weight", ".bias", ".gamma", ".beta")) and "F" not in kind:
+                raise ValueError(f"found {kind} in {name} of {path.name}; expected floats")
+
+
+def _kinds(path: Path) -> Iterator[tuple[str, str]]:
+    """Name and type (`F32`, `BF16`, `I64`) of each tensor in a safetensors file."""
+    from safetensors import safe_open
+
+    with safe_open(path, "pt") as file:
+        for name in file.keys():  # noqa: SIM118, not a mapping
+            yield name, file.get_slice(name).get_dtype()
+
+
+def _check_weights(encoder: nn.Module) -> None:
+    """Check that all weights are finite."""
+    for name, tensor in encoder.state_dict().items():
+        check_finite(name, tensor)
+
+
+def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
+    """Encode a sentence: what no check foresees, an encoder and a tokeniser that don't fit, fails here."""
+    rows = encoder.get_input_embeddings().num_embeddings
+    largest = max(tokenizer.get_vocab().values(), default=0)
+    if largest >= rows:
+        raise ValueError(f"found a tokeniser with {largest + 1} pieces and an encoder of {rows}; expected the same")
+    found = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")
+    size, training = encoder.config.hidden_size, encoder.training
+    longest(encoder.config, tokenizer)
+    with torch.no_grad():
+        states = encoder.eval()(input_ids=found["input_ids"], attention_mask=found["attention_mask"]).last_hidden_state
+    encoder.train(training)
+    if states.shape != (*found["input_ids"].shape, size) or not found["input_ids"].numel():
+        raise ValueError(f"found states of shape {tuple(states.shape)} for {found['input_ids'].shape[1]} pieces")
+    check_finite("its states of a sentence", states)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, in a sentence's size."""
+    text = str(error).strip().partition("\n")[0]
+    if "custom code" in text or "trust_remote_code" in text:
+        return "it needs custom code, which is never run"
+    if isinstance(error, (OSError, ValueError, RunError)) and text:
+        return f"{text:.300}"
+    return f"{type(error).__name__}: {text:.300}" if text else type(error).__name__

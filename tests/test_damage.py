@@ -1,0 +1,400 @@
+"""Damaged run folders and strange files: every command that reads them says what is wrong, in a line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
+
+from spen_plugins.cli.main import app
+from spen_plugins.cli.run import app as run_app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import DataError
+from spen_plugins.files import save_json
+from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.readers.clusters import read_clusters
+from spen_plugins.readers.images import image_files, read_image
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.labelled_texts import Layout, read_texts
+from spen_plugins.readers.masks import read_arrays
+from spen_plugins.readers.reuters import read_reuters
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.split import read_split
+from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.tagged import TagPlaces, read_tagged
+from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.readers.vectors import read_vectors
+from spen_plugins.research.gbi_plots import read_trajectory
+from spen_plugins.runs import runner
+from spen_plugins.runs.tokenised import standard_input
+
+SMALL = {
+    "features.hidden": "[4]",
+    "energy.hidden": "2",
+    "energy_loss.samples": "2",
+    "trainer.epochs": "1",
+    "trainer.epoch_updates": "2",
+    "trainer.batch_size": "512",
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return runner.run(evaluate("mlc_seal", SMALL), "mlc_seal", folder, "cpu", True, 0.0)
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def bytes_of(data: bytes) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        path.write_bytes(data)
+
+    return damage
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def link_to(target: str | None) -> Callable[[Path], None]:
+    """A link in place of the file; to None: to itself."""
+
+    def damage(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(target or path.name)
+
+    return damage
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def half(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+
+
+def put(**values: object) -> Callable[[Path], None]:
+    """Other values in a JSON file, or in each line of a file of them."""
+
+    def damage(path: Path) -> None:
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        path.write_text("\n".join(json.dumps(json.loads(line) | values) for line in lines))
+
+    return damage
+
+
+def tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        found = load_file(path)
+        changed = {name: tensor.clone() for name, tensor in found.items()}
+        change(changed)
+        save_file(changed, path, {"part": "test"})
+
+    return damage
+
+
+def first(found: dict[str, torch.Tensor]) -> str:
+    return sorted(name for name, tensor in found.items() if tensor.is_floating_point())[0]
+
+
+FILES: dict[str, Callable[[Path], None]] = {
+    "empty": bytes_of(b""),
+    "cut": half,
+    "a folder": folder,
+    "a loop": link_to(None),
+    "zeros without end": link_to("/dev/zero"),
+    "a pipe": pipe,
+}
+TEXTS = FILES | {
+    "UTF-16": bytes_of('{"seed": 1}'.encode("utf-16")),
+    "latin-1": bytes_of(b'{"se\xe9d": 1}'),
+    "a list": bytes_of(b"[1, 2]"),
+    "a number": bytes_of(b"7"),
+    "deep": bytes_of(b'{"a":' * 100_000),
+    "deep and whole": bytes_of(b"[" * 100_000 + b"]" * 100_000),
+    "a long number": bytes_of(b'{"a": ' + b"9" * 5000 + b"}"),
+    "an infinite number": bytes_of(b'{"a": 1e999}'),
+    "NaN": bytes_of(b'{"a": NaN}'),
+    "half a character": bytes_of(b'{"a": "\\ud800"}'),
+}
+
+
+def nan(found: dict[str, torch.Tensor]) -> None:
+    found[first(found)].view(-1)[0] = torch.nan
+
+
+def infinite(found: dict[str, torch.Tensor]) -> None:
+    found[first(found)].view(-1)[-1] = -torch.inf
+
+
+def whole_numbers(found: dict[str, torch.Tensor]) -> None:
+    found[first(found)] = found[first(found)].int()
+
+
+def too_large(found: dict[str, torch.Tensor]) -> None:
+    found[first(found)] = torch.full_like(found[first(found)], 1e300, dtype=torch.double)
+
+
+def huge(found: dict[str, torch.Tensor]) -> None:
+    """Finite weights whose outputs are not: ∞ − ∞."""
+    found["inference_net.features.first.weight"].fill_(3e38)
+    found["inference_net.output.weight"][:, ::2] = 1
+    found["inference_net.output.weight"][:, 1::2] = -1
+
+
+TENSORS = FILES | {
+    "no tensors": bytes_of(b"hello"),
+    "a header of terabytes": bytes_of((1 << 42).to_bytes(8, "little") + b"{}"),
+    "data of terabytes": bytes_of(
+        (91).to_bytes(8, "little")
+        + b'{"energy.v":{"dtype":"F32","shape":[1099511627776,64],"data_offsets":[0,281474976710656]}}'.ljust(91)
+    ),
+    "NaN": tensors(nan),
+    "infinite": tensors(infinite),
+    "whole numbers": tensors(whole_numbers),
+    "none": tensors(dict.clear),
+}
+WEIGHTS = TENSORS | {"too large for float32": tensors(too_large), "outputs NaN": tensors(huge)}
+
+PREDICT = ("predict", "RUN", "INPUT")
+COMPARE = ("compare", "RUN")
+REPORT = ("report", "RUN", "--examples", "0")
+PLOT = ("plot", "training", "RUN")
+RESUME = ("--resume", "RUN", "-q")
+CALIBRATE = ("calibrate", "RUN")
+
+FEW = {kind: TEXTS[kind] for kind in ("cut", "a folder", "a list", "deep")}
+TABLE = [
+    ("config.json", TEXTS, (COMPARE,)),
+    ("config.json", FEW, (PREDICT, REPORT, PLOT, RESUME, CALIBRATE)),
+    ("config.json", {"no task": put(task=5), "type": put(task={"type": 7})}, (PREDICT, COMPARE, RESUME)),
+    ("config.json", {"seed": put(seed="x")}, (PREDICT, COMPARE, PLOT)),
+    ("environment.json", FEW, (PREDICT, COMPARE, RESUME)),
+    ("environment.json", {"format": put(format=[]), "later": put(format=10**50)}, (COMPARE,)),
+    ("environment.json", {"data": put(data_sha256=3), "sizes": put(parameters={"trained": "x"})}, (COMPARE,)),
+    ("vocabulary.json", FEW, (PREDICT, CALIBRATE)),
+    ("vocabulary.json", {"labels": put(labels=5), "numbers": put(labels=[5] * 40)}, (PREDICT,)),
+    ("vocabulary.json", {"features": put(features=[[1, 2]]), "threshold": put(threshold="x")}, (PREDICT,)),
+    ("metrics.json", FEW, (COMPARE, REPORT, RESUME)),
+    (
+        "metrics.json",
+        {"test": put(test=5), "protocol": put(protocol="x"), "unit": put(protocol={"unit": []})},
+        (COMPARE,),
+    ),
+    ("calibration.json", FEW, (PREDICT,)),
+    ("calibration.json", {"none": put(temperature=None), "zero": put(temperature=0)}, (PREDICT,)),
+    ("history.jsonl", TEXTS, (PLOT,)),
+    ("history.jsonl", {"stage": put(stage=1), "losses": put(losses=[1]), "score": put(score="x")}, (COMPARE, PLOT)),
+    ("times.jsonl", {"seconds": put(seconds=None)} | FEW, (COMPARE,)),
+    ("weights.safetensors", WEIGHTS, (PREDICT,)),
+    ("examples.safetensors", TENSORS, (COMPARE,)),
+]
+CASES = [
+    pytest.param(name, damage, command, id=f"{name}-{kind}-{command[0].strip('-')}")
+    for name, kinds, commands in TABLE
+    for kind, damage in kinds.items()
+    for command in commands
+]
+
+
+@pytest.fixture(scope="module")
+def given(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file to predict."""
+    names = [name for name, _ in json.loads((whole / "vocabulary.json").read_text())["features"]]
+    path = tmp_path_factory.mktemp("data") / "rows.csv"
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+    return path
+
+
+def call(words: tuple[str, ...], run: Path, given: Path) -> str:
+    """The error of a command, which is a line."""
+    line = [{"RUN": str(run), "INPUT": str(given)}.get(word, word) for word in words]
+    found = CliRunner().invoke(run_app if words[0] == "--resume" else app, line)
+    assert isinstance(found.exception, SystemExit), found.exception
+    said = found.stderr.strip().splitlines()
+    assert found.exit_code in (1, 2), said
+    assert said and said[-1].startswith("error: "), said
+    assert not any("Traceback" in line for line in said)
+    return said[-1]
+
+
+@pytest.mark.parametrize(("name", "damage", "command"), CASES)
+def test_a_damaged_run_is_a_sentence(
+    name: str, damage: Callable[[Path], None], command: tuple[str, ...], run: Path, given: Path
+) -> None:
+    if command is COMPARE and name == "examples.safetensors":
+        other = shutil.copytree(run, run.with_name("other"))
+        command = ("compare", str(other), "RUN")
+    damage(run / name)
+    if command is RESUME and name != "metrics.json":
+        (run / "metrics.json").unlink()
+    said = call(command, run, given)
+    assert str(run) in said or "nothing to plot" in said  # of an empty history
+
+
+@pytest.mark.parametrize("damage", [nan, whole_numbers, too_large], ids=["NaN", "whole numbers", "too large"])
+def test_a_warm_start_takes_no_damaged_weights(
+    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, tmp_path: Path
+) -> None:
+    tensors(damage)(run / "weights.safetensors")
+    words = ["mlc_seal", *(f"{name}={value}" for name, value in SMALL.items()), f"init.energy={run}"]
+    found = CliRunner().invoke(run_app, [*words, "--out", str(tmp_path / "new")])
+    assert found.exit_code == 2 and f"error: init.energy: the weights of {run}" in found.stderr.replace(
+        f"{run}/weights.safetensors is damaged", f"the weights of {run}"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+CHECKPOINT = {
+    "cut": half,
+    "a folder": folder,
+    "deep": TEXTS["deep"],
+    "no state": bytes_of(b"{}"),
+    "other tensors": put(tensors="/dev/zero"),
+    "another state": put(state={"$table": [["position", {"$table": [["stage", "x"]]}]]}),
+    "a key less": put(state={"$table": [["model", {"$table": []}]]}),
+    "no table": put(state=5),
+}
+
+
+@pytest.mark.parametrize("damage", CHECKPOINT.values(), ids=CHECKPOINT)
+def test_a_damaged_checkpoint_is_a_sentence(damage: Callable[[Path], None], run: Path, given: Path) -> None:
+    (run / "metrics.json").unlink()
+    [path] = (run / "checkpoint").glob("state*.json")
+    damage(path)
+    assert "checkpoint" in call(RESUME, run, given)
+
+
+@pytest.mark.parametrize("damage", [nan, whole_numbers], ids=["NaN", "whole numbers"])
+def test_a_checkpoints_weights_are_checked(
+    damage: Callable[[dict[str, torch.Tensor]], None], run: Path, given: Path
+) -> None:
+    (run / "metrics.json").unlink()
+    [path] = (run / "checkpoint").glob("*.safetensors")
+
+    def change(found: dict[str, torch.Tensor]) -> None:
+        weights = {name: tensor for name, tensor in found.items() if ".model." in name}
+        damage(weights)
+        found.update(weights)
+
+    tensors(change)(path)
+    [index] = (run / "checkpoint").glob("state*.json")
+    put(sha256=sha256(path))(index)
+    said = call(RESUME, run, given)
+    assert ("NaN or infinite" if damage is nan else "found int32") in said
+
+
+def test_json_has_no_number_that_is_none(tmp_path: Path) -> None:
+    value = {"a": [1.5, math.nan, (math.inf, {"b": -math.inf})], "c": "NaN", math.nan: 1}
+    save_json(value, tmp_path / "x.json")
+    assert json.loads((tmp_path / "x.json").read_text(), parse_constant=pytest.fail) == {
+        "a": [1.5, None, [None, {"b": None}]],
+        "c": "NaN",
+        "null": 1,
+    }
+
+
+def test_a_checkpoint_keeps_numbers_that_json_has_not(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path)
+    state = {"best": -math.inf, "list": [math.inf, 1.5, {"x": math.nan}], 3: torch.tensor([1.0])}
+    kept.save(state)
+    [path] = tmp_path.glob("*.json")
+    json.loads(path.read_text(), parse_constant=pytest.fail)
+    path.write_text(path.read_text().replace('{"$number": "-inf"}', "-Infinity"))  # as earlier versions wrote it
+    back = kept.load()
+    assert back["best"] == -math.inf and back["list"][:2] == [math.inf, 1.5] and math.isnan(back["list"][2]["x"])
+    assert torch.equal(back[3], state[3])
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "tables": read_table,
+    "tags": lambda path: read_tagged(TagPlaces(), path, True),
+    "roles": read_roles,
+    "texts": lambda path: read_texts(path, Layout()),
+    "vectors": read_vectors,
+    "clusters": read_clusters,
+    "splits": lambda path: read_split(path, 3),
+    "arrays": read_arrays,
+    "an image": read_image,
+    "images": image_files,
+    "news": read_reuters,
+    "trajectories": read_trajectory,
+    "checksums": sha256,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (os.mkfifo, "a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "a device"),
+        (lambda path: path.symlink_to(path.name), "what can't be opened"),
+    ],
+    ids=["pipe", "device", "loop"],
+)
+def test_data_are_read_from_files_alone(
+    read: Callable[[Path], object], make: Callable[[Path], None], found: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "data"
+    make(path)
+    with pytest.raises(DataError, match=f"data: found ({found}|no such file)"):
+        read(path)
+
+
+def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a\nb\n")
+    (tmp_path / "link").symlink_to("file")
+    assert read_lines(tmp_path / "link") == ["a", "b"]
+
+
+def test_what_a_process_writes_is_no_file(run: Path) -> None:
+    """As in `spen predict RUN <(zcat rows.csv.gz)`."""
+    out, into = os.pipe()
+    try:
+        said = call(PREDICT, run, Path(f"/dev/fd/{out}"))
+    finally:
+        os.close(out)
+        os.close(into)
+    assert "found a pipe; expected a file; write what comes out of the pipe to one" in said
+
+
+def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"a\n" * 1000)
+    (tmp_path / "bomb").write_bytes(gzip.compress(b"a\n" * 1_000_000))
+    (tmp_path / "deep").write_bytes(b"[" * 100_000)
+    with pytest.raises(DataError, match=r"plain: found a file of 0.0 GB; expected at most 0.0 GB"):
+        read_lines(tmp_path / "plain", 1999)
+    assert len(read_lines(tmp_path / "plain", 2000)) == 1000
+    with pytest.raises(DataError, match=r"bomb: found a gzip file of more than .* when decompressed"):
+        read_lines(tmp_path / "bomb", 100_000)
+    with pytest.raises(DataError, match=r"deep:1: found .*too deep"):
+        list(read_json_lines(tmp_path / "deep", "{}", lambda value: value))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"caf\xe9", "line|:1: found byte 0xe9"), (b"\n\n\xff", ":3: found byte"), (b"a\tb", "expected raw text")],
+)
+def test_standard_input_is_text(data: bytes, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        standard_input(io.BytesIO(data))
+    assert standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
