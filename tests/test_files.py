@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import signal
@@ -196,6 +197,23 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
     with locked(tmp_path):
         pass
     assert not any(tmp_path.iterdir())
+
+
+def test_who_is_waited_for_may_be_killed(tmp_path: Path) -> None:
+    code = "import sys, time\nfrom pathlib import Path\nfrom spen_plugins.files.lock import locked\n"
+    code += "with locked(Path(sys.argv[1])): print(flush=True), time.sleep(600)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline()
+    said: list[str] = []
+
+    def kill(sentence: str) -> None:
+        said.append(sentence)
+        holder.kill()
+
+    with locked(tmp_path, kill):
+        assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
+    holder.communicate()
+    assert f"process {holder.pid} on" in said[0]
 
 
 def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
             _wait_for(file, path, wait)
             with suppress(FileNotFoundError):
                 if os.path.samestat(found, path.lstat()):  # the holder before removes its own
-                    file.truncate(0)
+                    file.seek(0)  # a killed holder's name may have been read
+                    file.truncate()
                     holder = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
                     file.write(json.dumps(holder).encode())
                     return file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -90,7 +90,8 @@ class Checkpoint:
         new = {file.name, f"{name}.json"}
         for old in self.folder.glob("state*"):
             if old.name not in (new if alone else new | self._good):
-                old.unlink()
+                with suppress(OSError):
+                    old.unlink()
         self._good = new
 
     def load(self, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
