@@ -26,7 +26,7 @@ from spen_plugins.research.bootstrap import estimate, interval, resampled_scores
 from spen_plugins.research.compare import compare
 from spen_plugins.research.costs import costs_of
 from spen_plugins.research.groups import read_groups
-from spen_plugins.research.tables import comma_separated, latex, markdown, terminal
+from spen_plugins.research.tables import comma_separated, latex, markdown, markdown_cell, terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.environment import FORMAT, parameter_counts
 from spen_plugins.runs.folder import RunFolder
@@ -286,6 +286,34 @@ def test_markdown_and_latex(pair):
     turned = latex(compare(read_groups([f"x-1={pair[0]}", f"y={pair[1]}"]), scores=["example_f1"]))
     assert r"y & 25.00 $\pm$ 0.00 & $-$37.50 $\pm$ 12.50 [$-$50.00, $-$25.00]" in turned and "x-1 & 50" in turned
     assert all(line.startswith("%") or "%" not in line for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("label", "cell"),
+    [
+        ("a|b", r"a\|b"),
+        ("<b onclick=x>", r"\<b onclick=x>"),
+        ("p < 0.001", "p < 0.001"),
+        ("two\nlines\x07", "two lines "),
+        ("[x](javascript:y)", r"[x\](javascript:y)"),
+        ("[0.1, 0.2] p", "[0.1, 0.2] p"),
+        ("&lt; R&D", r"\&lt; R&D"),
+        ("snake_case _loud_ *x*", r"snake_case \_loud\_ \*x\*"),
+        ("B\\| `x`", r"B\\\| \`x\`"),
+    ],
+)
+def test_a_label_in_a_markdown_table_is_a_text(label, cell):
+    assert markdown_cell(label) == cell
+
+
+def test_labels_of_runs_break_no_table(pair):
+    found = compare(read_groups([f"=a\n<i>|$x={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
+    lines = markdown(found).splitlines()
+    assert lines[2].startswith(r"| =a \<i>\|\$x | 50.00")
+    assert latex(found).count("\\\\\n") == 3
+    [ours, _] = csv.DictReader(io.StringIO(comma_separated(found)))
+    assert ours["label"] == "'=a\n<i>|$x"
+    assert float(ours["example_f1"]) == 0.5
 
 
 def test_on_a_narrow_terminal_a_group_is_a_column(pair):

@@ -26,8 +26,8 @@ from spen_plugins.research.game_plots import game_figure
 from spen_plugins.research.gbi_plots import gbi_figure, read_trajectory, trajectory_figure
 from spen_plugins.research.groups import Group, read_groups
 from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
-from spen_plugins.research.layout import shortened
-from spen_plugins.research.plots import save, training_figure
+from spen_plugins.research.layout import decades, new_figure, shortened
+from spen_plugins.research.plots import save, styled, svg, training_figure
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
@@ -460,3 +460,24 @@ def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
         assert done.exit_code == 2 and re.search(message, done.stderr), done.output
     config = json.loads((trained / "config.json").read_text())
     assert config["trainer"]["probe"]["steps"] == 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_any_label_is_drawn(tmp_path: Path) -> None:
+    """Dollars are no formula, control characters break no XML."""
+
+    @styled
+    def figure() -> Figure:
+        made = new_figure(4, 3)
+        axis = made.add_subplot()
+        axis.plot([1, 2], [1, 1e6], label="a$\\bad$ <b>&--> \x07\x00 -- $x$")
+        axis.set_xticks([1, 2], labels=["$\\frac$", "<x>\x02"])
+        axis.set_title("\x1b ]]> $")
+        decades(axis)
+        made.legend()
+        return made
+
+    ET.fromstring(svg(figure(), ()))
+    png, drawn = save(figure(), tmp_path / "odd")
+    assert png.stat().st_size > 1000
+    ET.fromstring(drawn.read_text(encoding="utf-8"))

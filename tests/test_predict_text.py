@@ -15,6 +15,7 @@ import spen_plugins as sp
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers import csv_rows
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.runs import runner, tokenised
 from spen_plugins.runs.tokenised import TokenisedText
@@ -362,6 +363,18 @@ def test_labels_of_texts_as_csv(runs, tmp_path):
     back = task.read(str(tmp_path / "out"))
     assert [example.text for example in back] == [example.text for example in examples]
     assert [[task.space.labels[i] for i in example.gold] for example in back] == [one["labels"] for one in predictions]
+
+
+def test_texts_that_a_spreadsheet_would_compute(runs, tmp_path):
+    """They are written with an apostrophe, and read as they are; numbers stay numbers."""
+    task = sp.load(runs["text"]).task
+    texts = ["=HYPERLINK(1)", "+x", "-x", "@x", "'=x", "'x", "-1.5", "+3", "x=1"]
+    shown = ["'=HYPERLINK(1)", "'+x", "'-x", "'@x", "''=x", "'x", "-1.5", "+3", "x=1"]
+    written = task.formats()["csv"]([{"labels": []}] * len(texts), [task.parse({"text": text}) for text in texts])
+    rows = list(csv.reader(io.StringIO(written)))
+    assert [row[0] for row in rows[1:]] == shown
+    (tmp_path / "out.csv").write_text(written)
+    assert [cells[0] for _, cells in csv_rows.records(tmp_path / "out.csv", ",")][1:] == texts
 
 
 def test_label_sets_as_csv():

@@ -10,7 +10,7 @@ import numpy as np
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.table import Attribute, Table
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import is_number, shorten
 
 BINARY = ("0", "1")
 CATEGORIES = 100
@@ -130,12 +130,3 @@ def _as_known(table: Table, name: str, cells: np.ndarray | Texts, values: tuple[
 
 def _is_finite(cell: str) -> bool:
     return is_number(cell) and math.isfinite(float(cell))
-
-
-def is_number(cell: str) -> bool:
-    """True of a text that is a number, with a decimal point if it is no integer."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

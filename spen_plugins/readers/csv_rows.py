@@ -1,19 +1,46 @@
-"""Records of CSV files: quoted cells, any of the usual separators, with a line for every error."""
+"""Records of CSV files: quoted cells, any of the usual separators, with a line for every error.
+
+A spreadsheet takes a text that begins with = + - @ or a tab for a formula. Such a text that is no number is written
+with an apostrophe before it, which is left out where a file is read.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from io import TextIOWrapper
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.formats import Format, Head
-from spen_plugins.readers.text import opened, read_lines, shorten
+from spen_plugins.readers.text import is_number, opened, read_lines, shorten
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LOOKED_AT = 50  # records by which the separator is found
 _LONGEST = 1 << 26  # most characters of a cell: more than the library's default, which a long text may exceed
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def written(records: Iterable[Sequence[Any]]) -> str:
+    """Records as CSV, cells apart by commas; None is an empty cell."""
+    file = StringIO()
+    csv.writer(file, lineterminator="\n").writerows(map(_guarded, cells) for cells in records)
+    return file.getvalue()
+
+
+def _guarded(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; one that `_as_meant` would change is guarded, too."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _as_meant(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 def separator_of(head: Head) -> str | None:
@@ -57,7 +84,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
                         what = f"{len(cells)} cells in {shorten(separator.join(cells))}"
                         wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
                         raise DataError(path, start, what, wanted)
-                    yield start, cells
+                    yield start, [_as_meant(cell) for cell in cells]
                 start = reader.line_num + 1
         except UnicodeDecodeError:
             read_lines(path)  # says which line

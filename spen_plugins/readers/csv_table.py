@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, is_number, table_of
+from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, table_of
 from spen_plugins.readers.csv_rows import SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.table import Table
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import is_number, shorten
 
 _BLOCK = 512  # rows converted at a time: as text they take twenty times the memory
 _UNNAMED = ("", "Unnamed: 0")  # how pandas writes the column of row numbers

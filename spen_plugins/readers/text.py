@@ -123,3 +123,12 @@ def sha256(path: str | Path) -> str:
 def shorten(text: str, length: int = 60) -> str:
     """A piece of a file for an error message, quoted and at most about `length` characters."""
     return repr(text if len(text) <= length else text[: length - 3] + "...")
+
+
+def is_number(cell: str) -> bool:
+    """True of a text that is a number, with a decimal point if it is no integer."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -6,7 +6,6 @@ run there are the best validation scores of both stages.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.report_outputs import load_task
+from spen_plugins.research.tables import markdown_cell
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
@@ -153,15 +153,14 @@ def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
 def markdown(found: Beside, top: int = 10) -> str:
     """Both parts of the table, scores in per cent or in their unit."""
     a, f = (scale(found.unit) * score for score in (found.test_time, found.cost_augmented))
-    lines = ["| score | A | F | A − F |", "|---|---:|---:|---:|", f"| {found.what} | {a:.2f} | {f:.2f} | {a - f:.2f} |"]
+    lines = [
+        "| score | A | F | A − F |",
+        "|---|---:|---:|---:|",
+        f"| {markdown_cell(found.what)} | {a:.2f} | {f:.2f} | {a - f:.2f} |",
+    ]
     if found.differences is not None:
         most = sorted(found.differences.items(), key=lambda item: (-item[1], item[0]))[:top]
-        rows = [f"| {plain(ours)} | {plain(theirs)} | {count} |" for (ours, theirs), count in most]
+        rows = [f"| {markdown_cell(ours)} | {markdown_cell(theirs)} | {count} |" for (ours, theirs), count in most]
         said = f"A is right and F differs {found.differences.total()} times; most often:"
         lines += ["", said, "", "| A | F | count |", "|---|---|---:|", *rows]
     return "\n".join(lines) + "\n"
-
-
-def plain(name: str) -> str:
-    """A tag in markdown, where special characters are quoted."""
-    return re.sub(r"([\\`*_~|<$])", r"\\\1", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import cycle, product
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A")
 """Okabe & Ito 2008 (brown instead of yellow, which is invisible on white), for colour-blind readers."""
+
+NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML and HTML lack."""
 
 LEGEND_ROW = 0.19
 """Inches."""
@@ -56,7 +60,7 @@ def decades(axis: Axes) -> None:
     low, high = axis.get_ylim()
     if high / low < 1000:
         axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 50 else (1, 3)))
-        axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axis.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -67,6 +71,11 @@ def legend_below(figure: Figure, axis: Axes) -> None:
     rows = -(-len(labels) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - 1))
     figure.legend(handles, labels, loc="outside lower left", ncols=columns)
+
+
+def visible(text: str) -> str:
+    """The text with a mark for each character that XML and HTML lack."""
+    return NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def shortened(name: str, length: int) -> str:

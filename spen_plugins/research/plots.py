@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +15,7 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import writing
-from spen_plugins.research.layout import decades, filled, legend_below, looks, new_figure, whole_numbers
+from spen_plugins.research.layout import decades, filled, legend_below, looks, new_figure, visible, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +36,7 @@ STYLE = {
     "savefig.dpi": 160,
     "svg.hashsalt": "spen",  # equal figures give equal bytes
     "svg.fonttype": "path",
+    "text.parse_math": False,  # labels may have dollars
 }
 
 Record = dict[str, Any]
@@ -85,16 +89,37 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     Raises:
         RunError: the files can't be written.
     """
-    import matplotlib
-
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
-    with matplotlib.rc_context(STYLE):
+    with _drawing():
         for path in paths:
             with writing(path, parents=True) as temporary:
-                kind = path.suffix[1:]
-                metadata = {"Date": None} if kind == "svg" else {}
-                figure.savefig(temporary, format=kind, metadata=metadata)
+                if path.suffix == ".svg":
+                    temporary.write_text(svg(figure, ["Date"]), encoding="utf-8")
+                else:
+                    figure.savefig(temporary, format=path.suffix[1:])
     return paths
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """The style; a character that the font lacks is drawn as a box, without a warning."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+        yield
+
+
+def svg(figure: Figure, without: Iterable[str]) -> str:
+    """A figure as SVG, with a mark for each character of a label that XML lacks.
+
+    Args:
+        without: metadata that are left out.
+    """
+    file = io.StringIO()
+    with _drawing():
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(without))
+    return visible(file.getvalue())
 
 
 @styled
@@ -219,6 +244,7 @@ def set_scale(axis: Axes, scale: Scale) -> None:
         decades(axis)
     elif sizes.max() > 30 * typical:
         axis.set_yscale("symlog", linthresh=10 ** np.ceil(np.log10(typical)))
+        axis.yaxis.set_major_formatter("{x:g}")
         axis.set_ylabel(f"{axis.get_ylabel()} (symlog)")
 
 

@@ -14,6 +14,7 @@ from spen_plugins.files import save_text
 from spen_plugins.research import report_data as data
 from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.groups import Group
+from spen_plugins.research.layout import visible
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
@@ -85,7 +86,12 @@ def _template() -> Any:
     except ImportError as error:
         raise ConfigError("reports need jinja2: pip install 'spen-plugins[research]'") from error
     source = resources.files("spen_plugins.research").joinpath("report.html.j2").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # markup is escaped already
+    )
     return environment.from_string(source)
 
 

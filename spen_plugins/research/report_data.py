@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import statistics
@@ -225,16 +224,10 @@ def training_svg(groups: Sequence[Group]) -> str:
     """
     if not any(run.history() for group in groups for run in group.runs):
         return ""
-    from spen_plugins.research.plots import STYLE, training_figure
+    from spen_plugins.research.plots import svg, training_figure
 
-    figure = training_figure(groups)
-    import matplotlib
-
-    file = io.StringIO()
-    with matplotlib.rc_context(STYLE):
-        nothing = dict.fromkeys(("Date", "Creator", "Type", "Format"))  # otherwise each figure contains web addresses
-        figure.savefig(file, format="svg", metadata=nothing)
-    text = file.getvalue()
+    # Otherwise each figure contains web addresses.
+    text = svg(training_figure(groups), ("Date", "Creator", "Type", "Format"))
     return text[text.index("<svg") :]
 
 

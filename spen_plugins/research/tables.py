@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 
 from rich.markup import escape
 from rich.table import Table
 
+from spen_plugins.readers.csv_rows import written
 from spen_plugins.research.bootstrap import scale
 from spen_plugins.research.compare import Comparison, Difference
 from spen_plugins.research.costs import SIZES
@@ -17,6 +16,8 @@ from spen_plugins.research.costs import SIZES
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
 LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
+MARKDOWN = re.compile(r"[\\`*~|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
+CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
 
@@ -66,12 +67,12 @@ def caption(comparison: Comparison) -> str:
 
 def markdown(comparison: Comparison) -> str:
     """A table, its caption and the notes."""
-    titles = [_bar(title) for title in heads(comparison)]
+    titles = [markdown_cell(title) for title in heads(comparison)]
     lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]
-    lines += ["| " + " | ".join(map(_bar, row)) + " |" for row in cells(comparison)]
-    lines += ["", caption(comparison)]
+    lines += ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in cells(comparison)]
+    lines += ["", one_line(caption(comparison))]
     if comparison.notes:
-        lines += ["", *(f"- {note}" for note in comparison.notes)]
+        lines += ["", *(f"- {markdown_cell(note)}" for note in comparison.notes)]
     return "\n".join(lines) + "\n"
 
 
@@ -79,7 +80,7 @@ def latex(comparison: Comparison) -> str:
     """A `tabular` for the package booktabs, with caption and notes as comments before it."""
     titles = heads(comparison)
     rows = [" & ".join(map(_tex, row)) + r" \\" for row in [titles, *cells(comparison)]]
-    comments = [f"% {text}" for text in (caption(comparison), *comparison.notes)]
+    comments = [f"% {one_line(text)}" for text in (caption(comparison), *comparison.notes)]
     start = rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}"
     body = [start, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"]
     return "\n".join([*comments, *body]) + "\n"
@@ -93,10 +94,8 @@ def comma_separated(comparison: Comparison) -> str:
     for label in comparison.against:
         gain = f"{comparison.selection} - {label}"
         titles += [gain, *(f"{gain} {what}" for what in ("standard error", "seeds", "low", "high", "p"))]
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     sizes = SIZES if comparison.sizes else ()
-    writer.writerow([*titles, "epochs", "seconds per epoch", "energy's share", *sizes])
+    lines: list[list[object]] = [[*titles, "epochs", "seconds per epoch", "energy's share", *sizes]]
     for row in comparison.rows:
         line: list[object] = [row.label, comparison.part, row.seeds]
         for name in comparison.scores:
@@ -106,8 +105,8 @@ def comma_separated(comparison: Comparison) -> str:
             line += _numbers(row.differences[label])
         costs = row.costs
         line += [costs.epochs, costs.seconds, costs.share, *(costs.sizes if comparison.sizes else ())]
-        writer.writerow(line)
-    return file.getvalue()
+        lines.append(line)
+    return written(lines)
 
 
 def terminal(comparison: Comparison, width: int) -> Table:
@@ -149,9 +148,15 @@ def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
     return [seeds.mean, seeds.error, seeds.count, *interval]
 
 
-def _bar(text: str) -> str:
-    return text.replace("|", "\\|")
+def markdown_cell(text: str) -> str:
+    """A text as it is, in a cell of a markdown table: on one line, no tag, link or formula."""
+    return MARKDOWN.sub(r"\\\g<0>", one_line(text))
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break and other control character."""
+    return CONTROL.sub(" ", text)
 
 
 def _tex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in MINUS.sub("−", text))
+    return "".join(LATEX.get(character, character) for character in MINUS.sub("−", one_line(text)))

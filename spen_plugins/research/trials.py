@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
+from spen_plugins.readers.csv_rows import written
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -56,11 +56,9 @@ def write_table(study: Study, path: Path) -> None:
     """All trials, killed ones too, as CSV."""
     trials = study.get_trials(deepcopy=False)
     names = list(dict.fromkeys(name for trial in trials for name in trial.params))
-    with writing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"])
-        for trial in trials:
-            attrs, params = trial.user_attrs, [trial.params.get(name, "") for name in names]
-            facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
-            row = [trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")]
-            table.writerow(["" if cell is None else cell for cell in row])
+    rows: list[list[Any]] = [["trial", "state", "score", "epochs", "seconds", "folder", *names, "error"]]
+    for trial in trials:
+        attrs, params = trial.user_attrs, [trial.params.get(name) for name in names]
+        facts = [trial.value, trial.last_step, None if math.isnan(s := _seconds(trial)) else round(s, 1)]
+        rows.append([trial.number, trial.state.name.lower(), *facts, attrs.get("folder"), *params, attrs.get("error")])
+    save_text(written(rows), path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.csv_rows import written
 from spen_plugins.task import Writer
 
 
@@ -15,7 +14,7 @@ def columns_csv(labels: Sequence[str]) -> Writer:
     """A column of 0 and 1 for each label, and a record for each example."""
 
     def write(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
-        return _csv([labels, *([int(name in found["labels"]) for name in labels] for found in predictions)])
+        return written([labels, *([int(name in found["labels"]) for name in labels] for found in predictions)])
 
     return write
 
@@ -31,12 +30,6 @@ def texts_csv(separator: str) -> Writer:
                 wanted = f"labels without {separator!r}, which divides them (task.separator); jsonl holds any"
                 raise DataError("output", None, f"label {odd!r}", wanted)
             records.append([example.text, separator.join(found["labels"])])
-        return _csv(records)
+        return written(records)
 
     return write
-
-
-def _csv(records: Iterable[Sequence[Any]]) -> str:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(records)
-    return file.getvalue()
