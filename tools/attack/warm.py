@@ -42,8 +42,8 @@ class Warm:
         return [str(CONFIGS / f"{name}.jsonnet"), *self.arguments[name], "--out", out, "--quiet", "--device", "cpu"]
 
 
-def warm(folder: Path) -> Warm:
-    """Inputs and finished runs below `folder`."""
+def warm(folder: Path, runs: bool = True) -> Warm:
+    """Inputs and, if `runs`, finished runs below `folder`."""
     torch.set_num_threads(1)
     found = Warm(inputs.files(folder / "inputs"), {})
 
@@ -55,7 +55,8 @@ def warm(folder: Path) -> Warm:
             raise SystemExit(f"the run of {made.name} that tries begin from: {wrong}; see {folder / 'first'}")
         found.runs[made.name] = folder / "runs" / made.name
 
-    run([train(name) for name in found.arguments], folder / "first", 2, told, limit=600)
+    if runs:
+        run([train(name) for name in found.arguments], folder / "first", 2, told, limit=600)
     return found
 
 
