@@ -87,6 +87,8 @@ class Player(Config):
 
     @model_validator(mode="after")
     def _one_way_down(self) -> Player:
+        if self.momentum and self.type != "sgd":
+            raise ValueError("momentum goes with type 'sgd'")
         if self.plateau is not None and self.schedule is not None and self.schedule.type != "constant":
             raise ValueError(
                 f"plateau and a {self.schedule.type} schedule both lower the rate; take one of them (plateau: null, or "

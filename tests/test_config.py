@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from spen_plugins.config import confined
 from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
 from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
@@ -184,6 +188,68 @@ def test_an_error_in_the_library_names_the_library(write, tmp_path):
             write("m.jsonnet", "local b = import 'lib/bad.libsonnet';\nfunction(m='a') { a: b.f(m) }"), {"m": "zz"}
         )
     assert str(error.value) == "lib/bad.libsonnet:2: unknown method zz"
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefgh")
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.jsonnet", "{ a: " + "[" * 14, "a.jsonnet: can't be evaluated: it takes more than 0 seconds"),
+        ("a.jsonnet", "[" * 5000, "nested too deeply"),
+        ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "1 GiB of memory"),
+        ("a.yaml", BOMB, "found a config of more than 4,194,304 characters|takes more than 0 seconds"),
+        ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
+        ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
+        ("a.json", '{"a": ' + "[" * 500 + "]" * 500 + "}", "a.json: can't be evaluated: it is nested too deeply"),
+        ("a.json", '{"a": ' + "9" * 5000 + "}", "a.json: can't be evaluated: Exceeds the limit"),
+    ],
+)
+def test_files_that_would_take_all_time_or_memory(write, monkeypatch, name, text, said):
+    """Whatever a file asks for, it is an error, and the next one is evaluated."""
+    monkeypatch.setattr(confined, "SECONDS", 0)  # and the rest of a second
+    with pytest.raises(ConfigError, match=said):
+        evaluate(write(name, text))
+    assert evaluate(write("b.json", '{"seed": 1}')) == {"seed": 1}
+
+
+def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
+    path = write("a.jsonnet", "{ a: " + "[" * 14)
+    evaluate(write("b.json", "{}"))  # so that the process is there
+    main = threading.main_thread().ident
+    threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(path)
+    assert evaluate(Path("b.json")) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{ a: import '../outside.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
+        ("{ a: importstr 'lib/link.libsonnet' }", "found an import of .*outside.libsonnet; expected one below"),
+        ("local b = import 'lib/far.libsonnet'; { a: b.c }", "found an import of .*outside.libsonnet; expected one below"),
+        ("{ a: importstr '/dev/zero' }", "no file /dev/zero to import"),
+        ("{ a: importstr 'lib' }", "no file lib to import, neither in"),
+    ],
+)
+def test_imports_stay_below_the_config(tmp_path, monkeypatch, text, said):
+    (tmp_path / "outside.libsonnet").write_text("{ c: 1 }")
+    lib = tmp_path / "configs" / "lib"
+    lib.mkdir(parents=True)
+    (lib / "link.libsonnet").symlink_to(tmp_path / "outside.libsonnet")
+    (lib / "far.libsonnet").write_text("{ c: import '../../outside.libsonnet' }")
+    (lib / "near.libsonnet").write_text("import '../own.libsonnet'")
+    (tmp_path / "configs" / "own.libsonnet").write_text("{ c: 2 }")
+    monkeypatch.chdir(tmp_path / "configs")
+    Path("a.jsonnet").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        evaluate("a.jsonnet")
+    Path("b.jsonnet").write_text("import 'lib/near.libsonnet'")
+    assert evaluate("b.jsonnet") == {"c": 2}
 
 
 def test_files_that_are_not_there(write):

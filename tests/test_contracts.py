@@ -6,11 +6,13 @@ import contextlib
 
 import pytest
 import torch
+from pydantic import ConfigDict
 
 import spen_plugins as sp
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
+from spen_plugins.registry.kinds import KINDS
 from spen_plugins.spaces import IndependentLabels, IndependentTags, LabelSet, TagSequence, allowed_transitions
 from spen_plugins.testing import (
     ToyFeatures,
@@ -18,6 +20,7 @@ from spen_plugins.testing import (
     ToyLabels,
     ToyMasks,
     ToyTags,
+    check_config,
     check_cost_net,
     check_energy,
     check_energy_loss,
@@ -86,6 +89,22 @@ def sample_texts():
 @pytest.fixture(autouse=True)
 def _same_numbers() -> None:
     torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.base is not None])
+def test_configs_take_finite_numbers_only(kind: str) -> None:
+    for name in REGISTRY.names(kind):
+        check_config(REGISTRY.resolve(kind, name).Config)
+
+
+def test_a_config_that_takes_any_number_is_caught() -> None:
+    class Lax(sp.Config):
+        model_config = ConfigDict(allow_inf_nan=True)
+        rate: float = 1.0
+        """A rate."""
+
+    with pytest.raises(AssertionError, match=r"Lax\.rate takes nan"):
+        check_config(Lax)
 
 
 def parse(kind: str, name: str, tmp_path):

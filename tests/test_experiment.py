@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import torch
 
+from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
@@ -100,6 +102,30 @@ def config(**changes):
         **changes,
     }
     return {key: value for key, value in whole.items() if value is not ...}
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            'features={"type": "mlp", "dropout": 8, "hidden": [4]}',
+            "'features.dropout': found 8; expected float >= 0 and < 1",
+        ),
+        ("features.hidden=[4, 0]", "'features.hidden.1': found 0"),
+        ("trainer.net.lr=1e999", "'trainer.net.lr': found Infinity; expected a finite number"),
+        ("trainer.net.lr=-1", "'trainer.net.lr': found -1; expected float, > 0"),
+        ("trainer.net.lr=1e300", "'trainer.net.lr': found 1e+300; expected a finite number, one of at most 3.4e+38"),
+        ("trainer.net.momentum=0.9", "momentum goes with type 'sgd'"),
+        ("trainer.epochs=0", "'trainer.epochs': found 0; expected int, >= 1"),
+        ("trainer.epochs=100000000000000000000", "expected a finite number, a whole number of at most 9,223,372,036"),
+        ("task.threshold=1.5", "'task.threshold': found 1.5; expected float >= 0 and <= 1"),
+        ("task.at=[0]", "'task.at.0': found 0"),
+    ],
+)
+def test_numbers_out_of_range(table, said):
+    ours = evaluate("mlc_seal", parse_arguments([table]))
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        check(ours, "my.jsonnet", Registry())
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,6 @@ def test_labels_beside_the_file(tmp_path, mixed):
         ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
         ({"file": "x.arff"}, "spen data split x.arff"),
         ({"train": "x.arff"}, "validation="),
-        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],
 )
 def test_configs_that_describe_no_data(fields, message):

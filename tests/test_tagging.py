@@ -319,6 +319,8 @@ def test_conllu_by_its_suffix(tmp_path):
         ({"corpus": "pos", "train": "x"}, r"task\.corpus is 'pos' and task\.train names a file"),
         ({"corpus": "pos", "encoding": "bio"}, r"task\.encoding is 'bio', and task\.scheme 'none'"),
         ({"corpus": "pos", "columns": {"words": 1}}, r"the name 'words'"),
+        ({"corpus": "pos", "tags": "nonsense"}, "task.tags: found .nonsense., which has no effect: it is of files"),
+        ({"corpus": "pos", "format": "conllu"}, r"task\.format: found .*no effect"),
         ({"corpus": "ner", "columns": {"lemma": 1}}, r"no column 'lemma' in the corpus 'ner'; it has pos, chunk"),
     ],
 )

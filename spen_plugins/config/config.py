@@ -9,9 +9,15 @@ class Config(BaseModel):
     """Settings of one component in a config.
 
     Strict: `"3"` is not a number and `1` is not a boolean; an integer is accepted for a float, because
-    jsonnet writes `1.0` as `1`. Facts known only at run time (number of labels, vocabulary) are not settings.
+    jsonnet writes `1.0` as `1`. NaN and infinity are refused. Facts known only at run time (number of labels,
+    vocabulary) are not settings.
     """
 
     model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        use_attribute_docstrings=True,
     )

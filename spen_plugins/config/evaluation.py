@@ -1,14 +1,17 @@
-"""Config files -> plain tables: jsonnet functions and their arguments, JSON, YAML, dotted overrides."""
+"""Config files -> plain tables: jsonnet functions and their arguments, JSON, YAML, dotted overrides.
+
+Files are read and evaluated in a process with limits, by `_evaluated` and `_parameters`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spen_plugins.config import jsonnet, shipped
+from spen_plugins.config import confined, jsonnet, shipped
 from spen_plugins.config.jsonnet import Parameter
 from spen_plugins.errors import ConfigError, did_you_mean
 
@@ -36,30 +39,43 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
         arguments: values by name.
 
     Raises:
-        ConfigError: no such file, a syntax error (with file and line), an unknown name.
+        ConfigError: no such file, a syntax error (with file and line), an unknown name, or a file that takes too much
+            time or memory.
     """
     arguments = dict(arguments or {})
-    known: list[str] | None = []
     if isinstance(path, Mapping):
-        path, config = Path("config"), deepcopy(dict(path))
-    elif (path := find(path)).suffix == ".jsonnet":
-        taken = jsonnet.parameters(path)
-        known = None if taken is None else [parameter.name for parameter in taken]
+        return _with_keys(deepcopy(dict(path)), Path("config"), arguments)
+    return confined.call(f"{__name__}:_evaluated", find(path), arguments)
+
+
+def _evaluated(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
+    """A config file with its arguments applied."""
+    text, known = _text(path), list[str]()
+    if path.suffix == ".jsonnet":
+        taken = jsonnet.parameters(path, text)
+        known = [parameter.name for parameter in taken or []]
         # If the parameters' names are unknown, a name that is no key of an experiment must be one of them.
-        passes = (lambda name: name.partition(".")[0] not in TABLES) if known is None else known.__contains__
-        passed = {name: arguments.pop(name) for name in list(arguments) if passes(name)}
+        passes = (lambda name: name.partition(".")[0] not in TABLES) if taken is None else known.__contains__
+        passed = {name: parse_value(arguments.pop(name)) for name in list(arguments) if passes(name)}
         for parameter in taken or []:
             if parameter.default is None and (name := parameter.name) not in passed:
                 raise ConfigError(f"{path}: the argument {name!r} has no default; give {name}=… on the command line")
-        config = jsonnet.evaluate(path, passed, parse_value)
-        if "data" in (known or []) and "data" not in passed and _has_corpus(config) and _names_files(arguments):
-            config = jsonnet.evaluate(path, {**passed, "data": "files"}, parse_value)
+        config = jsonnet.evaluate(path, text, passed)
+        if "data" in known and "data" not in passed and _has_corpus(config) and _names_files(arguments):
+            config = jsonnet.evaluate(path, text, {**passed, "data": "files"})
     else:
-        config = _read_json(path) if path.suffix == ".json" else _read_yaml(path)
+        config = _read_json(path, text) if path.suffix == ".json" else _read_yaml(path, text)
     if not isinstance(config, dict):
         raise ConfigError(f"{path}: the config is {_kind(config)}; expected a table with 'task', 'trainer' and so on")
+    return _with_keys(config, path, arguments, known)
+
+
+def _with_keys(
+    config: dict[str, Any], path: Path, arguments: Mapping[str, str], known: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The config with the keys that arguments name."""
     for name, text in arguments.items():
-        _override(config, name, parse_value(text), path, known or [])
+        _override(config, name, parse_value(text), path, known)
     return config
 
 
@@ -84,7 +100,7 @@ def parse_value(text: str) -> Any:
     """A value of a command line: parsed if it is JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_constant)
-    except ValueError:
+    except (ValueError, RecursionError):  # of brackets without end
         return text
 
 
@@ -95,7 +111,14 @@ def parameters(path: str | Path) -> list[Parameter]:
         ConfigError: as `evaluate`.
     """
     path = find(path)
-    return (jsonnet.parameters(path) or []) if path.suffix == ".jsonnet" else []
+    if path.suffix != ".jsonnet":
+        return []
+    return [Parameter(*values) for values in confined.call(f"{__name__}:_parameters", path)]
+
+
+def _parameters(path: Path) -> list[tuple[str, str | None, str]]:
+    """The arguments of a jsonnet config, as `Parameter`'s fields."""
+    return [(p.name, p.default, p.doc) for p in jsonnet.parameters(path, _text(path)) or []]
 
 
 def find(path: str | Path) -> Path:
@@ -120,20 +143,20 @@ def find(path: str | Path) -> Path:
 # JSON and YAML
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, text: str) -> Any:
     try:
-        return json.loads(_text(path), object_pairs_hook=lambda pairs: _unique(pairs, path))
+        return json.loads(text, object_pairs_hook=lambda pairs: _unique(pairs, path))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from error
 
 
-def _read_yaml(path: Path) -> Any:
+def _read_yaml(path: Path, text: str) -> Any:
     import yaml
 
     from spen_plugins.config.yaml_loader import Loader
 
     try:
-        return yaml.load(_text(path), Loader=Loader)
+        return yaml.load(text, Loader=Loader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{path}{line}: not YAML: {error.problem}") from error
@@ -169,7 +192,7 @@ def _names_files(arguments: Mapping[str, str]) -> bool:
     return any(parse_value(arguments[name]) is not None for name in FILES if name in arguments)
 
 
-def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: list[str]) -> None:
+def _override(config: dict[str, Any], name: str, value: Any, path: Path, parameters: Sequence[str]) -> None:
     """Set `name`, dotted, to `value`; missing tables on the way are created, because a config may omit defaults."""
     first, *rest = name.split(".")
     keys = list(dict.fromkeys([*config, *TABLES]))

@@ -6,7 +6,7 @@ import json
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -17,6 +17,10 @@ C = TypeVar("C", bound=BaseModel)
 
 _NAMES: dict[Any, str] = {type(None): "null", Any: "any value", bool: "true or false", str: "string"}
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}", "min_length": "at least {} of them"}
+WHOLE = 2**63 - 1
+"""Largest whole number in a config."""
+FLOAT = 3.4e38
+"""Largest other number: what single precision holds."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,22 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
+def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
+    """Raise ConfigError if one of the keys has another value than its default, though nothing uses it.
+
+    Args:
+        config: the typed config.
+        keys: its fields; those that it lacks are left out.
+        where: its path in the user's config, `task`.
+        why: reason why they are not used.
+    """
+    for key in keys:
+        info = type(config).model_fields.get(key)
+        value = getattr(config, key, None)
+        if info is not None and value != info.get_default(call_default_factory=True, validated_data={}):
+            raise ConfigError(f"{where}.{key}: found {_short(value)}, which has no effect: {why}; leave it out")
+
+
 def validate(config: type[C], values: Mapping[str, Any], where: str, source: object, beside: Sequence[Field] = ()) -> C:
     """`values` as an instance of `config`.
 
@@ -61,6 +81,10 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
     Raises:
         ConfigError: with the path of every wrong key, what was found and what is known.
     """
+    for key, number in _numbers(values, where):
+        if not abs(number) <= (WHOLE if isinstance(number, int) else FLOAT):  # NaN is not
+            wanted = f"a whole number of at most {WHOLE:,}" if isinstance(number, int) else f"one of at most {FLOAT:g}"
+            raise ConfigError(f"{source}: '{key}': found {_short(number)}; expected a finite number, {wanted}.")
     try:
         # Through JSON, because strict validation of Python objects rejects lists for tuples.
         return config.model_validate_json(json.dumps(values))
@@ -68,6 +92,17 @@ def validate(config: type[C], values: Mapping[str, Any], where: str, source: obj
         raise ConfigError(f"{source}: " + "\n".join(_explain(error, config, values, where, beside))) from None
     except TypeError as error:
         raise ConfigError(f"{source}: {where or 'the config'} is not made of JSON values: {error}") from None
+
+
+def _numbers(value: Any, where: str) -> Iterator[tuple[str, int | float]]:
+    """Every number among JSON values, with its dotted key."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int | float):
+        yield where, value
+    elif isinstance(value, Mapping | list | tuple):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _numbers(inner, f"{where}.{key}" if where else str(key))
 
 
 def _explain(
@@ -136,15 +171,14 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _type(info: FieldInfo) -> str:
-    bounds = [_BOUNDS[name].format(value) for name, value in _constraints(info)]
-    return ", ".join([_words(info.annotation), *bounds])
+    return ", ".join([_words(info.annotation), *_constraints(info.metadata)])
 
 
-def _constraints(info: FieldInfo) -> Iterator[tuple[str, Any]]:
-    for item in info.metadata:
+def _constraints(metadata: Sequence[Any]) -> Iterator[str]:
+    for item in metadata:
         for name in _BOUNDS:
             if getattr(item, name, None) is not None:
-                yield name, getattr(item, name)
+                yield _BOUNDS[name].format(getattr(item, name))
 
 
 def _words(annotation: Any) -> str:
@@ -160,7 +194,10 @@ def _words(annotation: Any) -> str:
         return f"list of {' | '.join(dict.fromkeys(_words(a) for a in arguments if a is not ...))}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"table {annotation.__name__}"
-    if origin is not None and arguments:  # Annotated and its like: pydantic reports the constraints
+    if origin is Annotated:
+        bounds = _constraints([inner for item in arguments[1:] for inner in getattr(item, "metadata", [item])])
+        return " ".join([_words(arguments[0]), " and ".join(bounds)]).strip()
+    if origin is not None and arguments:
         return _words(arguments[0])
     return _NAMES.get(annotation, getattr(annotation, "__name__", str(annotation)))
 

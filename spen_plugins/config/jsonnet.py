@@ -15,6 +15,9 @@ from spen_plugins.errors import ConfigError
 # The evaluator has no names of parameters and no comments, so the head of the source is read here.
 _TOKENS = re.compile(r"""//[^\n]*|\#[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\w+|.""", re.DOTALL)
 
+_ASKED, _ITSELF = "//asked", "//config"
+"""Names of the source that imports the config, and of the config in it."""
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -31,31 +34,25 @@ class Parameter:
     doc: str = ""
 
 
-def evaluate(path: Path, passed: Mapping[str, str], parse: Callable[[str], Any]) -> Any:
+def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
     """The value of a config, called with arguments if it is a function.
 
-    Imports are searched in the config's folder, then among the shipped configs.
+    Imports are searched beside the file that imports, then among the shipped configs.
 
     Args:
         path: the file.
-        passed: argument texts by parameter name.
-        parse: a text -> JSON value.
+        text: its content.
+        values: arguments, JSON values by parameter name.
 
     Raises:
-        ConfigError: a syntax error or an error the config raises, with file and line.
+        ConfigError: a syntax error or an error the config raises, with file and line, or an import from elsewhere.
     """
-    import rjsonnet
-
-    values = {name: parse(text) for name, text in passed.items()}
     texts = {name: value for name, value in values.items() if isinstance(value, str)}
     codes = {name: json.dumps(value) for name, value in values.items() if name not in texts}
-    try:
-        return json.loads(rjsonnet.evaluate_file(str(path), jpathdir=[str(FOLDER)], tla_vars=texts, tla_codes=codes))
-    except RuntimeError as error:
-        raise _error(error, path) from error
+    return _asked(f"import {json.dumps(_ITSELF)}", path, text, tla_vars=texts, tla_codes=codes)
 
 
-def parameters(path: Path) -> list[Parameter] | None:
+def parameters(path: Path, text: str) -> list[Parameter] | None:
     """The parameters of a config's function; [] for a table, None if they can't be read from the source.
 
     The evaluator tells if a config is a function and how many of its parameters have no default; their names, defaults
@@ -64,17 +61,48 @@ def parameters(path: Path) -> list[Parameter] | None:
     Raises:
         ConfigError: as `evaluate`.
     """
-    import rjsonnet
-
-    code = f"local config = import {json.dumps(str(path.resolve()))}; if std.isFunction(config) then std.length(config)"
-    try:
-        required = json.loads(rjsonnet.evaluate_snippet("parameters", code, jpathdir=[str(FOLDER)]))
-    except RuntimeError as error:
-        raise _error(error, path) from error
+    code = f"local config = import {json.dumps(_ITSELF)}; if std.isFunction(config) then std.length(config)"
+    required = _asked(code, path, text)
     if required is None:
         return []
-    found = _written(path.read_text(encoding="utf-8"))
+    found = _written(text)
     return found if found and sum(p.default is None for p in found) == required else None
+
+
+def _asked(code: str, path: Path, text: str, **arguments: Any) -> Any:
+    """The value of an expression, in which the config is imported as `_ITSELF`."""
+    import rjsonnet
+
+    try:
+        return json.loads(rjsonnet.evaluate_snippet(_ASKED, code, import_callback=_importer(path, text), **arguments))
+    except RuntimeError as error:
+        raise _error(error, path) from error
+
+
+def _importer(path: Path, text: str) -> Callable[[str, str], tuple[str, str]]:
+    """What rjsonnet asks for imports: the folder of the file that imports, and the name -> the file and its content.
+
+    Files are below the config's folder, or ship with the package; links lead nowhere else.
+    """
+    below = path.parent.resolve()
+
+    def found(folder: str, name: str) -> tuple[str, str]:
+        if name == _ITSELF:
+            return str(path), text
+        place = next((place for place in (Path(folder, name), FOLDER / name) if place.is_file()), None)
+        if place is None:
+            raise ValueError(
+                f"no file {name} to import, neither in {_near(Path(folder).resolve())} nor among those that ship"
+            )
+        if not any(place.resolve().is_relative_to(root) for root in (below, FOLDER)):
+            wanted = f"one below the config's folder, {below}, or one that ships"
+            raise ValueError(f"found an import of {place.resolve()}; expected {wanted}")
+        try:
+            return str(place), place.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{place}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+
+    return found
 
 
 def _written(text: str) -> list[Parameter]:
@@ -127,9 +155,9 @@ def _error(error: RuntimeError, path: Path) -> ConfigError:
     lines = text.split("\n")
     # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
-    said = "\n".join(lines[:cut]).removeprefix("runtime error: ")
+    said = re.sub(r"^(runtime error|import_callback error: \w+): ", "", "\n".join(lines[:cut]))
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    where = f"{_near(Path(place[1]))}:{place[2]}" if place else str(path)
+    where = f"{_near(Path(place[1]))}:{place[2]}" if place and place[1] != _ASKED else str(path)
     return ConfigError(f"{where}: {said}")
 
 

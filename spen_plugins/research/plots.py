@@ -90,8 +90,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
     with matplotlib.rc_context(STYLE):
         for path in paths:
-            with writing(path) as temporary:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            with writing(path, parents=True) as temporary:
                 kind = path.suffix[1:]
                 metadata = {"Date": None} if kind == "svg" else {}
                 figure.savefig(temporary, format=kind, metadata=metadata)

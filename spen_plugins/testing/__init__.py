@@ -17,6 +17,7 @@ from spen_plugins.testing.components import (
     check_feature_network,
     check_inference_net,
 )
+from spen_plugins.testing.configs import check_config
 from spen_plugins.testing.spaces import check_space
 from spen_plugins.testing.tasks import ToyFeatures, ToyImages, ToyLabels, ToyMasks, ToyTags
 from spen_plugins.testing.training import check_task, check_trainer
@@ -27,6 +28,7 @@ __all__ = [
     "ToyLabels",
     "ToyMasks",
     "ToyTags",
+    "check_config",
     "check_cost_net",
     "check_energy",
     "check_energy_loss",

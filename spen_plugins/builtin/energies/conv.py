@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import Field, PositiveInt, field_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -37,7 +37,7 @@ class Conv(Energy):
     """
 
     class Config(Config):
-        filters: list[int] = Field(default=[16, 32, 64], min_length=1)
+        filters: list[PositiveInt] = Field(default=[16, 32, 64], min_length=1)
         """Number of filters of each layer of convolutions."""
         size: int = Field(5, ge=1)
         """Rows and columns of a filter; odd."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
@@ -17,14 +17,15 @@ from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Task, VectorInputs
 
 _ACTIVATIONS = {"softplus": nn.Softplus, "relu": nn.ReLU, "gelu": nn.GELU, "tanh": nn.Tanh}
+Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Layers(Config):
     """Layers of linear, activation, dropout."""
 
-    hidden: list[int] = Field([400, 400], min_length=1)
+    hidden: list[PositiveInt] = Field([400, 400], min_length=1)
     """Width of each layer."""
-    dropout: float | list[float] = 0.0
+    dropout: Dropout | list[Dropout] = 0.0
     """Dropout after each activation: one number per layer, or one for all but the last (which has none)."""
     activation: Literal["softplus", "relu", "gelu", "tanh"] = "softplus"
     """Activation after each layer."""
@@ -76,9 +77,7 @@ class BagLinear(nn.Module):
 
 
 def check_layers(config: Layers) -> None:
-    """Raise `ConfigError` unless every layer has a width and a dropout."""
-    if min(config.hidden) < 1:
-        raise ConfigError(f"features.hidden: found {config.hidden}; expected widths of at least 1")
+    """Raise `ConfigError` unless every layer has a dropout."""
     _per_layer(config.dropout, len(config.hidden))
 
 
@@ -109,6 +108,4 @@ def _per_layer(dropout: float | list[float], layers: int) -> list[float]:
         raise ConfigError(
             f"features.dropout: found {len(each)} numbers; expected one, or one for each of {layers} layers"
         )
-    if not all(0 <= p < 1 for p in each):
-        raise ConfigError(f"features.dropout: found {dropout}; expected numbers in [0, 1)")
     return [float(p) for p in each]

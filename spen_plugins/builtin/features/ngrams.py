@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import X
@@ -33,7 +33,7 @@ class Grams(Config):
 
     words: int = Field(2, ge=1)
     """Longest n-gram, in words."""
-    characters: list[int] | None = Field(None, min_length=2, max_length=2)
+    characters: list[PositiveInt] | None = Field(None, min_length=2, max_length=2)
     """Shortest and longest n-gram of characters, inside words with end markers; null: none."""
     vocabulary: bool = True
     """If true, single words have their own rows (unknown words none); otherwise they are hashed like the others."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from allennlp_light.modules import TimeDistributed
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -36,6 +36,7 @@ from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import save_bytes
 from spen_plugins.readers.clusters import read_clusters
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vectors import STORED, read_vectors
@@ -64,7 +65,7 @@ class ClustersConfig(Config):
 
     file: str
     """Path in bits, word and count per line, tab-separated; `data:` paths are below $SPEN_DATA."""
-    prefixes: list[int] = Field([2, 4, 6, 8, 12, 16], min_length=1)
+    prefixes: list[PositiveInt] = Field([2, 4, 6, 8, 12, 16], min_length=1)
     """Lengths in bits of the path prefixes that are used, each with its own table."""
     dim: int = Field(8, ge=1)
     """Width of the embedding of each prefix."""
@@ -83,7 +84,7 @@ class WordConfig(Config):
     """Width of character embeddings, input of a convolution; 0 for no characters."""
     char_filters: int = Field(32, ge=1)
     """Filters of each width over a word's characters."""
-    char_widths: list[int] = Field([3], min_length=1)
+    char_widths: list[PositiveInt] = Field([3], min_length=1)
     """Widths of those filters, in characters."""
     column_dim: int = Field(16, ge=0)
     """Width of the embedding of each further column of the data (part of speech, chunk); 0 for none."""
@@ -177,9 +178,9 @@ class WordNetwork(FeatureNetwork):
     def save_assets(self, folder: Path) -> None:
         """Save the vectors and clusters, also for words unseen in training."""
         if self.vectors is not None:
-            _write(folder / _asset("vectors", self.config.vectors.file), self._vectors.to_bytes())
+            save_bytes(self._vectors.to_bytes(), folder / _asset("vectors", self.config.vectors.file), parents=True)
         if self.clusters is not None:
-            _write(folder / _asset("clusters", self.config.clusters.file), self._clusters.to_bytes())
+            save_bytes(self._clusters.to_bytes(), folder / _asset("clusters", self.config.clusters.file), parents=True)
 
     def checksums(self) -> dict[str, str]:
         named = (self.config.vectors, self.config.clusters)
@@ -259,22 +260,12 @@ def token_mask(x: X) -> Tensor:
 
 
 def _check(config: Any) -> None:
-    if min(config.char_widths) < 1:
-        raise ConfigError(f"features.char_widths: found {config.char_widths}; expected widths of at least 1")
     prefixes: Sequence[int] = config.clusters.prefixes if config.clusters is not None else [1]
-    if min(prefixes) < 1 or len(set(prefixes)) < len(prefixes):
-        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths of at least 1")
+    if len(set(prefixes)) < len(prefixes):
+        raise ConfigError(f"features.clusters.prefixes: found {prefixes}; expected different lengths")
 
 
 def _asset(kind: str, file: str) -> str:
     """An asset's name: equal for networks with the same file, made unique by a checksum of its path."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
     return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write under a temporary name, then rename; equal networks write the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(data)
-    temporary.replace(path)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
+from spen_plugins.builtin.tasks.file_parts import of_the_corpus
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
@@ -109,6 +110,7 @@ class Denoising(Task):
             raise ConfigError(
                 f"task.corpus is 'sample', and task.{given[0]} names files; give one of the two (data=FOLDER)"
             )
+        of_the_corpus(self.config, ("held_out",))
         from spen_plugins.samples import images as sample
 
         for part, found in sample.make().items():

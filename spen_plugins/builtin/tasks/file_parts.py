@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pydantic import Field
 
 from spen_plugins.config.config import Config
+from spen_plugins.config.fields import refuse_unused
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError
@@ -67,7 +68,8 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     """Files by part, or `file` and `split`; empty if the config names an embedded corpus.
 
     Raises:
-        ConfigError: neither corpus nor files, or both, or files of which no validation part can be made.
+        ConfigError: neither corpus nor files, or both, or files of which no validation part can be made; or a corpus
+            and how files are read.
     """
     files = named_files(config)
     known = " or ".join(repr(name) for name in corpora)
@@ -77,6 +79,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
             verb = "names a file" if len(files) == 1 else "name files"
             fix = "give one of the two (data=files omits the corpus)"
             raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
+        of_the_corpus(config, ("format", "words", "tags", "layout"))
         return {}
     if files.keys() == {"file"}:
         raise ConfigError(f"task.split: {config.file} is one file; make a split with `spen data split {config.file}`")
@@ -93,6 +96,11 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
             "train and test alone, the validation part is carved from the training part"
         )
     return files
+
+
+def of_the_corpus(config: Any, keys: Sequence[str]) -> None:
+    """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
+    refuse_unused(config, keys, "task", f"it is of files, and task.corpus is {config.corpus!r}")
 
 
 def rows_of_parts(

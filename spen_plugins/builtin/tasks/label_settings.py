@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from spen_plugins.builtin.tasks.file_parts import of_the_corpus
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
@@ -112,6 +113,8 @@ def check_texts(c: Any) -> None:
             "validation= or test= (or both), files perhaps with labels=FILE",
             "train" in named,
         )
+    if c.corpus is not None:
+        of_the_corpus(c, ("text_column", "label_column", "separator", "header"))
 
 
 def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
@@ -18,7 +18,7 @@ from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.datasets.parts import same_files
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import DataError
 from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
@@ -42,21 +42,17 @@ class LabelTask(Task):
     space: LabelSet
 
     class Config(Config):
-        threshold: float | Literal["validation"] = 0.5
+        threshold: Annotated[float, Field(ge=0, le=1)] | Literal["validation"] = 0.5
         """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
         validation part, in steps of 0.05."""
         average_precision: bool = False
         """If true, also computes `map`, micro-averaged average precision."""
-        at: list[int] = Field([1, 3, 5], min_length=1)
+        at: list[PositiveInt] = Field([1, 3, 5], min_length=1)
         """Numbers k of likeliest labels: `ranking` has precision, recall, nDCG and R-precision of each k."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
-        if not 0 <= self.threshold <= 1:
-            raise ConfigError(f"task.threshold: found {self.threshold}; expected 0 to 1, or 'validation'")
-        if min(config.at) < 1:
-            raise ConfigError(f"task.at: found {config.at}; expected numbers of labels, at least 1")
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
         self._split = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, PositiveFloat
 
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.features.bag import Bag
@@ -30,7 +30,7 @@ class OneVsRest(Trainer):
     """
 
     class Config(TrainerConfig):
-        c: list[float] = Field([0.1, 1.0, 10.0], min_length=1)
+        c: list[PositiveFloat] = Field([0.1, 1.0, 10.0], min_length=1)
         """Inverse strengths of the penalty, from which the validation score chooses."""
         tolerance: float = Field(1e-4, gt=0)
         """The solver's tolerance."""
@@ -39,8 +39,8 @@ class OneVsRest(Trainer):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        if min(config.c) <= 0 or len(set(config.c)) < len(config.c):
-            raise ConfigError(f"trainer.c: found {config.c}; expected numbers above 0, each once")
+        if len(set(config.c)) < len(config.c):
+            raise ConfigError(f"trainer.c: found {config.c}; expected each number once")
         self._design: tuple[Any, np.ndarray] | None = None
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
