@@ -54,6 +54,14 @@ bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
 	$(QUIET_THREADS) $(BIN)/python tools/bench_unrolled.py
 
+.PHONY: attack
+attack: $(VENV)/installed-test  ## try damaged input, kills and full disks: a tenth of attack-all
+	$(QUIET_THREADS) $(BIN)/python tools/attack --share 0.1
+
+.PHONY: attack-all
+attack-all: $(VENV)/installed-test  ## all of the attack, hours
+	$(QUIET_THREADS) $(BIN)/python tools/attack --share 1 --out build/attack.md
+
 .PHONY: docs
 docs: $(VENV)/installed-test  ## write the documentation with an API reference as a site, build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,0 +1,63 @@
+"""A short part of the attack (tools/attack), and that its tries can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ATTACK = Path(__file__).parent.parent / "tools" / "attack"
+
+
+def attack(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(ATTACK), *words, "--folder", str(folder), "--limit", "300"]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_part_of_the_attack_finds_nothing(tmp_path: Path) -> None:
+    done = attack(tmp_path, "--share", "0.003")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hostile_configs_are_refused(tmp_path: Path) -> None:
+    numbers = [word for number in (3, 5, 7, 11) for word in ("--number", str(number))]
+    done = attack(tmp_path, "--only", "configs", *numbers)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| 4 |" in done.stdout
+
+
+def test_a_failure_is_found(tmp_path: Path) -> None:
+    script = """
+        import os, sys, time
+        sys.path.insert(0, sys.argv[1])
+        from pathlib import Path
+        from tries import Try, run
+
+        def act(how):
+            def of(folder):
+                if how == "raises": raise ValueError("nobody caught this")
+                if how == "hangs": time.sleep(60)
+                if how == "dies": os.kill(os.getpid(), 11)
+                if how == "silent": raise SystemExit(2)
+                if how == "refuses": print("error: found x; expected y"); raise SystemExit(2)
+                if how == "fetches": __import__("socket").create_connection(("127.0.0.1", 9))
+            return of
+
+        def told(made, wrong): print(made.name, "|", wrong)
+        hows = ["raises", "hangs", "dies", "silent", "refuses", "fetches", "works"]
+        run([Try(how, act(how)) for how in hows], Path(sys.argv[2]), 1, told, limit=2)
+    """
+    import textwrap
+
+    line = [sys.executable, "-c", textwrap.dedent(script), str(ATTACK), str(tmp_path)]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    found = dict(row.split(" | ") for row in said.splitlines())
+    assert found["raises"] == "traceback: ValueError: nobody caught this"
+    assert found["hangs"] == "no end within the limit"
+    assert found["dies"] == "ended by SIGSEGV"
+    assert found["silent"] == "exit status 2 without an error message"
+    assert found["refuses"] == found["works"] == "None"
+    assert "network" in found["fetches"] or "traceback" in found["fetches"]

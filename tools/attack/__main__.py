@@ -1,0 +1,118 @@
+"""Attack the project with damaged input, kills and full disks, and say what failed.
+
+    python tools/attack                          # a tenth of all tries, drawn by the seed
+    python tools/attack --share 1 --jobs 2       # all of them
+    python tools/attack --only data --number 417 # one again; its folder is kept if it fails
+
+Each try is a command in a process forked from a warm one, in a folder of its own. It fails if it ends in a traceback or
+by a signal, not within a minute, with an error that says nothing, or well where the result can't be right.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+PROMISES = {
+    "configs": "configs with hostile values or a damaged source",
+    "data": "damaged data files, trained on, predicted or split",
+    "folders": "damaged run folders, in every command that reads one",
+    "encoders": "damaged and hostile encoder folders",
+    "kills": "runs killed at a random time, then resumed: bit for bit the same",
+    "operations": "runs killed before a file operation, then resumed: bit for bit the same",
+    "disks": "full, read-only and failing disks; then resumed: bit for bit the same",
+    "documents": "odd documents through spen_en: alone, in batches, in processes",
+}
+
+
+def main(
+    share: Annotated[float, typer.Option(min=0, max=1, help="Share of the tries.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Another seed makes other tries.")] = 0,
+    only: Annotated[list[str] | None, typer.Option(help=f"Kinds: {', '.join(PROMISES)} (default: all).")] = None,
+    number: Annotated[list[int] | None, typer.Option(help="Only the tries of these numbers.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Tries side by side.")] = 2,
+    folder: Annotated[Path | None, typer.Option(help="Where tries work (default: a temporary folder).")] = None,
+    limit: Annotated[float, typer.Option(help="Seconds after which a try counts as a hang.")] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="Write the table here, as markdown.")] = None,
+) -> None:
+    if unknown := set(only or ()) - set(PROMISES):
+        raise typer.BadParameter(f"found {', '.join(sorted(unknown))}; expected {', '.join(PROMISES)}")
+    from tries import Tally, Try, run
+
+    folder = folder or Path(tempfile.mkdtemp(prefix="attack-"))
+    typer.echo(f"warming up in {folder}")
+    kinds = _kinds(folder, only or list(PROMISES))
+    tallies: dict[str, Tally] = {}
+    with Progress() as progress:
+        for name, (total, tries, weight) in kinds.items():
+            from tries import numbered
+
+            numbers = list(numbered(total, share, number))
+            bar = progress.add_task(name, total=len(numbers))
+
+            def told(made: Try, wrong: str | None, bar=bar) -> None:
+                progress.advance(bar)
+                if wrong:
+                    progress.console.print(f"{made.name}: {wrong}", markup=False, highlight=False)
+
+            tallies[name] = run(tries(seed, iter(numbers)), folder / name, jobs, told, limit)
+            tallies[name].tried *= weight
+    table = markdown(tallies)
+    typer.echo(table)
+    if out:
+        out.write_text(table + "\n", encoding="utf-8")
+    failed = [found for tally in tallies.values() for found in tally.failed]
+    (folder / "failed.json").write_text(json.dumps(failed, indent=1), encoding="utf-8")
+    if failed:
+        typer.echo(f"{len(failed)} failed; their folders are below {folder}")
+        raise typer.Exit(1)
+
+
+def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int, Iterator[int]], Iterator], int]]:
+    """For each kind the number of its tries, how to make them, and the inputs that a try has."""
+    import data_files
+    import documents
+    import encoders
+    import run_folders
+    from interrupted import Disks, Interrupted, Kills, KillsAtOperations
+    from warm import warm
+
+    import configs
+
+    inputs = warm(folder, runs=bool({"data", "folders"} & set(names))) if set(names) != {"documents"} else None
+    found = {}
+    for name, module in (("configs", configs), ("data", data_files), ("folders", run_folders)):
+        if name in names:
+            found[name] = (module.TOTAL, lambda seed, numbers, module=module: module.tries(inputs, seed, numbers), 1)
+    if "encoders" in names:
+        encoder = encoders.make(folder / "encoder")
+        found["encoders"] = (encoders.TOTAL, lambda seed, numbers: encoders.tries(inputs, encoder, seed, numbers), 1)
+    if set(names) & {"kills", "operations", "disks"}:
+        runs = Interrupted(inputs, folder / "whole")
+        for name, kind in (("kills", Kills), ("operations", KillsAtOperations), ("disks", Disks)):
+            if name in names:
+                made = kind(runs)
+                found[name] = (made.total, made.tries, 1)
+    if "documents" in names:
+        documents.pipeline()
+        found["documents"] = (documents.TOTAL // documents.TOGETHER, documents.tries, documents.TOGETHER)
+    return found
+
+
+def markdown(tallies: dict) -> str:
+    """The table of what was tried."""
+    lines = ["| | tried | of them refused or stopped with a message | failed | seconds |", "|---|---:|---:|---:|---:|"]
+    for name, tally in tallies.items():
+        cells = f"{tally.tried:,} | {tally.refused:,} | {len(tally.failed)} | {tally.seconds:,.0f}"
+        lines.append(f"| {PROMISES[name]} | {cells} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    typer.run(main)

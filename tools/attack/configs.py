@@ -1,0 +1,123 @@
+"""Configs with a hostile value, a damaged source, or both."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import inputs
+from tries import Ended, Try, command, scores_of
+from warm import CONFIGS, Warm, spen_run
+
+from spen_plugins.config.evaluation import evaluate
+
+TOTAL = 10_000
+
+
+def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+    """Tries with these numbers."""
+    evaluated = {name: _evaluated(name, arguments) for name, arguments in warm.arguments.items()}
+    kinds = (_key, _key, _two_keys, _argument, _table, _text, _jsonnet, _yaml)
+    for number in numbers:
+        draw = random.Random(f"configs {seed} {number}")
+        name = draw.choice(sorted(evaluated))
+        yield draw.choice(kinds)(f"configs-{seed}-{number}", draw, warm, name, evaluated[name])
+
+
+def _evaluated(name: str, arguments: list[str]) -> dict[str, Any]:
+    return evaluate(CONFIGS / f"{name}.jsonnet", dict(word.split("=", 1) for word in arguments))
+
+
+def _keys(value: Any, before: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield before + key
+            yield from _keys(below, f"{before}{key}.")
+
+
+def _check(values: list[str]) -> Any:
+    def check(folder: Path, ended: Ended) -> str | None:
+        if ended.status != 0:
+            late = ended.status == 2 and (folder / "run").exists()
+            return "refused after the run folder was made" if late else None
+        if found := inputs.REFUSED.intersection(values):
+            return f"{found.pop()} was taken"
+        return scores_of(folder / "run")
+
+    return check
+
+
+def _key(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    """One key has a hostile value."""
+    return _given(name, warm, config, [(draw.choice(list(_keys(evaluated))), draw.choice(inputs.HOSTILE))])
+
+
+def _two_keys(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    keys = draw.sample(list(_keys(evaluated)), 2)
+    return _given(name, warm, config, [(key, draw.choice(inputs.HOSTILE)) for key in keys])
+
+
+def _argument(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    """An argument of the config, perhaps misspelt, has a hostile value."""
+    names = "data validation test method energy features encoder seed seeds precision nothing"
+    return _given(name, warm, config, [(draw.choice(names.split()), draw.choice(inputs.HOSTILE))])
+
+
+def _given(name: str, warm: Warm, config: str, given: list[tuple[str, str]]) -> Try:
+    words = [*warm.words(config), *(f"{key}={value}" for key, value in given)]
+    said = [value for key, value in given if key not in ("data", "validation", "test")]
+    return Try(name, lambda folder: command(spen_run, *words), _check(said))
+
+
+def _table(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    """A table of the evaluated config is dropped, renamed, or has another's place."""
+    table = json.loads(json.dumps(evaluated))
+    keys = list(_keys(table))
+    for _ in range(draw.randint(1, 3)):
+        *path, last = draw.choice(keys).split(".")
+        at: Any = table
+        for key in path:
+            at = at.get(key) if isinstance(at, dict) else None
+        if not isinstance(at, dict) or last not in at:
+            continue
+        value = at.pop(last)
+        if draw.random() < 0.6:
+            at[draw.choice([last + "s", "type", last.upper(), "", "$", *evaluated])] = value
+    return _written(name, ".json", json.dumps(table).encode())
+
+
+def _text(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    return _written(name, ".json", inputs.damaged(json.dumps(evaluated, indent=1).encode(), draw))
+
+
+def _yaml(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    import yaml
+
+    return _written(name, ".yaml", inputs.damaged(yaml.safe_dump(evaluated).encode(), draw))
+
+
+def _written(name: str, suffix: str, data: bytes) -> Try:
+    def act(folder: Path) -> None:
+        path = folder / f"config{suffix}"
+        path.write_bytes(data)
+        command(spen_run, str(path), "--out", "run", "--quiet", "--device", "cpu")
+
+    return Try(name, act, _check([]))
+
+
+def _jsonnet(name: str, draw: random.Random, warm: Warm, config: str, evaluated: dict[str, Any]) -> Try:
+    """A file of the shipped configs is damaged."""
+    files = sorted(path.relative_to(CONFIGS) for path in CONFIGS.rglob("*sonnet"))
+    path = draw.choice([Path(f"{config}.jsonnet"), *files])
+    data = inputs.damaged((CONFIGS / path).read_bytes(), draw)
+
+    def act(folder: Path) -> None:
+        shutil.copytree(CONFIGS, folder / "configs")
+        (folder / "configs" / path).write_bytes(data)
+        command(spen_run, str(folder / "configs" / f"{config}.jsonnet"), *warm.words(config)[1:])
+
+    return Try(name, act, _check([]))

@@ -1,0 +1,68 @@
+"""Damaged data files, to train on, to predict and to split."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import inputs
+from tries import Ended, Try, command, lines_of_json, scores_of
+from warm import Warm, spen, spen_run
+
+TOTAL = 10_000
+
+
+def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+    """Tries with these numbers."""
+    for number in numbers:
+        draw = random.Random(f"data {seed} {number}")
+        config = draw.choice(sorted(warm.arguments))
+        act = draw.choice((_train, _train, _predict, _split))
+        yield act(f"data-{seed}-{number}", draw, warm, config)
+
+
+def _train(name: str, draw: random.Random, warm: Warm, config: str) -> Try:
+    """One of the three files is damaged."""
+    words = warm.words(config)
+    at = draw.choice([i for i, word in enumerate(words) if word.startswith(("data=", "validation=", "test="))])
+    part, _, path = words[at].partition("=")
+    data = inputs.damaged(Path(path).read_bytes(), draw)
+
+    def act(folder: Path) -> None:
+        own = folder / Path(path).name
+        own.write_bytes(data)
+        command(spen_run, *words[:at], f"{part}={own}", *words[at + 1 :])
+
+    def check(folder: Path, ended: Ended) -> str | None:
+        return scores_of(folder / "run") if ended.status == 0 else None
+
+    return Try(name, act, check)
+
+
+def _file(warm: Warm, config: str, draw: random.Random) -> tuple[str, bytes]:
+    path = Path(next(word for word in warm.arguments[config] if word.startswith("test=")).partition("=")[2])
+    return path.name, inputs.damaged(path.read_bytes(), draw)
+
+
+def _predict(name: str, draw: random.Random, warm: Warm, config: str) -> Try:
+    file, data = _file(warm, config, draw)
+
+    def act(folder: Path) -> None:
+        (folder / file).write_bytes(data)
+        command(spen, "predict", str(warm.runs[config]), file)
+
+    return Try(name, act, lambda folder, ended: None if ended.status else lines_of_json(ended.said))
+
+
+def _split(name: str, draw: random.Random, warm: Warm, config: str) -> Try:
+    file, data = _file(warm, config, draw)
+
+    def act(folder: Path) -> None:
+        (folder / file).write_bytes(data)
+        command(spen, "data", "split", file, "--out", "split.json")
+
+    def check(folder: Path, ended: Ended) -> str | None:
+        return None if ended.status or (folder / "split.json").is_file() else "exit status 0 without a split"
+
+    return Try(name, act, check)

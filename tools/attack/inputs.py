@@ -1,0 +1,159 @@
+"""Small inputs that every config takes, made by a seed, and ways to damage a value, a line or a file."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+WORDS = ["Anna", "gave", "Bob", "a", "book", "in", "Paris", "yesterday", "the", "old", "train", "left", "two", "cities"]
+LABELS = ["red", "green", "blue", "round"]
+
+HOSTILE = [
+    "0", "-1", "1", "2", "1e999", "-1e999", "NaN", "Infinity", "1e-320", "0.5", "1.5", "100000000000000000000",
+    "2147483648", "true", "false", "null", '""', '"nonsense"', "nonsense", "[]", "[0]", "[[]]", "{}",
+    '{"type":"nonsense"}', '{"type":"mlp"}', '{"type":"crf"}', '{"type":"bilstm"}', '{"type":"seal.nce"}',
+    "[1000000000]", '"/dev/null"', '"/dev/zero"', '"."', '"../.."', '"\\u0000"', '"é\\u202e"', "'", '"', "{", "1,2",
+    "data:nothing",
+]  # fmt: skip
+"""Values for a key, as on the command line."""
+
+REFUSED = {"1e999", "-1e999", "NaN", "Infinity"}
+"""Values that no key takes."""
+
+PIECES = [
+    b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n\n", b"\t", b" ", b",", b'"', b"{", b"}", b"[", b"#",
+    b"-", b"=", b"nan", b"inf", b"1e999", b"-1", b"99999999999999999999", b"0", b"B-", b"I-X", b"_", b"*", b"(", b")",
+    b"\xe2\x80\xae", "é".encode(), "🙂".encode(), b"<b>", b"x" * 100_000, b"\n" * 1000, b"(" * 5000, b"{" * 5000,
+]  # fmt: skip
+"""Bytes to put into a file."""
+
+
+def tagged(seed: int, rows: int, entities: bool) -> str:
+    """Sentences as columns of a word and its tag."""
+    draw, found = random.Random(seed), []
+    for _ in range(rows):
+        words = draw.choices(WORDS, k=draw.randint(1, 8))
+        tags = [("B-PER" if w in ("Anna", "Bob") else "B-LOC" if w == "Paris" else "O") for w in words]
+        if not entities:
+            tags = ["NOUN" if w[0].isupper() or w in ("book", "train", "cities") else "VERB" for w in words]
+        found.append("\n".join(f"{w}\t{t}" for w, t in zip(words, tags, strict=True)))
+    return "\n\n".join(found) + "\n"
+
+
+def roles(seed: int, rows: int) -> str:
+    """JSON lines of words with a predicate and its roles."""
+    draw, found = random.Random(seed), []
+    for _ in range(rows):
+        who, what = draw.choice(["Anna", "Bob"]), draw.choice(["book", "train"])
+        words = [who, draw.choice(["gave", "left"]), "a", what]
+        found.append(json.dumps({"words": words, "predicate": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}))
+    return "\n".join(found) + "\n"
+
+
+def label_table(seed: int, rows: int) -> str:
+    """CSV of four numbers and the labels they decide."""
+    draw = random.Random(seed)
+    lines = [",".join([f"x{i}" for i in range(4)] + [f"label_{name}" for name in LABELS])]
+    for _ in range(rows):
+        x = [draw.gauss(0, 1) for _ in range(4)]
+        lines.append(",".join([f"{v:.3f}" for v in x] + [str(int(v > 0)) for v in x]))
+    return "\n".join(lines) + "\n"
+
+
+def texts(seed: int, rows: int) -> str:
+    """JSON lines of a text and its labels."""
+    draw, found = random.Random(seed), []
+    for _ in range(rows):
+        words = draw.choices([*WORDS, *LABELS], k=6)
+        found.append(json.dumps({"text": " ".join(words), "labels": sorted(set(words) & set(LABELS)) or ["none"]}))
+    return "\n".join(found) + "\n"
+
+
+def citations(seed: int, rows: int) -> str:
+    """Citations with their fields tagged inline, one a line."""
+    draw = random.Random(seed)
+    return "".join(
+        f"<author> {draw.choice('ABCD')}. {draw.choice(WORDS)} . </author> "
+        f"<title> {' '.join(draw.choices(WORDS, k=4))} . </title> <date> {draw.randint(1980, 2020)} . </date>\n"
+        for _ in range(rows)
+    )
+
+
+def files(folder: Path) -> dict[str, list[str]]:
+    """For each config the arguments of a run of a second on files of `folder`, which are written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = {
+        "mlc_seal": ("csv", label_table),
+        "text_seal": ("jsonl", texts),
+        "pos_infnet": ("conll", lambda seed, rows: tagged(seed, rows, False)),
+        "ner_infnet": ("conll", lambda seed, rows: tagged(seed, rows, True)),
+        "srl_seal": ("jsonl", roles),
+        "citations_implicit": ("txt", citations),
+    }
+    found = {}
+    for name, (kind, write) in made.items():
+        arguments = []
+        for seed, (part, rows) in enumerate((("data", 24), ("validation", 8), ("test", 8))):
+            path = folder / f"{name}.{part}.{kind}"
+            path.write_text(write(seed, rows), encoding="utf-8")
+            arguments.append(f"{part}={path}")
+        found[name] = [*arguments, "trainer.epochs=1", "trainer.epoch_updates=1"]
+    found["mlc_seal"].append("task.labels=label_*")
+    found["citations_implicit"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
+    return found
+
+
+def damaged(data: bytes, draw: random.Random) -> bytes:
+    """The file with one to three damages."""
+    for _ in range(draw.randint(1, 3)):
+        data = draw.choice(_DAMAGES)(data, draw)
+    return data
+
+
+def _cut(data: bytes, draw: random.Random) -> bytes:
+    return data[: draw.randrange(len(data) + 1)]
+
+
+def _flip(data: bytes, draw: random.Random) -> bytes:
+    if not data:
+        return data
+    at = draw.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
+
+
+def _insert(data: bytes, draw: random.Random) -> bytes:
+    at = draw.randrange(len(data) + 1)
+    return data[:at] + draw.choice(PIECES) + data[at:]
+
+
+def _overwrite(data: bytes, draw: random.Random) -> bytes:
+    at, piece = draw.randrange(len(data) + 1), draw.choice(PIECES)
+    return data[:at] + piece + data[at + len(piece) :]
+
+
+def _lines(data: bytes, draw: random.Random) -> bytes:
+    """A line is dropped, repeated or moved."""
+    lines = data.splitlines(keepends=True)
+    if not lines:
+        return data
+    line = lines.pop(draw.randrange(len(lines)))
+    for _ in range(draw.choice((0, 1, 2))):
+        lines.insert(draw.randrange(len(lines) + 1), line)
+    return b"".join(lines)
+
+
+def _cells(data: bytes, draw: random.Random) -> bytes:
+    """A cell of a line is dropped, repeated or takes the place of another."""
+    lines = data.split(b"\n")
+    at = draw.randrange(len(lines))
+    mark = draw.choice((b"\t", b",", b" ", b":"))
+    cells = lines[at].split(mark)
+    cell = cells.pop(draw.randrange(len(cells)))
+    for _ in range(draw.choice((0, 1, 2))):
+        cells.insert(draw.randrange(len(cells) + 1), cell)
+    lines[at] = mark.join(cells)
+    return b"\n".join(lines)
+
+
+_DAMAGES = (_cut, _flip, _insert, _overwrite, _lines, _cells)

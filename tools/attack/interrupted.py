@@ -1,0 +1,159 @@
+"""Runs that are killed, or whose disk fails, and then go on: they must end bit for bit as one that wasn't."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import operations
+from tries import STATUS, Ended, Try, command, run
+from warm import Warm, spen_run
+
+FILES = ("weights.safetensors", "metrics.json", "history.jsonl", "vocabulary.json", "examples.safetensors")
+EVERY = ["trainer.epochs=3", "trainer.patience=9", "--checkpoint-every", "0"]
+
+
+class Interrupted:
+    """The uninterrupted runs and their numbers of file operations, by config.
+
+    Args:
+        folder: of these runs.
+    """
+
+    def __init__(self, warm: Warm, folder: Path) -> None:
+        self.folder, self.operations = folder, {}
+        self.words = {
+            name: [*(word for word in warm.words(name) if not word.startswith("trainer.epochs=")), *EVERY]
+            for name in warm.arguments
+        }
+
+        def whole(name: str) -> Try:
+            def act(own: Path) -> None:
+                operations.watch(own, operations.counting(folder / f"{name}.count"))
+                (folder / name).symlink_to(own)
+                command(spen_run, *self.words[name])
+
+            def check(own: Path, ended: Ended) -> str | None:
+                own.rename(own.with_name(f"{name}.whole"))  # kept
+                own.mkdir()
+                (own / "said").touch()
+                return None
+
+            return Try(name, act, check, status=(0,))
+
+        def told(made: Try, wrong: str | None) -> None:
+            if wrong:
+                raise SystemExit(f"the whole run of {made.name}: {wrong}; see {folder}")
+            self.operations[made.name] = int((folder / f"{made.name}.count").read_text())
+
+        folder.mkdir(parents=True, exist_ok=True)
+        run([whole(name) for name in self.words], folder / "whole", 1, told, limit=600)
+
+    def reference(self, name: str) -> Path:
+        return self.folder / "whole" / f"{name}.whole" / "run"
+
+    def interrupted(self, name: str, config: str, harm: Callable[[Path], None]) -> Try:
+        """A run under `harm`, then one that goes on without."""
+        words = self.words[config]
+
+        def act(folder: Path) -> None:
+            pid = os.fork()
+            if not pid:
+                try:
+                    harm(folder)
+                    command(spen_run, *words)
+                    os._exit(0)
+                except SystemExit as ended:
+                    os._exit(ended.code if isinstance(ended.code, int) else 1)
+                except BaseException:
+                    import traceback
+
+                    traceback.print_exc()
+                    os._exit(1)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            if status not in (*STATUS, -signal.SIGKILL):
+                raise SystemExit(71)
+            made = folder / "run"
+            if not (made / "metrics.json").exists() or status:
+                again = ["--resume", "run", "--quiet", "--device", "cpu"]
+                command(spen_run, *(again if (made / "config.json").exists() else words))
+
+        return Try(name, act, partial(self._same, config), status=(0,))
+
+    def _same(self, config: str, folder: Path, ended: Ended) -> str | None:
+        for name in FILES:
+            ours, theirs = folder / "run" / name, self.reference(config) / name
+            if theirs.exists() and (not ours.exists() or ours.read_bytes() != theirs.read_bytes()):
+                return f"{name} differs from that of an uninterrupted run"
+        left = [path.name for path in (folder / "run").rglob("*") if ".partial" in path.name]
+        return f"unfinished files are left: {left}" if left else None
+
+
+class Kills:
+    """Killed at a random time."""
+
+    def __init__(self, runs: Interrupted) -> None:
+        self.runs, self.total = runs, 100
+
+    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+        for number in numbers:
+            draw = random.Random(f"kills {seed} {number}")
+            config = draw.choice(sorted(self.runs.words))
+            yield self.runs.interrupted(f"kills-{seed}-{number}", config, partial(_after, draw.uniform(0, 4)))
+
+
+def _after(seconds: float, folder: Path) -> None:
+    parent = os.getpid()
+    if not os.fork():
+        time.sleep(seconds)
+        try:
+            os.kill(parent, signal.SIGKILL)
+        finally:
+            os._exit(0)
+
+
+class KillsAtOperations:
+    """Killed before each file operation in turn."""
+
+    def __init__(self, runs: Interrupted) -> None:
+        self.runs = runs
+        self.places = [(name, at) for name, count in sorted(runs.operations.items()) for at in range(1, count + 1)]
+        self.total = len(self.places)
+
+    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+        for number in numbers:
+            config, at = self.places[number]
+            name = f"operations-{seed}-{number}-{config}-{at}"
+            yield self.runs.interrupted(
+                name, config, lambda folder, at=at: operations.watch(folder, operations.killed_at(at))
+            )
+
+
+class Disks:
+    """A disk that is full, read-only or broken from some operation on, and a limit of the size of files."""
+
+    def __init__(self, runs: Interrupted) -> None:
+        self.runs, self.total = runs, 1000
+
+    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+        for number in numbers:
+            draw = random.Random(f"disks {seed} {number}")
+            config = draw.choice(sorted(self.runs.words))
+            at, error = draw.randint(1, self.runs.operations[config]), draw.choice(operations.ERRORS)
+            size = draw.choice((0, 1, 100, 5_000, 50_000, 500_000))
+            harm = partial(_limited, size) if draw.random() < 0.3 else partial(_failing, at, error)
+            yield self.runs.interrupted(f"disks-{seed}-{number}-{config}", config, harm)
+
+
+def _failing(at: int, error: int, folder: Path) -> None:
+    operations.watch(folder, operations.failing_from(at, error))
+
+
+def _limited(size: int, folder: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -1,0 +1,138 @@
+"""Damaged run folders, in every command that reads one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import inputs
+from tries import Ended, Try, command, lines_of_json
+from warm import Warm, spen, spen_run
+
+TOTAL = 500
+
+DEEP = b"[" * 200_000 + b"]" * 200_000
+VALUES: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1e308,
+    10**400,
+    "",
+    "nonsense",
+    [],
+    [[]],
+    {},
+    {"type": "nonsense"},
+    float("nan"),
+)
+
+
+def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+    """Tries with these numbers."""
+    for number in numbers:
+        draw = random.Random(f"folders {seed} {number}")
+        config = draw.choice(sorted(warm.runs))
+        yield _try(f"folders-{seed}-{number}", draw, warm, config)
+
+
+def _try(name: str, draw: random.Random, warm: Warm, config: str) -> Try:
+    source = warm.runs[config]
+    path = draw.choice(sorted(p.relative_to(source) for p in source.rglob("*") if p.is_file()))
+    damage = draw.choice(DAMAGES)
+    at = draw.random()
+    test = next(word for word in warm.arguments[config] if word.startswith("test=")).partition("=")[2]
+    main, *words = draw.choice(
+        (
+            (spen, "predict", "run", test),
+            (spen, "predict", "run", test),
+            (spen, "score", "run", test),
+            (spen, "calibrate", "run"),
+            (spen, "compare", "run", f"other={source}"),
+            (spen, "report", "run", "--out", "report.html"),
+            (spen, "plot", "training", "run", "--out", "plot"),
+            (spen_run, "--resume", "run", "--quiet", "--device", "cpu"),
+        )
+    )
+
+    def act(folder: Path) -> None:
+        shutil.copytree(source, folder / "run")
+        damage(folder / "run" / path, random.Random(at))
+        command(main, *words)
+
+    def check(folder: Path, ended: Ended) -> str | None:
+        return lines_of_json(ended.said) if ended.status == 0 and words[0] in ("predict", "score") else None
+
+    return Try(f"{name}-{damage.__name__.strip('_')}-{words[0].strip('-')}-{path.name}", act, check)
+
+
+def _gone(path: Path, draw: random.Random) -> None:
+    path.unlink()
+
+
+def _bytes(path: Path, draw: random.Random) -> None:
+    path.write_bytes(inputs.damaged(path.read_bytes(), draw))
+
+
+def _value(path: Path, draw: random.Random) -> None:
+    """A value of the JSON is another; of tensors, some numbers."""
+    if path.suffix == ".safetensors":
+        _bits(path, draw)
+        return
+    first, *rest = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    value = json.loads(first)
+    places = [(at, key) for at in _tables(value) for key in at]
+    if places:
+        at, key = draw.choice(places)
+        at[key] = draw.choice(VALUES)
+    path.write_text("\n".join([json.dumps(value), *rest]) + "\n", encoding="utf-8")
+
+
+def _tables(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _tables(below)
+
+
+def _folder(path: Path, draw: random.Random) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _loop(path: Path, draw: random.Random) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def _fifo(path: Path, draw: random.Random) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _deep(path: Path, draw: random.Random) -> None:
+    path.write_bytes(DEEP)
+
+
+def _empty(path: Path, draw: random.Random) -> None:
+    path.write_bytes(b"")
+
+
+def _bits(path: Path, draw: random.Random) -> None:
+    """NaN among the numbers, or a header that promises more."""
+    data = bytearray(path.read_bytes())
+    if draw.random() < 0.3:
+        data[:8] = draw.choice((0, 7, 1 << 20, 1 << 40, (1 << 64) - 1)).to_bytes(8, "little")
+    elif len(data) > 8:
+        at = draw.randrange(len(data) - 4)
+        data[at : at + 4] = b"\x00\x00\xc0\x7f"
+    path.write_bytes(bytes(data))
+
+
+DAMAGES = (_gone, _bytes, _bytes, _value, _value, _folder, _loop, _fifo, _deep, _empty, _bits)
