@@ -10,6 +10,8 @@ import json
 import os
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -122,9 +124,61 @@ def test_get_downloads_checks_and_splits(cache, server, toy):
     assert locate("data:multilabel/toy/toy.arff").read_text() == arff()
     split = json.loads(locate("data:multilabel/splits/toy.json").read_text())
     assert sorted(row for rows in split.values() for row in rows) == list(range(60))
-    assert not list(cache.rglob("*.part"))
+    assert not list(cache.rglob("*.partial"))
     # a second call needs neither a server nor an answer
     assert get("toy", base_url="http://127.0.0.1:9") == cache / toy.folder
+
+
+def six_at_once(name: str, url: str, say) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        jobs = [pool.submit(get, name, yes=True, base_url=url, say=say) for _ in range(6)]
+    assert len({job.result() for job in jobs}) == 1
+
+
+def test_six_at_once_get_it_once(cache, server, toy, monkeypatch):
+    all_wait, said, fetched, received = threading.Event(), [], [], fetch._received
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        if len(said) == 5:
+            all_wait.set()
+
+    def slowly(url: str):
+        fetched.append(url)
+        assert all_wait.wait(60)
+        yield from received(url)
+
+    monkeypatch.setattr(fetch, "_received", slowly)
+    six_at_once("toy", server[1], say)
+    assert len(fetched) == len(set(fetched)) == 2 and len(said) == 5
+    assert all("multilabel/toy is in use by " in sentence for sentence in said)
+    assert f"process {os.getpid()} on " in said[-1]
+    assert [path.name for path in sorted((cache / "multilabel/toy").iterdir())] == ["toy.arff", "toy.xml"]
+
+
+def test_six_at_once_without_locks_get_it_all_the_same(cache, server, toy, monkeypatch):
+    monkeypatch.setattr(fetch, "locked", lambda *_: nullcontext())
+    six_at_once("toy", server[1], pytest.fail)
+    assert locate("data:multilabel/toy/toy.arff").read_text() == arff() and not list(cache.rglob("*.partial"))
+
+
+def test_a_link_in_the_cache_is_not_written_through(cache, server, toy, tmp_path):
+    victim, place = tmp_path / "victim", cache / "multilabel/toy"
+    place.mkdir(parents=True)
+    victim.write_text("mine")
+    (place / "toy.arff").symlink_to(victim)
+    get("toy", yes=True, base_url=server[1])
+    assert victim.read_text() == "mine" and not (place / "toy.arff").is_symlink()
+
+
+def test_a_full_disk_is_not_taken_for_the_network(cache, server, toy, monkeypatch):
+    def full(path: Path, *_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spen_plugins.files.unfinished.sync", full)
+    with pytest.raises(RunError, match=r"can't be written: No space left") as error:
+        fetch.download(f"{server[1]}/them/toy.arff", tmp := cache / "toy.arff", None)
+    assert "network" not in str(error.value) and not tmp.exists()
 
 
 def test_get_fetches_again_what_was_damaged(cache, server, toy):

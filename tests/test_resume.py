@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from spen_plugins.cli.run import main
+from spen_plugins.files.lock import locked
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SIZES = ("features.hidden=[24]", "energy.hidden=8", "energy_loss.samples=4")
@@ -92,7 +93,7 @@ def test_same_seed_same_result(whole: Path, tmp_path: Path) -> None:
     [
         ("environment.json", 1, 0),
         ("update", 2 * BATCHES + 9, 1),
-        ("state.json", 2 * BATCHES + 5, 2),  # the index names the checkpoint before, whose tensors are still there
+        ("state-*.json", 2 * BATCHES + 5, 2),  # the checkpoint before is still there
         ("state-*.safetensors", 3 * BATCHES + 3, 3),
     ],
 )
@@ -102,8 +103,29 @@ def test_a_killed_run_resumes_exactly(whole: Path, tmp_path: Path, at: str, coun
     assert not (folder / "metrics.json").exists()
     history = folder / "history.jsonl"
     assert epochs == (len(history.read_text().splitlines()) if history.exists() else 0)
+    assert (folder / ".lock").exists()  # a fresh run holds its folder, and that ends with it
     resume(folder)
     same_results(folder, whole)
+    assert not (folder / ".lock").exists()
+
+
+def test_a_folder_in_which_nothing_but_unfinished_files_is_left_is_free(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    train(folder, at="config.json", count=1, status=-signal.SIGKILL)
+    assert [path.suffix for path in sorted(folder.iterdir())] == ["", ".partial"]
+    train(folder)
+    same_results(folder, whole)
+    assert not any(path.name == ".lock" or path.suffix == ".partial" for path in folder.rglob("*"))
+
+
+def test_a_run_that_is_being_trained_is_not_resumed_beside(whole: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "held"
+    shutil.copytree(whole, folder)
+    (folder / "metrics.json").unlink()
+    with locked(folder):
+        said = " ".join(resume(folder, status=2).split())
+    assert f"in use by process {os.getpid()} on " in said and "Traceback" not in said
+    assert not (folder / "metrics.json").exists()
 
 
 def test_a_run_killed_before_its_scores_gets_those_of_its_best_weights(whole: Path, tmp_path: Path) -> None:
@@ -162,9 +184,8 @@ def test_a_run_that_is_done_says_so(whole: Path) -> None:
 def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "damaged"
     train(folder, at="update", count=4 * BATCHES + 1, status=-signal.SIGKILL)
-    index = json.loads((folder / "checkpoint" / "state.json").read_text())
-    whole_one = folder / "checkpoint" / index["tensors"]  # there may be a newer one that the index doesn't name yet
-    whole_one.write_bytes(whole_one.read_bytes()[:100])
+    for path in (folder / "checkpoint").glob("*.safetensors"):
+        path.write_bytes(path.read_bytes()[:100])
     said = resume(folder, status=1)
     assert "can't be read" in said and "Traceback" not in said
     assert (folder / "weights.safetensors").exists() and (folder / "history.jsonl").exists()

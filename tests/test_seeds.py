@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from statistics import mean, stdev
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from spen_plugins.cli.run import app, parse_seeds
 from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.files.lock import locked
 from spen_plugins.runs import runner
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
@@ -88,6 +90,33 @@ def test_resume_goes_on_with_seeds_that_had_not_begun(copied, two):
     shutil.rmtree(copied / "seed-1")
     assert spen_run("--resume", copied, "--device", "cpu", "--quiet").exit_code == 0
     assert (copied / "seed-1/metrics.json").read_bytes() == (two[0] / "seed-1/metrics.json").read_bytes()
+
+
+def test_a_seed_killed_before_its_config_does_not_stop_those_after_it(copied, two):
+    shutil.rmtree(copied / "seed-0")
+    (copied / "seed-0").mkdir()
+    for name in (".lock", "config.json.00000000-1-0123456789abcdef.partial"):
+        (copied / "seed-0" / name).touch()
+    shutil.rmtree(copied / "seed-1")
+    assert run(copied, "seeds=0..1").exit_code == 0
+    for seed in ("seed-0", "seed-1"):
+        assert (copied / seed / "metrics.json").read_bytes() == (two[0] / seed / "metrics.json").read_bytes()
+
+
+def test_a_folder_of_seeds_killed_before_its_plan_is_free(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x/seeds.json.00000000-1-0123456789abcdef.partial").touch()
+    assert run(tmp_path / "x", "seeds=0..0", "trainer.epochs=1").exit_code == 0
+
+
+def test_two_at_once_in_one_folder_are_refused(copied):
+    before = (copied / "seeds.json").read_bytes()
+    with locked(copied):
+        refused = run(copied, "seeds=0..2")
+        resumed = spen_run("--resume", copied)
+    assert refused.exit_code == resumed.exit_code == 2
+    assert f"in use by process {os.getpid()}" in refused.stderr and "in use by" in resumed.stderr
+    assert (copied / "seeds.json").read_bytes() == before
 
 
 def test_another_config_is_an_error(copied):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from spen_en import __version__
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.catalogue import CATALOGUE
 from spen_plugins.errors import SpenError
-from spen_plugins.files import save_json, writing
+from spen_plugins.files import save_json, writing, writing_folder
 from spen_plugins.readers.conllu import read_conllu
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_card import card
@@ -71,11 +70,9 @@ def build(runs: Path) -> None:
     for part in PARTS:
         finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": f"{runs}/data"}, 0))
     found = components([str(runs / part) for part in PARTS])
-    fresh, place = PLUGIN / "spen_en/pipeline.partial", PLUGIN / "spen_en/pipeline"
-    shutil.rmtree(fresh, ignore_errors=True)
-    write_pipeline(make_pipeline(found, "en"), found, "spen_en", META, fresh, half=True, keep_energy=False)
-    shutil.rmtree(place, ignore_errors=True)
-    fresh.rename(place)
+    place = PLUGIN / "spen_en/pipeline"
+    with writing_folder(place) as fresh:
+        write_pipeline(make_pipeline(found, "en"), found, "spen_en", META, fresh, half=True, keep_energy=False)
     meta = json.loads((place / "meta.json").read_text(encoding="utf-8"))
     # The merged files of names are no data set; their sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]

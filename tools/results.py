@@ -39,7 +39,7 @@ def finish(folder: Path, line: list[str]) -> None:
     if (folder / "metrics.json").exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if (folder / "checkpoint" / "state.json").exists():
+    if any((folder / "checkpoint").glob("state*.json")):
         line = ["spen-run", "--resume", str(folder), "--quiet"]
     else:
         if folder.exists():

@@ -47,7 +47,13 @@ def get(name: Name, yes: Yes = False) -> None:
     """Download a data set from its origin, check it, and store it in the data cache."""
     from spen_plugins import datasets
 
-    typer.echo(str(datasets.get(name, yes, lambda question: typer.confirm(question, err=True))))
+    folder = datasets.get(
+        name,
+        yes,
+        lambda question: typer.confirm(question, err=True),
+        say=lambda sentence: typer.echo(f"{sentence}; waiting", err=True),
+    )
+    typer.echo(str(folder))
 
 
 @app.command("list")

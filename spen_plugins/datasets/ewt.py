@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spen_plugins.errors import RunError
+from spen_plugins.files import save_text
 from spen_plugins.readers.text import read_lines
 
 RELEASE = "propbank/propbank-release/4abade0b53ce4a181e1d98b3518101c1a44d395a/data/google/ewt"
@@ -45,17 +46,14 @@ def make(root: Path, origin: str, download: Callable[[str, Path, str | None], No
             try:
                 download(f"{origin}/{RELEASE}/{genre}/00/{rest}.xml.gold_skel", skeletons / document, None)
             except NotThere:  # 29 documents are not in PropBank
-                (skeletons / document).write_text("")
+                save_text("", skeletons / document)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for _ in pool.map(fetch, documents):
             pass
     roles = {document: read_skeleton((skeletons / document).read_text("utf-8")) for document in documents}
     for part, sentences in parts.items():
-        path = target / f"ewt-propbank-{part}.gold_conll"
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_text("".join(merge(sentences, roles)), "utf-8")
-        unfinished.replace(path)
+        save_text("".join(merge(sentences, roles)), target / f"ewt-propbank-{part}.gold_conll")
     shutil.rmtree(skeletons)
 
 

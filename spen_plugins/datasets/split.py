@@ -12,7 +12,7 @@ from spen_plugins.datasets.places import locate
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.datasets.stratification import stratify
 from spen_plugins.errors import DataError
-from spen_plugins.files import writing
+from spen_plugins.files import save_text
 
 FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
@@ -48,8 +48,6 @@ def split_file(
     if not all(split.values()):
         raise DataError(path, None, f"{len(matrix)} rows", "ten or more, to make three parts of")
     target = Path(out) if out is not None else where.with_suffix(".split.json")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with writing(target) as temporary:
-        temporary.write_text(json.dumps(split))
+    save_text(json.dumps(split), target)
     say(f"{path}: {found}; {' + '.join(str(len(rows)) for rows in split.values())} rows to train, validate and test on")
     return target

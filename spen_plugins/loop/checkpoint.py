@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,8 +12,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import save_json, save_tensors
+from spen_plugins.files import make_folder, save_json, save_tensors
 from spen_plugins.model import Model
+from spen_plugins.readers.text import sha256
 
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
@@ -46,49 +49,91 @@ def unflatten(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 
 class Checkpoint:
-    """The last training state, in a folder: `state.json` names the safetensors file that belongs to it.
+    """The last training state, in a folder: `state-7.json` names the safetensors file that belongs to it.
 
-    The tensors are written first and the small JSON replaces the old one last, so a complete checkpoint exists whenever
-    the process dies.
+    A state is on the disk, its tensors first, before an older one is removed, so a complete one exists whenever the
+    process or the machine dies. The one before stays until the next is saved, for a disk that loses what it has said to
+    have written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._index = folder / "state.json"
+        self._good: set[str] = set()  # names of the files of the last state that was saved or read
 
     def exists(self) -> bool:
-        return self._index.exists()
+        return bool(self._indices())
 
-    def save(self, state: dict[str, Any]) -> None:
+    def save(self, state: dict[str, Any], alone: bool = False) -> None:
+        """Save a state.
+
+        Args:
+            state: nested tables and lists of tensors, numbers and texts.
+            alone: if true, the state before is removed.
+
+        Raises:
+            RunError: the disk is full or read-only, for example; the state before is whole.
+        """
         try:
-            self.folder.mkdir(exist_ok=True)
+            make_folder(self.folder)
         except OSError as error:
             raise RunError(f"{self.folder} can't be made: {error.strerror}") from error
         tensors: dict[str, Tensor] = {}
         table = flatten(state, tensors, "state")
-        number = self._number() + 1
-        save_tensors(tensors, self.folder / f"state-{number}.safetensors")
-        save_json({"tensors": f"state-{number}.safetensors", "number": number, "state": table}, self._index, None)
-        for old in self.folder.glob("state-*.safetensors*"):
-            if old.name != f"state-{number}.safetensors":
+        name = f"state-{1 + max(map(_number, self.folder.glob('state-*')), default=0)}"
+        file = self.folder / f"{name}.safetensors"
+        save_tensors(tensors, file)
+        save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, self.folder / f"{name}.json", None)
+        new = {file.name, f"{name}.json"}
+        for old in self.folder.glob("state*"):
+            if old.name not in (new if alone else new | self._good):
                 old.unlink()
+        self._good = new
 
-    def load(self) -> dict[str, Any]:
-        """The saved state, tensors on the CPU.
+    def load(self, say: Callable[[str], None] = lambda sentence: None) -> dict[str, Any]:
+        """The last saved state that can be read, tensors on the CPU.
+
+        Args:
+            say: called with a sentence if it is not the last one.
 
         Raises:
-            RunError: it is missing or can't be read.
+            RunError: there is none.
         """
-        try:
-            index = json.loads(self._index.read_text(encoding="utf-8"))
-            return unflatten(index["state"], load_file(self.folder / index["tensors"]))
-        except FileNotFoundError as error:
-            raise RunError(f"{self.folder} has no checkpoint to resume from ({error.filename} is missing)") from error
-        except Exception as error:
-            raise RunError(f"the checkpoint in {self.folder} can't be read: {error}") from error
+        damaged = []
+        for index in self._indices():
+            try:
+                found = self._read(index)
+            except Exception as error:
+                damaged.append(f"{index.name}: {error}")
+                continue
+            if damaged:
+                said = f"the last checkpoint in {self.folder} can't be read ({'; '.join(damaged)})"
+                say(f"{said}; training goes on from the one before")
+            return found
+        if not damaged:
+            raise RunError(f"{self.folder} has no checkpoint to resume from (state-*.json is missing)")
+        raise RunError(
+            f"the checkpoint in {self.folder} can't be read: {'; '.join(damaged)}. "
+            "Without that folder, resuming trains from the beginning"
+        )
 
-    def _number(self) -> int:
-        return int(json.loads(self._index.read_text(encoding="utf-8"))["number"]) if self.exists() else 0
+    def _indices(self) -> list[Path]:
+        """The JSON files, newest first; earlier versions wrote one `state.json`."""
+        return sorted(self.folder.glob("state*.json"), key=_number, reverse=True)
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        index = json.loads(path.read_text(encoding="utf-8"))
+        file = self.folder / index["tensors"]
+        if "sha256" in index and sha256(file) != index["sha256"]:
+            raise ValueError(f"{file.name} is not what was written")
+        state = unflatten(index["state"], load_file(file))
+        self._good = {path.name, file.name}
+        return state
+
+
+def _number(path: Path) -> int:
+    """The number in the name of a state's file; 0 without one."""
+    found = re.match(r"state-(\d+)\.", path.name)
+    return int(found[1]) if found else 0
 
 
 class Store(Protocol):

@@ -96,7 +96,8 @@ class Loop:
             NonFiniteLoss: a loss was NaN or infinite.
             Interrupted: `stop` returned true; a checkpoint is saved.
         """
-        state = self.folder.checkpoint.load() if resume and self.folder.checkpoint.exists() else None
+        saved = self.folder.checkpoint
+        state = saved.load(self.reporter.say) if resume and saved.exists() else None
         if state is not None:
             self.position = Position(**state["position"])
             self.model.load_state_dict(state["model"])
@@ -123,7 +124,8 @@ class Loop:
         following = self.stages[at.stage + 1 : at.stage + 2]
         self.position = at.next_stage(any(stage.goes_on for stage in following))
         self.active = []
-        self._save()
+        # Alone: the next stage writes other weights, which a state of this one would take for its best.
+        self._save(alone=True)
 
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Create the stage's phases, and restore their state from a checkpoint."""
@@ -285,7 +287,7 @@ class Loop:
                 if not torch.isfinite(parameter).all():
                     raise self._not_finite("weights", math.nan, stage, active)
 
-    def _save(self) -> None:
+    def _save(self, alone: bool = False) -> None:
         if self.accelerator.is_main_process:
             self.folder.checkpoint.save(
                 {
@@ -294,6 +296,7 @@ class Loop:
                     "phases": {active.phase.name: active.state_dict() for active in self.active},
                     "random": random_state(),
                     "scaler": self.accelerator.scaler and self.accelerator.scaler.state_dict(),
-                }
+                },
+                alone,
             )
         self._saved_at = time.monotonic()

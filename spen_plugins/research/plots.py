@@ -92,8 +92,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
     with _drawing():
         for path in paths:
-            with writing(path) as temporary:
-                path.parent.mkdir(parents=True, exist_ok=True)
+            with writing(path, parents=True) as temporary:
                 if path.suffix == ".svg":
                     temporary.write_text(svg(figure, ["Date"]), encoding="utf-8")
                 else:

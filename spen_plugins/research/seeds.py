@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.files import save_json
+from spen_plugins.files import is_free, remove_partial, save_json
+from spen_plugins.files.lock import locked
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
@@ -60,6 +62,25 @@ def run_seeds(
         RunError: a seed failed; the others were run all the same.
     """
     out = out or runner.default_folder(source)
+    _plan(out)  # nothing is written to a folder of something else
+    try:
+        with locked(out):
+            _add_to_plan(out, configs, seeds, source)
+            try:
+                _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
+            finally:
+                if not any(out.glob("seed-*/config.json")):  # nothing began: a corrected config may use the folder
+                    for folder in filter(is_free, out.glob("seed-*")):
+                        shutil.rmtree(folder, ignore_errors=True)
+                    (out / PLAN).unlink(missing_ok=True)
+    finally:
+        with suppress(OSError):  # it holds runs
+            out.rmdir()
+    return out
+
+
+def _add_to_plan(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int], source: str) -> None:
+    """Write the configs of seeds into the plan, if those in it are the same."""
     plan = _plan(out)
     for seed, config in plan.items():
         if dict(configs(seed)) != config:
@@ -68,25 +89,18 @@ def run_seeds(
             )
     plan |= {seed: dict(configs(seed)) for seed in seeds}
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        _save_plan(out, source, plan)
+        remove_partial(out)
+        save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
     except (OSError, RunError) as error:
         raise ConfigError(f"the folder {out} can't be written: {error}") from error
-    try:
-        _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
-    finally:
-        if not any(out.glob("seed-*/config.json")):  # nothing began: a corrected config may use the folder
-            (out / PLAN).unlink(missing_ok=True)
-            with suppress(OSError):
-                out.rmdir()
-    return out
 
 
 def resume_seeds(
     out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
 ) -> Path:
     """Resume all unfinished seeds of a folder; see `run_seeds`."""
-    _run_all(out, list(_plan(out)), device, quiet, checkpoint_seconds, jobs)
+    with locked(out):
+        _run_all(out, list(_plan(out)), device, quiet, checkpoint_seconds, jobs)
     return out
 
 
@@ -98,7 +112,7 @@ def is_parent(path: Path) -> bool:
 def _plan(out: Path) -> dict[int, dict[str, Any]]:
     """The configs by seed in a folder; empty for a new folder."""
     if not is_parent(out):
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        if not is_free(out):
             raise ConfigError(f"the folder {out} is not empty and holds no seeds; nothing was overwritten")
         return {}
     return {int(seed): config for seed, config in _read(out)["configs"].items()}
@@ -109,10 +123,6 @@ def _read(out: Path) -> dict[str, Any]:
         return json.loads((out / PLAN).read_text(encoding="utf-8"))
     except ValueError as error:
         raise RunError(f"{out / PLAN} is damaged: {error}") from error
-
-
-def _save_plan(out: Path, source: str, plan: Mapping[int, Mapping[str, Any]]) -> None:
-    save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
 
 
 def _run_all(

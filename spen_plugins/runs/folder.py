@@ -10,7 +10,8 @@ metrics.json         scores with their protocol, after the run is finished
 calibration.json     the temperature of the reported probabilities, and its fit
 history.jsonl        one line per epoch; times.jsonl: its seconds, which differ between equal runs
 assets/              files of feature networks besides weights (a tokeniser), if any
-checkpoint/          the last training state
+checkpoint/          the last training state, and within a stage the one before
+.lock                while a process trains here: its number, machine and start
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 
 from spen_plugins.datasets.catalogue import DataSet
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import remove_partial, save_json, save_tensors, writing
+from spen_plugins.files import append, is_free, make_folder, remove_partial, save_json, save_tensors, writing
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
 from spen_plugins.runs import sources
@@ -54,22 +55,32 @@ class RunFolder:
         """A new folder with its config.
 
         Args:
-            path: the folder, new or empty.
+            path: the folder, new or empty, but for what a killed process had begun to write.
             config: the evaluated config.
             instead: remedy in the message for a folder that is not empty; by default to resume, or another --out.
 
         Raises:
             ConfigError: the folder is not empty, or can't be created.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
-            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
+        cls.check_free(path, instead)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
+            remove_partial(path)
             save_json(config, path / "config.json")
         except (OSError, RunError) as error:
             raise ConfigError(f"the run folder {path} can't be written: {error}") from error
         return cls(path)
+
+    @staticmethod
+    def check_free(path: Path, instead: str | None = None) -> None:
+        """Raise a ConfigError unless a folder is new or empty, but for what a killed process had begun to write."""
+        try:
+            free = is_free(path)
+        except OSError as error:
+            raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error
+        if not free:
+            resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
+            raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -192,8 +203,7 @@ class RunFolder:
         time = {"stage": record["stage"], "epoch": record["epoch"], "seconds": seconds}
         try:
             for path, value in ((self._history, record), (self._times, time)):
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(value) + "\n")
+                append(json.dumps(value) + "\n", path)
         except OSError as error:
             raise RunError(f"{self.path} can't be written: {error.strerror}") from error
 

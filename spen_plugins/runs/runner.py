@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from spen_plugins.config.experiment import Built, Experiment, build, check, make
 from spen_plugins.config.memory import check_memory, out_of_memory
 from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.progress import Reporter
@@ -89,10 +91,15 @@ def run(
     stages = _stages(experiment, built, accelerator)
     folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
     if accelerator.is_main_process:
-        folder = RunFolder.create(folder.path, experiment.table())
-        _describe(folder, experiment, built, accelerator, registry, source)
-    accelerator.wait_for_everyone()
-    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch)
+        RunFolder.check_free(folder.path)
+    with _held(folder, accelerator):
+        if accelerator.is_main_process:
+            RunFolder.create(folder.path, experiment.table())
+            _describe(folder, experiment, built, accelerator, registry, source)
+        accelerator.wait_for_everyone()
+        return _train(
+            experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch
+        )
 
 
 def resume(
@@ -105,7 +112,7 @@ def resume(
     """Resume a stopped run, with the same weights and history as without the stop.
 
     Raises:
-        ConfigError: no run folder, or the data files have changed since.
+        ConfigError: no run folder, another process is training it, or the data files have changed since.
     """
     folder = RunFolder.open(path)
     console = Console(quiet=quiet, stderr=True)
@@ -114,8 +121,27 @@ def resume(
         return path
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
-    before = folder.environment()
-    accelerator = make_accelerator(experiment.precision, device or before.get("device"))
+    accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
+    with _held(folder, accelerator):
+        built = _built_again(experiment, folder, accelerator, registry, console)
+        stages = _stages(experiment, built, accelerator)
+        return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+
+
+def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
+    """Keep other runs out of a folder; the main process does, for all of this run."""
+    return locked(folder.path) if accelerator.is_main_process else nullcontext()
+
+
+def _built_again(
+    experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
+) -> Built:
+    """The parts of a run that is resumed, and notes on what differs since it began.
+
+    Raises:
+        ConfigError: the data files have changed since.
+    """
+    path, before = folder.path, folder.environment()
     seed_everything(experiment.seed)
     try:
         built = build(experiment)
@@ -143,8 +169,7 @@ def resume(
     for name, version in before.get("packages", {}).items():
         if (current := installed.get(name)) != version:
             console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
-    stages = _stages(experiment, built, accelerator)
-    return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+    return built
 
 
 def _describe(

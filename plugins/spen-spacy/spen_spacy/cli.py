@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins import ConfigError
+from spen_plugins import ConfigError, writing_folder
 
 
 class Build(StrEnum):
@@ -103,9 +103,9 @@ def package(
         # spaCy leaves this copy to setup.py; with it the folder works as a package without building.
         shutil.copy(folder / "meta.json", folder / full)
         built = making.build(folder, build)
-        if made.exists():
-            shutil.rmtree(made)
-        folder.rename(made)
+        with writing_folder(made) as fresh:
+            fresh.rmdir()
+            folder.rename(fresh)
     result = made if built is None else made / "dist" / built
     typer.echo(str(result))
     return result

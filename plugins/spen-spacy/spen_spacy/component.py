@@ -17,7 +17,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.util import get_torch_default_device
 
-from spen_plugins import ConfigError, PluginError, RunError
+from spen_plugins import ConfigError, PluginError, RunError, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.places import PARTS, folders, training
 from spen_spacy.predicting import Run
@@ -159,13 +159,11 @@ class Component(Pipe):
         path.mkdir(parents=True, exist_ok=True)
         self.run()
         for part in PARTS:
-            fresh = path / f"{part}.partial"
-            shutil.rmtree(fresh, ignore_errors=True)
             if part in self._runs:
-                self._runs[part].save(fresh)
-            shutil.rmtree(path / part, ignore_errors=True)
-            if part in self._runs:
-                fresh.rename(path / part)
+                with writing_folder(path / part) as fresh:
+                    self._runs[part].save(fresh)
+            else:
+                shutil.rmtree(path / part, ignore_errors=True)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
         """The inverse of `to_disk`. Files are JSON, safetensors, and a tokeniser's own; none can run code.

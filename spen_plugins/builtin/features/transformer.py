@@ -19,6 +19,7 @@ from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import writing_folder
 from spen_plugins.task import Indexer, Task, WordInputs
 
 _WEIGHTLESS = "WEIGHTS.txt"
@@ -63,10 +64,10 @@ class Transformer(FeatureNetwork):
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""
-        target = folder / _slug(self.config.model)
-        self.encoder.config.save_pretrained(target)
-        self._tokenizer.save_pretrained(target)
-        (target / _WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
+        with writing_folder(folder / _slug(self.config.model)) as target:
+            self.encoder.config.save_pretrained(target)
+            self._tokenizer.save_pretrained(target)
+            (target / _WEIGHTLESS).write_text("The weights are among the run's own.\n", encoding="utf-8")
 
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:

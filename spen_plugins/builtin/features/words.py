@@ -36,6 +36,7 @@ from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import save_bytes
 from spen_plugins.readers.clusters import read_clusters
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vectors import STORED, read_vectors
@@ -177,9 +178,9 @@ class WordNetwork(FeatureNetwork):
     def save_assets(self, folder: Path) -> None:
         """Save the vectors and clusters, also for words unseen in training."""
         if self.vectors is not None:
-            _write(folder / _asset("vectors", self.config.vectors.file), self._vectors.to_bytes())
+            save_bytes(self._vectors.to_bytes(), folder / _asset("vectors", self.config.vectors.file), parents=True)
         if self.clusters is not None:
-            _write(folder / _asset("clusters", self.config.clusters.file), self._clusters.to_bytes())
+            save_bytes(self._clusters.to_bytes(), folder / _asset("clusters", self.config.clusters.file), parents=True)
 
     def checksums(self) -> dict[str, str]:
         named = (self.config.vectors, self.config.clusters)
@@ -268,11 +269,3 @@ def _asset(kind: str, file: str) -> str:
     """An asset's name: equal for networks with the same file, made unique by a checksum of its path."""
     slug = re.sub(r"[^A-Za-z0-9]+", "-", Path(file).name).strip("-")[-40:]
     return f"{kind}-{slug}-{zlib.crc32(file.encode()):08x}" + (STORED if kind == "vectors" else ".txt")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write under a temporary name, then rename; equal networks write the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(data)
-    temporary.replace(path)

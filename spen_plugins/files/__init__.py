@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spen_plugins.errors import RunError
+from spen_plugins.files.unfinished import append, is_free, make_folder, remove_partial, writing, writing_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A temporary name to write to, renamed to `path` on success and removed on failure.
-
-    Raises:
-        RunError: the disk is full or read-only, for example.
-    """
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except OSError as error:
-        raise RunError(
-            f"{path} can't be written: {error.strerror or error}; what stood there before is whole"
-        ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+__all__ = [
+    "append",
+    "is_free",
+    "make_folder",
+    "remove_partial",
+    "save_bytes",
+    "save_json",
+    "save_tensors",
+    "save_text",
+    "writing",
+    "writing_folder",
+]
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
@@ -44,8 +35,7 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str
 
     # Not `save_file`, which makes a file that only its owner can read.
     data = save({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, metadata)
-    with writing(path) as temporary:
-        temporary.write_bytes(data)
+    save_bytes(data, path)
 
 
 def save_json(value: Any, path: Path, indent: int | None = 2) -> None:
@@ -64,12 +54,14 @@ def save_text(text: str, path: Path) -> None:
     Raises:
         RunError: the file can't be written.
     """
-    with writing(path) as temporary:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
+    save_bytes(text.encode(), path, parents=True)
 
 
-def remove_partial(folder: Path) -> None:
-    """Delete unfinished files of a killed process."""
-    for path in folder.rglob("*.partial"):
-        path.unlink()
+def save_bytes(data: bytes, path: Path, parents: bool = False) -> None:
+    """Write bytes under a temporary name, then rename; its folder is created if `parents` is true.
+
+    Raises:
+        RunError: the file can't be written.
+    """
+    with writing(path, parents) as temporary:
+        temporary.write_bytes(data)

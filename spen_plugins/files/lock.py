@@ -1,0 +1,95 @@
+"""Locks on folders, which the system releases when a process dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.files.unfinished import LOCK, UNSUPPORTED, make_folder
+
+
+@contextmanager
+def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold a folder, which is created; the system releases it if the process dies.
+
+    Where the system has no such locks, nothing is held.
+
+    Args:
+        folder: the folder.
+        wait: called with a sentence that names the holder if another process holds the folder, before waiting for it;
+            None: an error.
+
+    Raises:
+        ConfigError: another process, or another thread of this one, holds it, or it can't be written.
+    """
+    path = folder / LOCK
+    try:
+        make_folder(folder)
+        file = _hold(path, wait)
+    except OSError as error:
+        raise ConfigError(f"{folder} can't be written: {error.strerror or error}") from error
+    with file:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)  # while it is held: who waits for this file then looks for the new one
+
+
+def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
+    """The lock file, open and held, with the holder's name in it."""
+    while True:
+        # Not blocked by a pipe, and no link is followed: this file is written to.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        file = os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+        try:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise ConfigError(f"{path} is no lock of ours: it is no regular file, or has other names; remove it")
+            _wait_for(file, path, wait)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(found, path.lstat()):  # the holder before removes its own
+                    file.truncate(0)
+                    holder = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%F %T")}
+                    file.write(json.dumps(holder).encode())
+                    return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) -> None:
+    """Lock an open file."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        said = f"{path.parent} is in use by {_holder(file)}"
+        if wait is None:
+            raise ConfigError(f"{said}; wait until it ends, or stop it") from None
+        wait(said)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+
+
+def _holder(file: BinaryIO) -> str:
+    """Who holds a lock file, for messages."""
+    try:
+        found = json.loads(file.read(1000))
+        return f"process {found['process']} on {found['host']}, since {found['since']}"
+    except (OSError, ValueError, TypeError, KeyError):  # it is just being written
+        return "another process"

@@ -1,0 +1,284 @@
+"""Files are whole or not there, nothing else is written to, and a folder has one writer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.files import is_free, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
+from spen_plugins.files.lock import locked
+from spen_plugins.files.unfinished import LOCK
+
+
+def killed(code: str, folder: Path) -> int:
+    """The number of a process that ran this and killed itself."""
+    lines = ["import os, sys", "from pathlib import Path", "folder = Path(sys.argv[1])", code]
+    process = subprocess.Popen([sys.executable, "-c", "\n".join([*lines, "os.kill(os.getpid(), 9)"]), str(folder)])
+    assert process.wait() == -signal.SIGKILL
+    return process.pid
+
+
+@pytest.fixture
+def guessed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
+    """The temporary name of a file, were what is drawn for it known before."""
+    monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
+    machine = zlib.crc32(os.uname().nodename.encode())
+    return lambda path: path.with_name(f"{path.name}.{machine:08x}-{os.getpid()}-{'0' * 16}.partial")
+
+
+def test_a_link_that_waits_at_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
+    victim, target = tmp_path / "victim", tmp_path / "calibration.json"
+    victim.write_text("mine")
+    (tmp_path / "calibration.json.partial").symlink_to(victim)  # the name of earlier versions
+    save_json({}, target)
+    assert victim.read_text() == "mine" and target.read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "dangling"])
+def test_what_stands_at_a_guessed_name_is_left_alone(
+    kind: str, tmp_path: Path, guessed: Callable[[Path], Path]
+) -> None:
+    victim, target = tmp_path / "victim", tmp_path / "a.json"
+    place = guessed(target)
+    if kind == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(victim)
+    if kind == "link":
+        victim.write_text("mine")
+    with pytest.raises(RunError, match=r"a\.json can't be written: File exists"):
+        save_json({}, target)
+    assert not target.exists()
+    assert kind == "dangling" or place.read_text() == "mine"
+    assert victim.exists() == (kind == "link")
+
+
+def test_a_link_at_the_target_is_replaced_and_its_victim_whole(tmp_path: Path) -> None:
+    victim, other = tmp_path / "victim", tmp_path / "other"
+    victim.write_text("mine")
+    other.mkdir()
+    (other / "kept").write_text("mine")
+    for target, owner in ((tmp_path / "a", victim), (tmp_path / "b", other)):
+        target.symlink_to(owner)
+    save_text("ours", tmp_path / "a")
+    with writing_folder(tmp_path / "b") as folder:
+        (folder / "new").write_text("ours")
+    assert victim.read_text() == "mine" and [path.name for path in other.iterdir()] == ["kept"]
+    assert (tmp_path / "a").read_text() == (tmp_path / "b/new").read_text() == "ours"
+    assert not (tmp_path / "a").is_symlink() and not (tmp_path / "b").is_symlink()
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_permissions_are_those_of_the_mask(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        save_bytes(b"", tmp_path / "file")
+        with writing_folder(tmp_path / "folder"):
+            pass
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("file", "folder")]
+    assert modes == [0o666 & ~mask, 0o777 & ~mask]
+
+
+def test_names_may_be_as_long_as_the_system_has_them(tmp_path: Path) -> None:
+    name = "é" * 127
+    save_text("", tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_folder_that_fails_leaves_what_stood_there(tmp_path: Path) -> None:
+    target = tmp_path / "pipeline"
+    for text in ("first", "second"):
+        with writing_folder(target) as folder:
+            (folder / "file").write_text(text)
+    with pytest.raises(RunError, match="No space left"), writing_folder(target) as folder:
+        (folder / "file").write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert (target / "file").read_text() == "second" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_cannot_be_put_in_place_leaves_what_stood_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of three renames fails: the old one aside, the new one in its place, and back."""
+    target, rename, calls = tmp_path / "pipeline", os.rename, iter((True, False, True))
+    target.mkdir()
+    (target / "file").write_text("first")
+
+    def refuse(old: Path, new: Path) -> None:
+        if not next(calls):
+            raise KeyboardInterrupt
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(KeyboardInterrupt), writing_folder(target) as folder:
+        (folder / "file").write_text("second")
+    assert (target / "file").read_text() == "first" and list(tmp_path.iterdir()) == [target]
+
+
+def test_only_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "run", tmp_path / "outside"
+    (folder / "checkpoint").mkdir(parents=True)
+    outside.mkdir()
+    code = "from spen_plugins.files import writing, writing_folder\n"
+    code += "one, two = writing(folder / 'checkpoint/a.json'), writing_folder(folder / 'b')\n"
+    code += "one.__enter__().write_text('half'), (two.__enter__() / 'c').touch()"
+    killed(code, folder)
+    [left] = (folder / "checkpoint").iterdir()
+    assert left.read_text() == "half" and is_free(folder / "checkpoint") and not is_free(folder)
+    for name in ("notes.partial", "a.json.partial", "config.json"):
+        (folder / name).write_text("mine")
+    victim = outside / left.name
+    victim.write_text("mine")
+    (folder / "linked").symlink_to(outside)  # a folder of somebody else
+    (folder / f"x{left.name}").symlink_to(victim)
+    with writing(folder / "d.json"), writing_folder(folder / "e") as fresh:
+        (fresh / left.name).write_text("mine")
+        before = set(folder.rglob("*"))
+        remove_partial(folder)
+        gone = {path.relative_to(folder).as_posix() for path in before - set(folder.rglob("*"))}
+    assert sorted(gone) == sorted({f"checkpoint/{left.name}", *(name for name in gone if name.startswith("b."))})
+    assert len(gone) == 3 and victim.read_text() == "mine" and (folder / "e" / left.name).exists()
+
+
+def test_what_another_machine_writes_is_left_alone(tmp_path: Path) -> None:
+    code = "from spen_plugins.files import writing\none = writing(folder / 'a.json')\none.__enter__()"
+    number = killed(f"import socket\nsocket.gethostname = lambda: 'elsewhere'\n{code}", tmp_path)
+    [left] = tmp_path.iterdir()
+    remove_partial(tmp_path)
+    assert f"-{number}-" in left.name and left.exists() and is_free(tmp_path)
+
+
+def test_a_folder_is_free_unless_somebody_has_something_there(tmp_path: Path) -> None:
+    assert is_free(tmp_path / "new") and is_free(tmp_path)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / LOCK).touch()
+    assert not is_free(tmp_path) and not is_free(tmp_path / "dangling") and is_free(tmp_path / "folder")
+    (tmp_path / "folder/mine").mkdir()
+    assert not is_free(tmp_path / "folder")
+
+
+def test_a_folder_has_one_holder_who_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "run"
+    with locked(folder):
+        wanted = (
+            rf"run is in use by process {os.getpid()} on {os.uname().nodename}, since 2\d\d\d-\d\d-\d\d \d\d:.*stop it"
+        )
+        with pytest.raises(ConfigError, match=wanted), locked(folder):
+            pass
+        assert (folder / LOCK).exists()
+        (folder / LOCK).write_text("{")  # it is just being written
+        with pytest.raises(ConfigError, match="in use by another process"), locked(folder):
+            pass
+    assert not any(folder.iterdir())
+    with locked(folder):
+        pass
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:
+    killed("from spen_plugins.files.lock import locked\nholding = locked(folder)\nholding.__enter__()", tmp_path)
+    assert (tmp_path / LOCK).exists() and is_free(tmp_path)
+    with locked(tmp_path):
+        pass
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:
+    """Six at once, one after another: whoever waits on the file that the holder before removes takes a new one."""
+    inside, most, said = 0, 0, []
+
+    def work() -> None:
+        nonlocal inside, most
+        for _ in range(10):
+            with locked(tmp_path, said.append):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    with locked(tmp_path):
+        for thread in threads:
+            thread.start()
+        while not said:
+            time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert most == 1 and f"in use by process {os.getpid()}" in said[0] and not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("answer", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_where_there_are_no_locks_nothing_is_held(answer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise OSError(answer, os.strerror(answer))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["link", "name", "pipe", "folder"])
+def test_a_lock_writes_to_no_file_but_its_own(kind: str, tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "run"
+    victim.write_text("mine")
+    folder.mkdir()
+    {
+        "link": lambda path: path.symlink_to(victim),
+        "name": lambda path: path.hardlink_to(victim),
+        "pipe": os.mkfifo,
+        "folder": os.mkdir,
+    }[kind](folder / LOCK)
+    with pytest.raises(ConfigError, match=r"can't be written|no lock of ours"), locked(folder):
+        pass
+    assert victim.read_text() == "mine" and os.path.lexists(folder / LOCK)
+
+
+def test_a_folder_that_cannot_be_synced_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync = os.fsync
+
+    def refuse(number: int) -> None:
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    save_json({}, tmp_path / "a.json")
+
+
+def test_a_file_the_disk_did_not_take_is_not_put_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(number: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    save_json({"first": 1}, tmp_path / "a.json")
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(RunError, match="Input/output error; what stood there before is whole"):
+        save_json({}, tmp_path / "a.json")
+    assert "first" in (tmp_path / "a.json").read_text() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_killed_process_left_of_a_folder_goes_with_the_next(tmp_path: Path) -> None:
+    code = (
+        "from spen_plugins.files import writing_folder\none, two = (writing_folder(folder / name) for name in 'ab')\n"
+    )
+    killed(code + "one.__enter__(), two.__enter__()", tmp_path)
+    with writing_folder(tmp_path / "a"):
+        pass
+    assert [path.name.partition(".")[0] for path in sorted(tmp_path.iterdir())] == ["a", "b"]
+    assert (tmp_path / "a").is_dir()
