@@ -473,7 +473,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 def test_data_asks_before_it_fetches(spen, fake):
     asked = []
 
-    def get(name, yes, ask):
+    def get(name, yes, ask, say):
         asked.append(yes or ask("Licence X. Go on?"))
         return Path("/cache") / name
 

@@ -276,7 +276,6 @@ def test_characters_are_there_once_for_each_different_word():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"char_widths": [0, 3]}, r"features\.char_widths: found \[0, 3\]"),
         ({"encoder": "pytorch_transformer", "hidden": 10}, r"features\.hidden: found 10 with 4 heads"),
     ],
 )

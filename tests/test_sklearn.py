@@ -326,7 +326,7 @@ def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
         ({"epochs": 3}, "unknown argument 'epochs'. Did you mean 'trainer.epochs'"),
         ({"trainer.epoch": 3}, "trainer.epoch"),
         ({"validation_fraction": 0.9}, "expected a number above 0, at most 0.5"),
-        ({"threshold": 3}, "task.threshold: found 3"),
+        ({"threshold": 3}, "'task.threshold': found 3"),
     ],
 )
 def test_a_wrong_parameter_is_a_value_error_of_fit(settings, said) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
@@ -203,7 +204,7 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
             r"task\.text_column: found the name 'body'; names need task\.header",
         ),
         ({"label_column": 0}, ConfigError, r"task\.label_column: found 0; expected a number from 1"),
-        ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
+        ({"threshold": 2.0}, ValidationError, r"threshold"),
     ],
 )
 def test_wrong_settings_and_labels(files, change, error, found):
