@@ -54,7 +54,8 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                 raise ConfigError(f"{path} is no lock of ours: it is no regular file, or has other names; remove it")
-            _wait_for(file, path, wait)
+            if _wait_for(file, path, wait):
+                wait = _nothing  # said once, whoever holds it in between
             with suppress(FileNotFoundError):
                 if os.path.samestat(found, path.lstat()):  # the holder before removes its own
                     file.seek(0)  # a killed holder's name may have been read
@@ -68,12 +69,16 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
         file.close()
 
 
-def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) -> None:
-    """Lock an open file."""
+def _nothing(sentence: str) -> None:
+    """Says nothing."""
+
+
+def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) -> bool:
+    """Lock an open file; true if another process held it."""
     try:
         import fcntl
     except ImportError:  # not on Windows
-        return
+        return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -82,9 +87,11 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) ->
             raise ConfigError(f"{said}; wait until it ends, or stop it") from None
         wait(said)
         fcntl.flock(file, fcntl.LOCK_EX)
+        return True
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise
+    return False
 
 
 def _holder(file: BinaryIO) -> str:
