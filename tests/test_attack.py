@@ -18,7 +18,7 @@ def attack(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_a_part_of_the_attack_finds_nothing(tmp_path: Path) -> None:
-    done = attack(tmp_path, "--share", "0.003")
+    done = attack(tmp_path, "--share", "0.001")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
