@@ -35,7 +35,8 @@ def available(device: torch.device | str = "cpu") -> int:
     may take if that is less."""
     device = torch.device(device)
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch, for what comes next
+        return torch.cuda.mem_get_info(device)[0] + kept
     limits = [psutil.virtual_memory().available + psutil.swap_memory().free]
     for path in map(Path, _CGROUPS):
         text = path.read_text().strip() if path.is_file() else ""
