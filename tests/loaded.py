@@ -10,9 +10,14 @@ import spen_plugins as sp
 from spen_plugins.registry import Registry
 
 
+def parsed(kind: str, name: str, **fields: object) -> tuple[type, sp.Config]:
+    """A component's class, by its kind and type, and its config, as a run parses it."""
+    return Registry().parse(kind, {"type": name, **fields}, kind, "test")
+
+
 def loaded(name: str, **fields: object) -> sp.Task:
     """A task by its type and the fields of its config."""
-    cls, config = Registry().parse("task", {"type": name, **fields}, "task", "test")
+    cls, config = parsed("task", name, **fields)
     task = cls(config)
     task.load()
     return task

@@ -27,6 +27,7 @@ from spen_plugins.builtin.features.word_tables import (
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
+from tests.loaded import parsed
 
 WORDS = ["the", "dog", "cat", "saw", "##s", "gave", "##n", "Ann", ".", "[UNK]"]
 
@@ -276,12 +277,13 @@ def test_characters_are_there_once_for_each_different_word():
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
+        ({"char_widths": [0, 3]}, r"features\.char_widths\.0': found 0"),
         ({"encoder": "pytorch_transformer", "hidden": 10}, r"features\.hidden: found 10 with 4 heads"),
     ],
 )
 def test_sizes_that_do_not_fit_are_config_errors(task, fields, says):
     with pytest.raises(ConfigError, match=says):
-        Encoder(Encoder.Config(**fields), task)
+        Encoder(parsed("features", "encoder", **fields)[1], task)
 
 
 def save_model(folder, types: int = 2, positions: int = 40):

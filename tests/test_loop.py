@@ -529,6 +529,29 @@ def test_augmented_training_resumes_exactly(tmp_path: Path) -> None:
             assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), (stop, name)
 
 
+def test_a_mask_of_infinities_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
+    def masked(folder: Path, **how: Any) -> Loop:
+        loop, _ = noisy(folder, **how)
+        loop.model.inference_net.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+        return loop
+
+    masked(tmp_path / "whole").run()
+    with pytest.raises(Interrupted):
+        masked(tmp_path / "part", stop=5).run()
+    resumed = masked(tmp_path / "part", resume=True)
+    resumed.run(resume=True)
+    assert resumed.model.inference_net.mask.tolist() == [0.0, -math.inf]
+    ours, theirs = (tmp_path / name / "weights.safetensors" for name in ("part", "whole"))
+    assert ours.read_bytes() == theirs.read_bytes()
+    model = masked(tmp_path / "other").model
+    RunFolder(tmp_path / "whole").load_weights(model)
+    model.inference_net.mask[0] = math.inf
+    RunFolder(tmp_path / "other").save_weights(model)
+    model.inference_net.mask[0] = 0.0
+    with pytest.raises(RunError, match=r"found 1 of 2 numbers in inference_net\.mask NaN or infinite"):
+        RunFolder(tmp_path / "other").load_weights(model)
+
+
 def test_an_example_is_augmented_anew_in_each_stage_and_epoch_and_never_in_evaluation(tmp_path: Path) -> None:
     loop, task = noisy(tmp_path / "run", accumulate=2)
     loop.run()

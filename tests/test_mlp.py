@@ -17,6 +17,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import VectorInputs, WordInputs
+from tests.loaded import parsed
 
 INDICES, OFFSETS = torch.tensor([0, 3, 4, 1, 3]), torch.tensor([0, 3, 3])
 DENSE = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 0]], dtype=torch.float64)
@@ -102,6 +103,10 @@ def test_dropout_per_layer_and_bad_configs():
     assert [m.p for m in net.modules() if isinstance(m, nn.Dropout)] == [0.25]
     with pytest.raises(ConfigError, match="3 numbers"):
         Mlp(Mlp.Config(hidden=[4, 4], dropout=[0.1, 0.1, 0.1]), task())
+    with pytest.raises(ConfigError, match=r"features\.dropout\.0': found 1\.5; input should be less than 1"):
+        parsed("features", "mlp", hidden=[4], dropout=[1.5])
+    with pytest.raises(ConfigError, match=r"features\.hidden\.0': found 0"):
+        parsed("features", "mlp", hidden=[0])
     with pytest.raises(ConfigError, match="sentences"):
         Mlp(Mlp.Config(), SimpleNamespace(inputs=WordInputs(["a"], {})))
 

@@ -19,6 +19,7 @@ from spen_plugins.samples import labels as sample
 from spen_plugins.scores.labels import GRID, scores
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import PARTS
+from tests.loaded import parsed
 
 MIXED = """@relation r
 @attribute id string
@@ -38,7 +39,7 @@ p5,1000,9,blue,yes,0,1
 
 
 def task(**fields) -> MultiLabel:
-    it = MultiLabel(MultiLabel.Config(**fields))
+    it = MultiLabel(parsed("task", "multilabel", **fields)[1])
     it.load()
     return it
 
@@ -193,6 +194,7 @@ def test_labels_beside_the_file(tmp_path, mixed):
         ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
         ({"file": "x.arff"}, "spen data split x.arff"),
         ({"train": "x.arff"}, "validation="),
+        ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],
 )
 def test_configs_that_describe_no_data(fields, message):

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from rich.console import Console
 from sklearn.metrics import average_precision_score, ndcg_score
 
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.errors import ConfigError
 from spen_plugins.research.compare import score_of
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.scores.ranking import at_k, average_precision
+from tests.loaded import parsed
 
 
 @pytest.fixture
@@ -75,5 +76,5 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path: Path) -> None
     assert "the 1, 2 likeliest labels, validation: precision 0." in printed and "│ label_ap" in printed
     assert score_of(scores["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
     assert score_of(scores["validation"], "ranking.7.ndcg") is None
-    with pytest.raises(ValidationError, match=r"at\.0\s+Input should be greater than 0"):
-        MultiLabel.Config(corpus="sample", at=[0])
+    with pytest.raises(ConfigError, match=r"task\.at\.0': found 0"):
+        parsed("task", "multilabel", corpus="sample", at=[0])

@@ -68,10 +68,18 @@ def test_half_halves_the_weights(run: Path, tmp_path: Path) -> None:
 def test_half_keeps_what_half_a_float_cannot_hold(run: Path, tmp_path: Path) -> None:
     whole = sp.load(run)
     large, bounds = (p.data for p in list(whole.model.inference_net.parameters())[:2])
-    large.view(-1)[0], bounds.view(-1)[0] = 1e5, -65504.0
-    whole.save(tmp_path / "half", half=True)
-    loaded = list(sp.load(tmp_path / "half").model.inference_net.parameters())
-    assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
+    for number in (-65504.0, -torch.inf):
+        large.view(-1)[0], bounds.view(-1)[0] = 1e5, number
+        folder = tmp_path / str(number)
+        whole.save(folder, half=True)
+        names = [f"inference_net.{name}" for name, _ in whole.model.inference_net.named_parameters()]
+        saved = load_file(folder / "weights.safetensors")
+        loaded = [saved[name].float() for name in names[:2]]
+        assert torch.equal(loaded[0], large) and torch.equal(loaded[1], bounds.half().float())
+    loaded = list(sp.load(tmp_path / "-65504.0").model.inference_net.parameters())
+    assert torch.equal(loaded[0], large)
+    with pytest.raises(RunError, match=f"don't fit this config: found 1 of .* in {names[1]} NaN or infinite"):
+        sp.load(tmp_path / "-inf")
 
 
 def test_assets_that_cannot_be_written_are_said(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
@@ -29,13 +28,14 @@ from spen_plugins.runs import runner
 from spen_plugins.samples import texts
 from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags
+from tests.loaded import parsed
 
 CONFIG = Path(__file__).parent.parent / "configs/text_seal.jsonnet"
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 
 
 def task(**fields) -> TextLabels:
-    it = TextLabels(TextLabels.Config(**fields))
+    it = TextLabels(parsed("task", "text", **fields)[1])
     it.load()
     return it
 
@@ -204,7 +204,7 @@ def test_labels_by_name_are_those_of_all_files(files, tmp_path):
             r"task\.text_column: found the name 'body'; names need task\.header",
         ),
         ({"label_column": 0}, ConfigError, r"task\.label_column: found 0; expected a number from 1"),
-        ({"threshold": 2.0}, ValidationError, r"threshold"),
+        ({"threshold": 2.0}, ConfigError, r"task\.threshold"),
     ],
 )
 def test_wrong_settings_and_labels(files, change, error, found):

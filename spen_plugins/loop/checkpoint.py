@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from spen_plugins.errors import RunError
-from spen_plugins.files import check_kind, make_folder, read_json, read_tensors, save_json, save_tensors
+from spen_plugins.files import check_finite, check_kind, make_folder, read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
 from spen_plugins.readers.text import sha256
 
@@ -101,7 +101,7 @@ class Checkpoint:
             say: called with a sentence if it is not the last one.
 
         Raises:
-            RunError: there is none, or a tensor has a number that is NaN or infinite.
+            RunError: there is none, or a tensor has a number that is NaN.
         """
         damaged = []
         for index in self._indices():
@@ -130,7 +130,7 @@ class Checkpoint:
         file = self.folder / Path(index["tensors"]).name
         if "sha256" in index and sha256(file) != index["sha256"]:
             raise ValueError(f"{file.name} is not what was written")
-        state = unflatten(index["state"], read_tensors(file)[0])
+        state = unflatten(index["state"], read_tensors(file, infinite=True)[0])
         self._good = {path.name, file.name}
         return state
 
@@ -142,10 +142,12 @@ def _number(path: Path) -> int:
 
 
 def put_weights(model: Model, tensors: dict[str, Tensor]) -> None:
-    """Copy a checkpoint's tensors into a model; a `ValueError` if one is of another kind."""
+    """Copy a checkpoint's tensors into a model; a `ValueError` if one is of another kind, or infinite where the model's
+    own is not."""
     for name, wanted in model.state_dict().items():
-        if name in tensors:
+        if name in tensors and tensors[name].shape == wanted.shape:  # others are an error of what loads them
             check_kind(name, tensors[name], wanted)
+            check_finite(name, tensors[name], wanted)
     model.load_state_dict(tensors)
 
 

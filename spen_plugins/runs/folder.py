@@ -176,10 +176,10 @@ class RunFolder:
         """All saved tensors by name.
 
         Raises:
-            RunError: the file is missing or damaged, or a tensor has a number that is NaN or infinite.
+            RunError: the file is missing or damaged, or a tensor has a number that is NaN.
         """
         try:
-            return read_tensors(self.path / "weights.safetensors")[0]
+            return read_tensors(self.path / "weights.safetensors", infinite=True)[0]
         except FileNotFoundError as error:
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
 

@@ -45,7 +45,8 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
         run: the run of the saved tensors, for messages.
 
     Raises:
-        RunError: names, shapes or kinds differ, or a number is too large for the model's type.
+        RunError: names, shapes or kinds differ, a number is infinite where the model's own is not, or too large for
+            the model's type.
     """
     missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     shapes = [
@@ -60,9 +61,10 @@ def put(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], run: Path) ->
     try:
         for name, tensor in wanted.items():
             check_kind(name, found[name], tensor)
+            check_finite(name, found[name], tensor.data)
         for name, tensor in wanted.items():
             tensor.data.copy_(found[name])
             if found[name].dtype != tensor.dtype:
-                check_finite(name, tensor.data)
+                check_finite(name, tensor.data, found[name])
     except ValueError as error:
         raise RunError(f"the weights of {run} don't fit this config: {error}") from None
