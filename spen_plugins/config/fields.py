@@ -118,7 +118,8 @@ def _explain(
             known = [*fields(model), *(beside if len(path) == 1 else ())]
             near = did_you_mean(path[-1], [field.name for field in known])
             listing = "; ".join(map(str, known)) if known else "none"
-            messages.setdefault(key, f"unknown key '{key}'.{near} Known keys of {table or 'a config'}: {listing}.")
+            shown = key if len(key) <= 200 else f"{key[:200]}…"
+            messages.setdefault(key, f"unknown key '{shown}'.{near} Known keys of {table or 'a config'}: {listing}.")
         elif detail["type"] == "missing":
             wanted = f": {_type(info)}" if info is not None else ""
             messages.setdefault(key, f"'{key}' is missing; expected {path[-1]}{wanted}.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,7 @@ def main(
 ) -> None:
     if unknown := set(only or ()) - set(PROMISES):
         raise typer.BadParameter(f"found {', '.join(sorted(unknown))}; expected {', '.join(PROMISES)}")
-    from tries import Tally, Try, run
+    from tries import Tally, Try, numbered, run
 
     folder = folder or Path(tempfile.mkdtemp(prefix="attack-"))
     typer.echo(f"warming up in {folder}")
@@ -51,8 +52,6 @@ def main(
     tallies: dict[str, Tally] = {}
     with Progress() as progress:
         for name, (total, tries, weight) in kinds.items():
-            from tries import numbered
-
             numbers = list(numbered(total, share, number))
             bar = progress.add_task(name, total=len(numbers))
 
@@ -80,7 +79,7 @@ def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int
     import documents
     import encoders
     import run_folders
-    from interrupted import Disks, Interrupted, Kills, KillsAtOperations
+    from interrupted import Interrupted
     from warm import warm
 
     import configs
@@ -95,10 +94,9 @@ def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int
         found["encoders"] = (encoders.TOTAL, lambda seed, numbers: encoders.tries(inputs, encoder, seed, numbers), 1)
     if set(names) & {"kills", "operations", "disks"}:
         runs = Interrupted(inputs, folder / "whole")
-        for name, kind in (("kills", Kills), ("operations", KillsAtOperations), ("disks", Disks)):
+        for name, (total, choose) in runs.kinds().items():
             if name in names:
-                made = kind(runs)
-                found[name] = (made.total, made.tries, 1)
+                found[name] = (total, partial(runs.tries, name, choose), 1)
     if "documents" in names:
         documents.pipeline()
         found["documents"] = (documents.TOTAL // documents.TOGETHER, documents.tries, documents.TOGETHER)

@@ -7,6 +7,7 @@ import random
 import resource
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,9 @@ from tries import STATUS, Ended, Try, command, run
 from warm import Warm, spen_run
 
 FILES = ("weights.safetensors", "metrics.json", "history.jsonl", "vocabulary.json", "examples.safetensors")
+Harm = Callable[[Path], None]
+"""What is done in the process of a run that works in this folder."""
+Choose = Callable[[random.Random, int], tuple[str, Harm]]
 EVERY = ["trainer.epochs=3", "trainer.patience=9", "--checkpoint-every", "0"]
 
 
@@ -36,7 +40,6 @@ class Interrupted:
         def whole(name: str) -> Try:
             def act(own: Path) -> None:
                 operations.watch(own, operations.counting(folder / f"{name}.count"))
-                (folder / name).symlink_to(own)
                 command(spen_run, *self.words[name])
 
             def check(own: Path, ended: Ended) -> str | None:
@@ -54,11 +57,12 @@ class Interrupted:
 
         folder.mkdir(parents=True, exist_ok=True)
         run([whole(name) for name in self.words], folder / "whole", 1, told, limit=600)
+        self.places = [(name, at) for name, count in sorted(self.operations.items()) for at in range(1, count + 1)]
 
     def reference(self, name: str) -> Path:
         return self.folder / "whole" / f"{name}.whole" / "run"
 
-    def interrupted(self, name: str, config: str, harm: Callable[[Path], None]) -> Try:
+    def interrupted(self, name: str, config: str, harm: Harm) -> Try:
         """A run under `harm`, then one that goes on without."""
         words = self.words[config]
 
@@ -72,8 +76,6 @@ class Interrupted:
                 except SystemExit as ended:
                     os._exit(ended.code if isinstance(ended.code, int) else 1)
                 except BaseException:
-                    import traceback
-
                     traceback.print_exc()
                     os._exit(1)
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -94,21 +96,39 @@ class Interrupted:
         left = [path.name for path in (folder / "run").rglob("*") if ".partial" in path.name]
         return f"unfinished files are left: {left}" if left else None
 
+    def kinds(self) -> dict[str, tuple[int, Choose]]:
+        """For each kind of interruption the number of tries, and what chooses a config and the harm done to its run."""
+        return {
+            "kills": (100, self._kill),
+            "operations": (len(self.places), self._kill_at),
+            "disks": (1000, self._spoil),
+        }
 
-class Kills:
-    """Killed at a random time."""
-
-    def __init__(self, runs: Interrupted) -> None:
-        self.runs, self.total = runs, 100
-
-    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+    def tries(self, kind: str, choose: Choose, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+        """Tries with these numbers."""
         for number in numbers:
-            draw = random.Random(f"kills {seed} {number}")
-            config = draw.choice(sorted(self.runs.words))
-            yield self.runs.interrupted(f"kills-{seed}-{number}", config, partial(_after, draw.uniform(0, 4)))
+            config, harm = choose(random.Random(f"{kind} {seed} {number}"), number)
+            yield self.interrupted(f"{kind}-{seed}-{number}-{config}", config, harm)
+
+    def _kill(self, draw: random.Random, number: int) -> tuple[str, Harm]:
+        """Killed at a random time."""
+        return draw.choice(sorted(self.words)), partial(_killed_after, draw.uniform(0, 4))
+
+    def _kill_at(self, draw: random.Random, number: int) -> tuple[str, Harm]:
+        """Killed before each file operation in turn."""
+        config, at = self.places[number]
+        return config, partial(_watched, operations.killed_at(at))
+
+    def _spoil(self, draw: random.Random, number: int) -> tuple[str, Harm]:
+        """A disk that is full, read-only or broken from some operation on, or a limit of the size of files."""
+        config = draw.choice(sorted(self.words))
+        if draw.random() < 0.3:
+            return config, partial(_limited, draw.choice((0, 1, 100, 5_000, 50_000, 500_000)))
+        at, error = draw.randint(1, self.operations[config]), draw.choice(operations.ERRORS)
+        return config, partial(_watched, operations.failing_from(at, error))
 
 
-def _after(seconds: float, folder: Path) -> None:
+def _killed_after(seconds: float, folder: Path) -> None:
     parent = os.getpid()
     if not os.fork():
         time.sleep(seconds)
@@ -118,41 +138,8 @@ def _after(seconds: float, folder: Path) -> None:
             os._exit(0)
 
 
-class KillsAtOperations:
-    """Killed before each file operation in turn."""
-
-    def __init__(self, runs: Interrupted) -> None:
-        self.runs = runs
-        self.places = [(name, at) for name, count in sorted(runs.operations.items()) for at in range(1, count + 1)]
-        self.total = len(self.places)
-
-    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-        for number in numbers:
-            config, at = self.places[number]
-            name = f"operations-{seed}-{number}-{config}-{at}"
-            yield self.runs.interrupted(
-                name, config, lambda folder, at=at: operations.watch(folder, operations.killed_at(at))
-            )
-
-
-class Disks:
-    """A disk that is full, read-only or broken from some operation on, and a limit of the size of files."""
-
-    def __init__(self, runs: Interrupted) -> None:
-        self.runs, self.total = runs, 1000
-
-    def tries(self, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
-        for number in numbers:
-            draw = random.Random(f"disks {seed} {number}")
-            config = draw.choice(sorted(self.runs.words))
-            at, error = draw.randint(1, self.runs.operations[config]), draw.choice(operations.ERRORS)
-            size = draw.choice((0, 1, 100, 5_000, 50_000, 500_000))
-            harm = partial(_limited, size) if draw.random() < 0.3 else partial(_failing, at, error)
-            yield self.runs.interrupted(f"disks-{seed}-{number}-{config}", config, harm)
-
-
-def _failing(at: int, error: int, folder: Path) -> None:
-    operations.watch(folder, operations.failing_from(at, error))
+def _watched(at: Callable[[int], None], folder: Path) -> None:
+    operations.watch(folder, at)
 
 
 def _limited(size: int, folder: Path) -> None:
