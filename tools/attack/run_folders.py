@@ -85,6 +85,9 @@ def _value(path: Path, draw: random.Random) -> None:
     if path.suffix == ".safetensors":
         _bits(path, draw)
         return
+    if path.suffix not in (".json", ".jsonl"):
+        _bytes(path, draw)
+        return
     first, *rest = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     value = json.loads(first)
     places = [(at, key) for at in _tables(value) for key in at]
