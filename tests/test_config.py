@@ -231,6 +231,19 @@ def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
     assert evaluate(Path("b.json")) == {}
 
 
+def test_the_process_of_a_killed_one_ends_in_silence(write, capfd):
+    write("b.json", "{}")
+    process = confined._started()
+    process.stdout.close()
+    process.stdin.write(
+        json.dumps([3, "spen_plugins.config.evaluation:_evaluated", str(Path.cwd()), "b.json", {}]) + "\n"
+    )
+    process.stdin.flush()
+    assert process.wait(60) == 0
+    process.stdin.close()
+    assert not capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

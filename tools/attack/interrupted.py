@@ -67,8 +67,12 @@ class Interrupted:
         words = self.words[config]
 
         def act(folder: Path) -> None:
+            read, write = os.pipe()  # not a file, which a limit of the size of files would cut
             pid = os.fork()
             if not pid:
+                os.dup2(write, 1)
+                os.dup2(write, 2)
+                os.close(write)
                 try:
                     harm(folder)
                     command(spen_run, *words)
@@ -78,6 +82,9 @@ class Interrupted:
                 except BaseException:
                     traceback.print_exc()
                     os._exit(1)
+            os.close(write)
+            with os.fdopen(read, "rb") as said:
+                os.write(2, said.read())
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if status not in (*STATUS, -signal.SIGKILL):
                 raise SystemExit(71)
@@ -131,6 +138,7 @@ class Interrupted:
 def _killed_after(seconds: float, folder: Path) -> None:
     parent = os.getpid()
     if not os.fork():
+        os.closerange(1, 3)  # nobody is to wait for what this process says
         time.sleep(seconds)
         try:
             os.kill(parent, signal.SIGKILL)
