@@ -46,7 +46,8 @@ def _check(values: list[str]) -> Any:
             return "refused after the run folder was made" if late else None
         if found := inputs.REFUSED.intersection(values):
             return f"{found.pop()} was taken"
-        return scores_of(folder / "run")
+        runs = list((folder / "run").glob("seed-*")) or [folder / "run"]
+        return next((wrong for run in runs if (wrong := scores_of(run))), None)
 
     return check
 
