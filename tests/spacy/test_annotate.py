@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,12 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.cli.main import app
-from spen_spacy.annotate import engines, fields, shards
+from spen_spacy.annotate import engines, fields, on_ray, shards
 from spen_spacy.annotate.command import annotate
 from spen_spacy.annotate.pipeline import Pipeline, find
+from spen_spacy.annotate.plan import Job, Shard, settled
 from spen_spacy.annotate.sources import Document, Piece, Reading, Source
+from spen_spacy.annotate.sources import find as find_sources
 
 TEXTS = [
     "Anna went to Boston.",
@@ -367,21 +371,52 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
                 assert row["tags"] == [token.tag_ for token in doc]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", [{"processes": 2}, {"engine": "ray", "workers": 2}])
-def test_engines_write_the_same_bytes(engine: dict[str, Any], tmp_path: Path) -> None:
-    if "engine" in engine:
-        pytest.importorskip("ray.data")
+@pytest.fixture
+def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
+    """Rules that other processes can load, and shards to be written to `there`; those of one process are in `here`."""
     nlp = spacy.blank("en")
     nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
     nlp.to_disk(tmp_path / "rules")
-    path = text_file(tmp_path)
-    for out, more in (("here", {}), ("there", engine)):
-        done = invoke(tmp_path / "rules", path, out=tmp_path / out, shard_size=0.00005, **more)
-        assert done.exit_code == 0, done.output
-    for one in (tmp_path / "here").glob("shard-*"):
-        assert one.read_bytes() == (tmp_path / "there" / one.name).read_bytes()
-    assert len(list((tmp_path / "there").glob("shard-*"))) > 2
+    path = text_file(tmp_path, TEXTS * 8)
+    assert invoke(tmp_path / "rules", path, out=tmp_path / "here", shard_size=0.00005).exit_code == 0
+    pipeline, options = find(str(tmp_path / "rules"), None, None, None), {"--documents": "line", "--text": "text"}
+    sources = find_sources([str(path)])[1]
+    (there := tmp_path / "there").mkdir()
+    plan = settled(there, {"--from": "text", **options}, pipeline.identity(), sources, 50)
+    reading = Reading("text", "line", "text")
+    return Job(pipeline, plan.identity, reading, {}, str(there), "parquet", None, False), list(plan.shards)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("shard-*")}
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes_though_one_is_killed(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
+    done = []
+    for one in engines.processes(2, *job):
+        done.append(one.number)
+        if len(done) == 3:
+            multiprocessing.active_children()[0].kill()
+    assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 20
+    assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+@pytest.mark.slow
+def test_ray_writes_the_same_bytes(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
+    pytest.importorskip("ray.data")
+    done = list(on_ray.on_ray(2, 0, None, *job))
+    assert sum(one.documents for one in done) == 8 * len(TEXTS) and not any(one.failure for one in done)
+    assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
+    """Without Ray: an actor's work is that of an object."""
+    found, shards = job
+    answer = on_ray.Worker(found)({"shard": shards[:2]})
+    assert answer["number"] == [0, 1] and answer["failure"] == ["", ""] and sum(answer["documents"]) > 1
+    other = replace(found, identity={**found.identity, "sha256": "0"})
+    assert "is not the pipeline that was planned with" in on_ray.Worker(other)({"shard": shards[:1]})["failure"][0]
 
 
 def test_help_is_a_table_of_what_it_does() -> None:

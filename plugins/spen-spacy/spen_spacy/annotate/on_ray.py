@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -16,26 +17,27 @@ class Worker:
     """An actor's work. What it can't do it says in what it returns: errors lose their words on the way."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._failure = job, None
+        self._job, self._failure = job, ""
         try:
             job.pipeline.check(dict(job.identity))
             self._nlp = job.pipeline.load()
         except SpenError as error:
-            self._failure = f"on {os.uname().nodename}: {error}"
+            self._failure = f"on {platform.node()}: {error}"
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        done = [
-            annotate(self._nlp, self._job, shard)
-            if self._failure is None
-            else Done(shard.number, 0, 0, 0.0, self._failure)
-            for shard in batch["shard"]
-        ]
-        return {"done": [tuple(one) for one in done]}
+        done = [self._done(shard) for shard in batch["shard"]]
+        return {name: [getattr(one, name) for one in done] for name in Done._fields}
+
+    def _done(self, shard: Shard) -> Done:
+        if self._failure:
+            return Done(shard.number, 0, 0, 0.0, self._failure)
+        return annotate(self._nlp, self._job, shard)
 
 
 def available() -> None:
     """Raise a `ConfigError` if Ray Data is not installed."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its errors come back as Python's
     try:
         import ray.data  # noqa: F401
     except ImportError as error:
@@ -79,7 +81,7 @@ def on_ray(
             num_gpus=gpus or None,
         )
         for row in annotated.iter_rows():
-            yield Done(*row["done"])
+            yield Done(**row)
     except RayError as error:
         raise RunError(f"Ray gave up: {' '.join(str(error).split()):.500}") from error
     finally:

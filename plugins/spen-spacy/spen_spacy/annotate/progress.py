@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -32,13 +32,11 @@ def follow(shards: Generator[Done, None, None], total: int, todo: int) -> str:
     console = Console(stderr=True)
     what = (TextColumn("shards"), MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"))
     when = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    progress = Progress(
-        *what, *when, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=WINDOW
-    )
-    with closing(shards), progress:
+    progress = Progress(*what, *when, console=console, transient=True, speed_estimate_period=WINDOW)
+    with closing(shards), progress if console.is_terminal else nullcontext():
         bar = progress.add_task("", total=total, completed=total - todo)
         for done in shards:
-            if done.failure is not None:
+            if done.failure:
                 raise RunError(
                     f"{done.failure}\nThe shards that are finished stay, and the same command goes on from there; "
                     "with --errors keep, a document that fails is a row that says why"

@@ -31,7 +31,7 @@ class Done(NamedTuple):
     documents: int
     words: int
     seconds: float
-    failure: str | None = None
+    failure: str = ""
 
 
 Write = Callable[[Sequence[tuple[Document, Doc | None, str | None]]], None]
