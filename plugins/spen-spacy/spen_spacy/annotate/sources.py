@@ -125,6 +125,10 @@ class Reading:
     def _of_json(self, source: Source, row: int, line: str) -> Document:
         try:
             fields = json.loads(line)
+            if "\\ud" in line.lower():
+                json.dumps(fields, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return _bad(source, row, "half a character", "whole ones: a pair of \\ud8… and \\udc…")
         except (ValueError, RecursionError) as error:
             return _bad(source, row, f"a line that is no JSON ({error})", "JSON, a table a line")
         if not isinstance(fields, dict):
