@@ -271,7 +271,7 @@ def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp
         b'{"text": 3, "id": 7}',
         b'{"text": "\xff"}',
         b"[" * 9999,
-        b'{"text": "x", "id": "\\ud800"}',
+        b'{"text": "x", "mark": "\\ud800"}',
     ]
     wanted = ["is no JSON", "a table such as", "no field 'text'", "text: 3", "byte 0xff", "is no JSON"]
     wanted.append("half a character")
