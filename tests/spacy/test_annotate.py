@@ -260,6 +260,11 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     assert [row["text"] for row in found] == texts and len(list(out.glob("*.parquet"))) > begun
     assert "it exploded" in found[6]["error"] and found[6]["ents"] is None
     assert all(row["error"] is None and row["ents"] is not None for row in [*found[:6], found[7]])
+    assert invoke(pipeline, path, out=tmp_path / "docs", to="docbin", errors="keep").exit_code == 0
+    docs = list(DocBin().from_disk(tmp_path / "docs/shard-000000.spacy").get_docs(spacy.blank("en").vocab))
+    about = docs[6].user_data["spen_input"]
+    assert len(docs[6]) == 0 and about["text"] == "let it explode" and about["error"] == found[6]["error"]
+    assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:

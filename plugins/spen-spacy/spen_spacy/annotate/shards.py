@@ -21,7 +21,7 @@ CHARACTERS = 200_000
 DOCUMENTS = 2000
 """Most of them."""
 INPUT = "spen_input"
-"""Entry of `user_data` in a DocBin: the document's file, its row there, other fields of that row, an error."""
+"""Entry of `user_data` in a DocBin: the document's file, its row there, other fields; of one that failed error, text."""
 
 
 class Done(NamedTuple):
@@ -93,7 +93,7 @@ def _annotated(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Docum
     """Each document with its doc, or with the reason why it has none."""
     good = [document for document in group if document.text is not None]
     try:
-        docs: list[Doc | str] = list(nlp.pipe(map(_text, good), batch_size=len(good)))
+        docs: list[Doc | str] = list(nlp.pipe(map(_text, good), batch_size=len(group)))
         if len(docs) != len(good):
             raise ValueError("a component left documents out")
     except Exception:  # of any component; which document it was is found out by one at a time
@@ -129,8 +129,10 @@ def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write
 
     def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
         for document, doc, error in rows:
-            doc = nlp.make_doc(str(document.text or "")) if doc is None else doc
-            about = {"file": document.name, "row": document.row, "fields": document.fields, "error": error}
+            about = {"file": document.name, "row": document.row, "fields": document.fields}
+            if doc is None:
+                doc = Doc(nlp.vocab)
+                about |= {"error": error, "text": _written(document)}
             doc.user_data[INPUT] = fields.plain(about)
             docs.add(doc)
 
