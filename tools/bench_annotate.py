@@ -4,19 +4,20 @@
 
 The texts are those of the English Web Treebank, BTC and GoEmotions, a document a line, from the beginning and, if that
 are too few, again, until there are --words words (as blanks part them). The pipeline is spen_en without --exclude.
-Contestants, one after another:
+Contestants take turns, --rounds times:
 
   local     spen annotate, one process
   local x2  spen annotate --processes 2
   ray x2    spen annotate --engine ray --workers 2
   pipe x2   spaCy's own nlp.pipe(n_process=2) over the same texts; its docs are counted and not written
 
-Then, on the first --killed words, `local x2` and `ray x2` with a process killed (SIGKILL) when a third of the shards
-are there, and `local` killed altogether and called again.
+Then, on the first --killed words: `local x2` and `ray x2` with a process that annotates killed (SIGKILL) when a third
+of the shards are there, and `local` killed altogether and called again.
 
-Printed: words (tokens) a second of each from start to end, loading and Ray's start included, and as a ratio to local;
-whether all rows are those of local, and the largest difference of a probability; resident memory of local over its
-run. --json also has the seconds of each shard of local, which tools/simulate_scale.py reads.
+Printed: words (tokens) a second of each from start to end; `steady`, from the first shard's end to the last one's, so
+without loading and Ray's start; the ratio of that to local's in the same round; whether all rows are those of local,
+and the largest difference of a probability; resident memory of local, in MB, at each tenth of its time. --json also
+has the seconds of each shard of local, which tools/simulate_scale.py reads.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
-import spacy
 
 import spen_plugins as sp
 
@@ -47,18 +48,23 @@ ENGINES = {
     "ray x2": ["--engine", "ray", "--workers", "2"],
 }
 PIPE = """
-import sys, time, spacy
-started = time.time()
-texts = (line.strip() for line in open(sys.argv[2], encoding="utf-8"))
+import json, sys, time, spacy
+started, first, words = time.time(), None, 0
 nlp = spacy.load(sys.argv[1])
-print(sum(len(doc) for doc in nlp.pipe(texts, n_process=2, batch_size=512)))
+texts = (line.strip() for line in open(sys.argv[2], encoding="utf-8"))
+for doc in nlp.pipe(texts, n_process=2, batch_size=512):
+    first = first or time.time()
+    words += len(doc)
+end = time.time()
+print(json.dumps({"words": words, "seconds": end - started, "steady": end - first}))
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--words", type=int, default=1_000_000)
-    parser.add_argument("--killed", type=int, default=100_000, help="words of the runs with a killed process")
+    parser.add_argument("--rounds", type=int, default=1, help="how often contestants take turns; medians are printed")
+    parser.add_argument("--killed", type=int, default=100_000, help="words of the runs with a killed process; 0: none")
     parser.add_argument("--exclude", nargs="*", default=[], help="components of spen_en to leave out")
     parser.add_argument("--json", type=Path, help="write all figures here, too")
     given = parser.parse_args()
@@ -73,30 +79,34 @@ def main() -> None:
 
 def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """All figures, by contestant."""
+    import spacy
+
     spacy.load("spen_en", exclude=given.exclude).to_disk(folder / "pipeline")
     texts, few = folder / "texts.txt", folder / "few.txt"
     for path, words in ((texts, given.words), (few, given.killed)):
         path.write_text("".join(f"{text}\n" for text in until(words)), encoding="utf-8")
     found: dict[str, Any] = {}
-    for name, options in ENGINES.items():
-        seconds, memory = run(command(folder, texts, name, options))
-        words = total_words(folder / name)
-        found[name] = {"words": words, "seconds": seconds, "words_per_second": words / seconds}
-        print(name, found[name], flush=True)
-        if name == "local":
-            found["memory"] = memory
-            found["shards"] = shard_seconds(folder / name)
-        found[name] |= difference(folder / "local", folder / name)
-    started = time.time()
-    done = subprocess.run(
-        [sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts)], stdout=subprocess.PIPE, check=True
-    )
-    seconds = time.time() - started
-    found["pipe x2"] = {"words": int(done.stdout), "seconds": seconds, "words_per_second": int(done.stdout) / seconds}
-    for name in [*ENGINES, "pipe x2"]:
-        found[name]["ratio"] = found[name]["words_per_second"] / found["local"]["words_per_second"]
-    run(command(folder, few, "whole", []))
-    for name, options in ENGINES.items():
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in (*ENGINES, "pipe x2")}
+    for number in range(given.rounds):
+        for name, options in ENGINES.items():
+            out = folder / f"{name} {number}"
+            seconds, memory = run(command(folder, texts, out.name, options))
+            found.setdefault("words", total_words(out))
+            rates[name].append((found["words"] / seconds, steady(out)))
+            if name == "local":
+                found |= {"memory": memory, "shards": shard_seconds(out)}
+            found[name] = difference(folder / "local 0", out)
+            print(number, name, rates[name][-1], found[name], flush=True)
+        pipe = [sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts)]
+        done = json.loads(subprocess.run(pipe, stdout=subprocess.PIPE, check=True).stdout)
+        rates["pipe x2"].append((done["words"] / done["seconds"], done["words"] / done["steady"]))
+    for name, some in rates.items():
+        all_of_it, without_start = (median(column) for column in zip(*some, strict=True))
+        ratios = [one[1] / local[1] for one, local in zip(some, rates["local"], strict=True)]
+        found.setdefault(name, {}).update(words_per_second=all_of_it, steady=without_start, ratio=median(ratios))
+    if given.killed:
+        run(command(folder, few, "whole", []))
+    for name, options in ENGINES.items() if given.killed else ():
         out = f"killed {name}"
         run(command(folder, few, out, options), whole if name == "local" else a_worker, folder / out)
         if name == "local":
@@ -173,9 +183,18 @@ def a_worker(process: psutil.Process) -> psutil.Process | None:
 
 
 def total_words(out: Path) -> int:
-    return sum(
-        len(tokens) for path in sorted(out.glob("*.parquet")) for tokens in pq.read_table(path)["tokens"].to_pylist()
-    )
+    return sum(map(total_words_of, out.glob("*.parquet")))
+
+
+def total_words_of(path: Path) -> int:
+    return sum(map(len, pq.read_table(path, columns=["tokens"])["tokens"].to_pylist()))
+
+
+def steady(out: Path) -> float:
+    """Words a second from the first shard's end to the last one's, so without loading and Ray's start."""
+    times = sorted((path.stat().st_mtime, path) for path in out.glob("*.parquet"))
+    words = sum(total_words_of(path) for _, path in times[1:])
+    return words / (times[-1][0] - times[0][0])
 
 
 def shard_seconds(out: Path) -> list[float]:

@@ -50,11 +50,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     measured = json.loads(given.measured.read_text(encoding="utf-8"))
-    rate = given.words_per_second or measured["local"]["words_per_second"]
+    rate = given.words_per_second or measured["local"]["steady"]
     words = given.sentences * given.sentence_words
     workers = int(np.ceil(words / rate / (given.hours * 3600)))
     times = np.array(measured["shards"])
-    per_shard = measured["local"]["words"] / (len(times) + 1)
+    per_shard = measured["words"] / (len(times) + 1)
     times = times * (per_shard / rate) / times.mean()  # the spread is measured, the mean is that of the rate
     memory = measured["memory"][-1]
     print(f"{words:,.0f} words, {words * given.word_bytes / 1e9:,.0f} GB of text")

@@ -21,7 +21,7 @@ CHARACTERS = 200_000
 DOCUMENTS = 2000
 """Most of them."""
 INPUT = "spen_input"
-"""Entry of `user_data` in a DocBin: the document's file, its row there, other fields; of one that failed error, text."""
+"""Entry of `user_data` in a DocBin: the document's file, row and fields; error and text of one that failed."""
 
 
 class Done(NamedTuple):
