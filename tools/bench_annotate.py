@@ -15,7 +15,8 @@ Then, on the first --killed words: `local x2` and `ray x2` with a process that a
 of the shards are there, and `local` killed altogether and called again.
 
 Printed: words (tokens) a second of each from start to end; `steady`, from the first shard's end to the last one's, so
-without loading and Ray's start; the ratio of that to local's in the same round; whether all rows are those of local,
+without loading and Ray's start; the ratio of that to local's in the same round; seconds of processors, all processes
+together (which do not depend on what else a machine does); whether all rows are those of local,
 and the largest difference of a probability; resident memory of local, in MB, at each tenth of its time. --json also
 has the seconds of each shard of local, which tools/simulate_scale.py reads.
 """
@@ -34,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import pyarrow.parquet as pq
@@ -48,16 +49,20 @@ ENGINES = {
     "ray x2": ["--engine", "ray", "--workers", "2"],
 }
 PIPE = """
-import json, sys, time, spacy
-started, first, words = time.time(), None, 0
-nlp = spacy.load(sys.argv[1])
+import sys, time, spacy
 texts = (line.strip() for line in open(sys.argv[2], encoding="utf-8"))
-for doc in nlp.pipe(texts, n_process=2, batch_size=512):
-    first = first or time.time()
-    words += len(doc)
-end = time.time()
-print(json.dumps({"words": words, "seconds": end - started, "steady": end - first}))
+for number, doc in enumerate(spacy.load(sys.argv[1]).pipe(texts, n_process=2, batch_size=512)):
+    if not number:
+        open(sys.argv[3], "w").write(str(time.time()))
 """
+
+
+class Ran(NamedTuple):
+    """A command that has ended: its seconds, those of processors, and its resident memory in MB at each tenth."""
+
+    seconds: float
+    cpu: float
+    memory: list[float]
 
 
 def main() -> None:
@@ -90,20 +95,22 @@ def measure(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     for number in range(given.rounds):
         for name, options in ENGINES.items():
             out = folder / f"{name} {number}"
-            seconds, memory = run(command(folder, texts, out.name, options))
-            found.setdefault("words", total_words(out))
-            rates[name].append((found["words"] / seconds, steady(out)))
+            ran = run(command(folder, texts, out.name, options))
+            words = found.setdefault("words", total_words(out))
+            rates[name].append((words / ran.seconds, steady(out), ran.cpu))
             if name == "local":
-                found |= {"memory": memory, "shards": shard_seconds(out)}
+                found |= {"memory": ran.memory, "shards": shard_seconds(out)}
             found[name] = difference(folder / "local 0", out)
             print(number, name, rates[name][-1], found[name], flush=True)
-        pipe = [sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts)]
-        done = json.loads(subprocess.run(pipe, stdout=subprocess.PIPE, check=True).stdout)
-        rates["pipe x2"].append((done["words"] / done["seconds"], done["words"] / done["steady"]))
+        started = time.time()
+        ran = run([sys.executable, "-c", PIPE, str(folder / "pipeline"), str(texts), str(folder / "first")])
+        first = float((folder / "first").read_text())
+        rates["pipe x2"].append((words / ran.seconds, words / (started + ran.seconds - first), ran.cpu))
     for name, some in rates.items():
-        all_of_it, without_start = (median(column) for column in zip(*some, strict=True))
+        all_of_it, without_start, cpu = (median(column) for column in zip(*some, strict=True))
         ratios = [one[1] / local[1] for one, local in zip(some, rates["local"], strict=True)]
-        found.setdefault(name, {}).update(words_per_second=all_of_it, steady=without_start, ratio=median(ratios))
+        figures = {"words_per_second": all_of_it, "steady": without_start, "ratio": median(ratios), "cpu": cpu}
+        found.setdefault(name, {}).update(figures)
     if given.killed:
         run(command(folder, few, "whole", []))
     for name, options in ENGINES.items() if given.killed else ():
@@ -142,21 +149,23 @@ def command(folder: Path, texts: Path, out: str, options: Sequence[str]) -> list
 
 def run(
     words: Sequence[str], kill: Callable[[psutil.Process], psutil.Process | None] | None = None, out: Path | None = None
-) -> tuple[float, list[float]]:
-    """Seconds of a command, and its resident memory in MB at every tenth of its time.
+) -> Ran:
+    """Run a command to its end.
 
     Args:
         words: the command.
         kill: what is killed, of the command's process, when a third of the shards are there.
         out: the folder of the shards.
     """
-    started, memory = time.time(), []
+    started, memory, cpu = time.time(), [], {}
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     started_process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL)
     process = psutil.Process(started_process.pid)
     while started_process.poll() is None:
         try:
             memory.append(process.memory_info().rss / 1e6)
+            for one in (process, *process.children(recursive=True)):
+                cpu[one.pid] = sum(one.cpu_times()[:2])
             if kill is not None and out is not None and (out / "plan.json").exists():
                 shards = len(json.loads((out / "plan.json").read_text())["shards"])
                 if len(list(out.glob("*.parquet"))) >= KILLED_AT * shards and (victim := kill(process)) is not None:
@@ -166,7 +175,8 @@ def run(
         except psutil.NoSuchProcess:
             pass
         time.sleep(0.2)
-    return time.time() - started, [memory[int((len(memory) - 1) * tenth / 10)] for tenth in range(11)]
+    tenths = [memory[int((len(memory) - 1) * tenth / 10)] for tenth in range(11)]
+    return Ran(time.time() - started, sum(cpu.values()), tenths)
 
 
 def whole(process: psutil.Process) -> psutil.Process:
