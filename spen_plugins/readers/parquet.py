@@ -44,7 +44,15 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
 
 
 def stored(path: str | Path) -> Any:
-    """A file's columns as a `pyarrow.Table`.
+    """A file's columns as a `pyarrow.Table`; errors as `check_cells`."""
+    check_cells(path)
+    from pyarrow import parquet
+
+    return parquet.read_table(path)
+
+
+def check_cells(path: str | Path) -> None:
+    """Check that a file can be kept in memory.
 
     Raises:
         ConfigError: pyarrow is not installed.

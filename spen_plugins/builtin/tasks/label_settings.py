@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from spen_plugins.builtin.tasks.file_parts import of_the_corpus
+from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, of_the_corpus
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
@@ -51,7 +51,7 @@ class VectorsConfig(DataConfig):
     """Columns that are not used."""
 
 
-class TextsConfig(DataConfig):
+class TextsConfig(DataConfig, OnDiskConfig):
     """Settings of task `text`."""
 
     train: str | None = None

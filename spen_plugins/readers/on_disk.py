@@ -1,0 +1,181 @@
+"""Examples that stay on disk: lists of words and labels as numbers, in an Arrow file that is mapped into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.files import read_json, save_json
+
+T = TypeVar("T")
+BLOCK = 1024
+"""Rows that stand together in the file: an epoch reads them together."""
+ROWS, LEXICONS = "rows.arrow", "lexicons.json"
+
+
+class Lists(NamedTuple):
+    """A column of some rows: numbers of a lexicon, the rows' one after another, and where each row ends."""
+
+    numbers: np.ndarray
+    ends: np.ndarray
+
+    def cut(self, values: np.ndarray) -> list[np.ndarray]:
+        """One value a number -> those of each row."""
+        return np.split(values, self.ends[:-1])
+
+
+class Lexicon:
+    """The different values of a column, in the order in which they first occur, and how often each occurs."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+        self.counts = np.zeros(1024, dtype=np.int64)
+
+    def encode(self, values: Any) -> np.ndarray:
+        """Numbers, int32, of the strings of a `pyarrow.Array`; new ones get the next numbers."""
+        coded = values.dictionary_encode()
+        places = [self.number.setdefault(value, len(self.number)) for value in coded.dictionary.to_pylist()]
+        place = np.array(places, dtype=np.int32)
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        if len(self.number) > len(self.counts):
+            self.counts = np.concatenate([self.counts, np.zeros(2 * len(self.number), dtype=np.int64)])
+        self.counts[place] += np.bincount(codes, minlength=len(place))
+        return place[codes]
+
+
+def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[str, Any]]) -> int:
+    """Write an index of examples into a folder.
+
+    Args:
+        folder: exists.
+        columns: their names.
+        batches: each column's lists of strings of some examples, `pyarrow.ListArray`s of equal lengths without nulls.
+
+    Returns:
+        The number of examples.
+    """
+    import pyarrow as pa
+
+    lexicons = {name: Lexicon() for name in columns}
+    schema = pa.schema([(name, pa.list_(pa.int32())) for name in columns])
+    rows = 0
+    with pa.OSFile(str(folder / ROWS), "wb") as file, pa.ipc.new_stream(file, schema) as out:
+        for batch in batches:
+            lists = []
+            for name, lexicon in lexicons.items():
+                ends = batch[name].value_lengths().to_numpy(zero_copy_only=False).cumsum(dtype=np.int32)
+                numbers = lexicon.encode(batch[name].flatten())
+                lists.append(pa.ListArray.from_arrays(np.append(np.int32(0), ends), numbers))
+            table = pa.Table.from_arrays(lists, schema=schema)
+            out.write_table(table, max_chunksize=BLOCK)
+            rows += len(table)
+    found = {n: {"values": list(x.number), "counts": x.counts[: len(x.number)].tolist()} for n, x in lexicons.items()}
+    save_json(found, folder / LEXICONS, None)
+    return rows
+
+
+class Index:
+    """An index that `write_index` wrote.
+
+    Args:
+        folder: the folder; its files are whole.
+
+    Attributes:
+        values: column -> its different values, `(value,)` of str.
+        counts: column -> how often each occurs, `(value,)`.
+        lengths: `(example,)` length of each list of the first column.
+
+    Raises:
+        ConfigError: Hugging Face's `datasets` is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._rows = _dataset_class().from_file(str(folder / ROWS)).with_format("arrow")
+        found = read_json(folder / LEXICONS)
+        self.values = {name: np.array(lexicon["values"], dtype=object) for name, lexicon in found.items()}
+        self.counts = {name: np.array(lexicon["counts"], dtype=np.int64) for name, lexicon in found.items()}
+        self.lengths = self._lengths(next(iter(found)))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def gather(self, rows: Sequence[int] | np.ndarray) -> dict[str, Lists]:
+        """The columns of some rows, at least one."""
+        table = self._rows[rows]
+        lists = {name: table.column(name).combine_chunks() for name in table.column_names}
+        return {
+            name: Lists(found.flatten().to_numpy(), found.value_lengths().to_numpy().cumsum())
+            for name, found in lists.items()
+        }
+
+    def first_with(self, name: str, number: int) -> int:
+        """The first row whose list of a column has a number."""
+        for start in range(0, len(self), BLOCK):
+            found = self.gather(range(start, min(start + BLOCK, len(self))))[name]
+            if len(at := np.flatnonzero(found.numbers == number)):
+                return start + int(np.searchsorted(found.ends, at[0], side="right"))
+        raise KeyError(number)
+
+    def _lengths(self, name: str) -> np.ndarray:
+        from pyarrow import compute
+
+        return compute.list_value_length(self._rows.data.column(name)).to_numpy()
+
+
+class OnDisk(Sequence[T]):
+    """The examples of an index, made when they are asked for; `take` makes those of a batch at once.
+
+    Args:
+        index: the index.
+        make: columns of some rows -> their examples.
+    """
+
+    block = BLOCK
+
+    def __init__(self, index: Index, make: Callable[[Mapping[str, Lists]], list[T]]) -> None:
+        self._index, self._make = index, make
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """`(example,)` the length of each example."""
+        return self._index.lengths
+
+    def take(self, rows: Sequence[int] | np.ndarray) -> list[T]:
+        """The examples of some rows."""
+        return self._make(self._index.gather(rows)) if len(rows) else []
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @overload
+    def __getitem__(self, row: int) -> T: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> list[T]: ...
+
+    def __getitem__(self, row: int | slice) -> T | list[T]:
+        if isinstance(row, slice):
+            return self.take(range(*row.indices(len(self))))
+        return self.take([range(len(self))[row]])[0]
+
+    def __iter__(self) -> Iterator[T]:
+        for start in range(0, len(self), BLOCK):
+            yield from self[start : start + BLOCK]
+
+
+def chosen(examples: Sequence[T], rows: Sequence[int]) -> list[T]:
+    """The examples of some rows."""
+    return examples.take(rows) if isinstance(examples, OnDisk) else [examples[row] for row in rows]
+
+
+def _dataset_class() -> Any:
+    try:
+        from datasets import Dataset
+    except ImportError:
+        needs = "training data that stay on disk need Hugging Face's datasets: pip install 'spen-plugins[arrow]'"
+        raise ConfigError(f"{needs}; task.on_disk=false reads them into memory") from None
+    return Dataset

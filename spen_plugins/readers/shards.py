@@ -1,0 +1,161 @@
+"""Rows of Parquet and Arrow files, one or several that belong together, a batch at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from glob import has_magic
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.files import no_file, open_file
+from spen_plugins.readers.text import sha256
+
+SUFFIXES = (".parquet", ".arrow")
+AT_ONCE = 8192
+"""Most rows of a batch."""
+
+
+class Piece(NamedTuple):
+    """Some rows of a file: a `pyarrow.RecordBatch`, and the number of its first row, from 1."""
+
+    path: Path
+    first: int
+    rows: Any
+
+
+def shards(path: Path) -> list[Path]:
+    """The files that a folder or a pattern stands for, by name; a file itself.
+
+    Raises:
+        DataError: a folder without Parquet and Arrow files, or a pattern that nothing fits.
+    """
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        if not found:
+            raise DataError(path, None, "a folder without them", "Parquet or Arrow files (*.parquet, *.arrow)")
+        return found
+    if not path.exists() and has_magic(path.name):
+        found = sorted(path.parent.glob(path.name))
+        if not found:
+            raise DataError(path, None, "no file of such a name", "files that the pattern fits")
+        return found
+    return [path]
+
+
+def of_shards(path: Path) -> bool:
+    """True of a folder or pattern of Parquet and Arrow files, and of such a file."""
+    if path.is_dir():
+        return any(file.suffix in SUFFIXES for file in path.iterdir())
+    if not path.exists():
+        return has_magic(path.name)
+    try:
+        if no_file(path):
+            return False
+        with path.open("rb") as file:
+            return file.read(6).startswith((b"PAR1", b"ARROW1")) or path.suffix == ".arrow"
+    except OSError:  # who reads the file says why
+        return False
+
+
+def checksum(path: Path) -> str:
+    """sha256 of a file; of a folder or pattern, of its files' names and sums."""
+    if path.is_file():
+        return sha256(path)
+    sums = [f"{sha256(file)}  {file.name}\n" for file in shards(path)]
+    return hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of a file's columns; errors as `pieces`."""
+    with _table(path) as table:
+        return list(table.schema_arrow.names if hasattr(table, "schema_arrow") else table.schema.names)
+
+
+def pieces(path: Path) -> Iterator[Piece]:
+    """All rows of a Parquet or Arrow file; numbers that stand for names, by Hugging Face's `ClassLabel`, as these.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+        DataError: the file is missing, damaged or neither.
+    """
+    first = 1
+    with _table(path) as table:
+        names = _class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)
+        for rows in _batches(table):
+            yield Piece(path, first, _named(rows, names))
+            first += len(rows)
+
+
+def _batches(table: Any) -> Iterator[Any]:
+    if hasattr(table, "iter_batches"):
+        yield from table.iter_batches(AT_ONCE)
+        return
+    whole = map(table.get_batch, range(table.num_record_batches)) if hasattr(table, "num_record_batches") else table
+    for rows in whole:
+        for start in range(0, len(rows), AT_ONCE):
+            yield rows.slice(start, AT_ONCE)
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[Any]:
+    """A file, open: a `ParquetFile`, or a reader of Arrow's file or stream format."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        needs = "is a Parquet or Arrow file, which needs pyarrow: pip install 'spen-plugins[tables]'"
+        raise ConfigError(f"{path} {needs}") from None
+    try:
+        with open_file(path) as file:
+            head = file.read(6)
+        if head.startswith(b"PAR1"):
+            with parquet.ParquetFile(path) as table:
+                yield table
+        else:
+            with pa.memory_map(str(path)) as mapped:
+                yield pa.ipc.open_file(mapped) if head == b"ARROW1" else pa.ipc.open_stream(mapped)
+    except FileNotFoundError:
+        raise DataError(path, None, "no such file", "a file that exists") from None
+    except (pa.ArrowException, OSError) as error:
+        kind = "a Parquet" if path.suffix == ".parquet" else "an Arrow"
+        reason = " ".join(str(error).split())
+        raise DataError(path, None, f"what can't be read as {kind} file ({reason:.200})", "a whole one") from None
+
+
+def _class_labels(schema: Any) -> dict[str, list[str]]:
+    """The names of columns of Hugging Face's `ClassLabel`, alone or in lists, as the file's metadata have them."""
+    try:
+        features = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, ValueError, TypeError):
+        return {}
+    found = {}
+    for column, feature in features.items() if isinstance(features, Mapping) else ():
+        while isinstance(feature, Mapping) and "feature" in feature:
+            feature = feature["feature"]
+        if isinstance(feature, Mapping) and feature.get("_type") == "ClassLabel" and feature.get("names"):
+            found[column] = feature["names"]
+    return found
+
+
+def _named(rows: Any, names: Mapping[str, list[str]]) -> Any:
+    """The rows, in which numbers of the columns `names` are names."""
+    import pyarrow as pa
+
+    for column in rows.schema.names:
+        if column not in names:
+            continue
+        given, known = rows.column(column), pa.array(names[column])
+        if pa.types.is_integer(given.type):
+            named = known.take(given)
+        elif pa.types.is_list(given.type) and pa.types.is_integer(given.type.value_type):
+            ends = given.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).cumsum(dtype="int32")
+            offsets = pa.array([0, *ends.tolist()], pa.int32())
+            named = pa.ListArray.from_arrays(offsets, known.take(given.flatten()), mask=given.is_null())
+        else:
+            continue
+        rows = rows.set_column(rows.schema.get_field_index(column), column, named)
+    return rows
