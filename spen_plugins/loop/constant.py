@@ -16,7 +16,6 @@ from spen_plugins.readers.on_disk import chosen
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
-
 COUNTED = 100_000
 """Most training examples, evenly apart, in which values are counted."""
 

@@ -12,8 +12,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.parquet import check_cells
-from spen_plugins.readers.shards import column_names, of_shards, pieces, shards
+from spen_plugins.readers.shards import check_in_memory, column_names, of_shards, pieces, shards
 from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.readers.text_columns import (
     LABELS,
@@ -121,7 +120,7 @@ def _of_shards(path: Path, layout: Layout, gold: bool) -> TextFile:
     """Rows of Parquet and Arrow files, kept in memory."""
     rows, said = [], ""
     for shard in shards(path):
-        check_cells(shard)
+        check_in_memory(shard)
         some, said = stream_rows(shard, PARQUET, layout, gold)
         rows += some
     if not rows:

@@ -132,17 +132,13 @@ class OnDisk(Sequence[T]):
     Args:
         index: the index.
         make: columns of some rows -> their examples.
+        lengths: `(example,)` their lengths, as of `Task.length`.
     """
 
     block = BLOCK
 
-    def __init__(self, index: Index, make: Callable[[Mapping[str, Lists]], list[T]]) -> None:
-        self._index, self._make = index, make
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """`(example,)` the length of each example."""
-        return self._index.lengths
+    def __init__(self, index: Index, make: Callable[[Mapping[str, Lists]], list[T]], lengths: np.ndarray) -> None:
+        self._index, self._make, self.lengths = index, make, lengths
 
     def take(self, rows: Sequence[int] | np.ndarray) -> list[T]:
         """The examples of some rows."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file, open_file
-from spen_plugins.readers.text import sha256
+from spen_plugins.readers.parquet import MOST_CELLS
+from spen_plugins.readers.text import check_size, sha256
 
 SUFFIXES = (".parquet", ".arrow")
 AT_ONCE = 8192
@@ -69,6 +70,17 @@ def checksum(path: Path) -> str:
     return hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
+def check_in_memory(path: Path) -> None:
+    """Check that a file can be kept in memory; a DataError if it is too large, or as `pieces`."""
+    check_size(path)
+    with _table(path) as table:
+        about = getattr(table, "metadata", None)  # a few bytes of Parquet may stand for many equal cells
+        cells = 0 if about is None else about.num_rows * about.num_columns
+    if cells > MOST_CELLS:
+        wanted = f"at most {MOST_CELLS:,}, as they are kept in memory; task.on_disk=true keeps training data on disk"
+        raise DataError(path, None, f"{cells:,} cells", wanted)
+
+
 def column_names(path: Path) -> list[str]:
     """Names of a file's columns; errors as `pieces`."""
     with _table(path) as table:
@@ -121,9 +133,9 @@ def _table(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise DataError(path, None, "no such file", "a file that exists") from None
     except (pa.ArrowException, OSError) as error:
-        kind = "a Parquet" if path.suffix == ".parquet" else "an Arrow"
+        kind = "Arrow" if path.suffix == ".arrow" else "Parquet"
         reason = " ".join(str(error).split())
-        raise DataError(path, None, f"what can't be read as {kind} file ({reason:.200})", "a whole one") from None
+        raise DataError(path, None, f"a damaged {kind} file ({reason:.200})", "a whole one") from None
 
 
 def _class_labels(schema: Any) -> dict[str, list[str]]:

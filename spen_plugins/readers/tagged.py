@@ -14,10 +14,9 @@ from spen_plugins.readers.conllu_roles import is_conllu
 from spen_plugins.readers.docbin import DOCBIN, read_docbin
 from spen_plugins.readers.formats import JSON_LINES, Format, recognise
 from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.parquet import check_cells
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.shards import of_shards, shards
+from spen_plugins.readers.shards import check_in_memory, of_shards, shards
 from spen_plugins.readers.tag_items import FORM, tagged_of
 from spen_plugins.readers.tagged_shards import tagged_rows
 
@@ -77,7 +76,7 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         return TagFile(predicate_sentences(roles.sentences), f"{roles.format}, their predicates")
     if places.format == "auto" and of_shards(path):
         for shard in shards(path):
-            check_cells(shard)
+            check_in_memory(shard)
         found = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
         if not found:
             raise DataError(path, None, "no row", "at least one")

@@ -135,7 +135,7 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
     elif "validation" not in files:
         reason = "there is no task.validation, and none is carved from data on disk; name a file"
     elif unfit:
-        reason = f"{' and '.join(f'task.{key}' for key in unfit)} needs the training part in memory"
+        reason = f"with {' and '.join(f'task.{key}' for key in unfit)} the training part is kept in memory"
     if config.on_disk and reason:
         raise ConfigError(f"task.on_disk is true, but {reason}")
     if reason or source is None:

@@ -109,7 +109,7 @@ class Tagging(Task):
         }
         if self._index is not None:
             numbers = self._vocabulary, self._number, self._tag, self._encoding
-            self._parts["train"] = OnDisk(self._index, TaggedMaker(self._index, *numbers))
+            self._parts["train"] = OnDisk(self._index, TaggedMaker(self._index, *numbers), self._index.lengths)
         else:
             gold = [example for example in self._parts["train"] if example.tags is not None]
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]

@@ -143,7 +143,9 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
         ConfigError: the config names data of its own, or columns.
         DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
     """
-    if named := [f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns") if getattr(config, key)]:
+    if named := [
+        f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
+    ]:
         raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
     sentences = {
         part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]

@@ -218,7 +218,8 @@ class TextLabels(LabelTask):
         parts = self._divide({name: [example.gold for example in some] for name, some in examples.items()})
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
         if self._index is not None:
-            self._parts["train"] = OnDisk(self._index, TextMaker(self._index, self._place, self._stored))
+            make = TextMaker(self._index, self._place, self._stored)
+            self._parts["train"] = OnDisk(self._index, make, np.ones(len(self._index), dtype=np.int8))
 
     def _stored(self, words: Sequence[str], gold: np.ndarray) -> Example:
         """The example of a text on disk, of which its words are kept."""
