@@ -12,12 +12,11 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.loop.evaluation import each_batch
-from spen_plugins.readers.on_disk import chosen
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 
 COUNTED = 100_000
-"""Most training examples, evenly apart, in which values are counted."""
+"""About the most training examples in which values are counted; of more, some batches, evenly apart."""
 
 
 class Constant:
@@ -59,12 +58,12 @@ class Constant:
 
     @cached_property
     def _frequencies(self) -> Tensor | None:
-        """Share of each value in the training part's gold, if it is large in that of `COUNTED` examples."""
+        """Share of each value in the training part's gold, if it is large in `COUNTED` of its examples."""
         total, count = torch.zeros(()), torch.zeros(())
         examples = self.task.part("train")
-        rows = range(0, len(examples), -(-len(examples) // COUNTED) or 1)
-        for start in range(0, len(rows), self.batch_size):
-            batch = self.task.collate(chosen(examples, rows[start : start + self.batch_size]))
+        every = max(1, -(-len(examples) // COUNTED))
+        for start in range(0, len(examples), every * self.batch_size):  # rows side by side are read at once from disk
+            batch = self.task.collate(examples[start : start + self.batch_size])
             if batch.gold is None:
                 continue
             found = self.task.space.tally(batch.gold[batch.labelled])
