@@ -15,6 +15,7 @@ import pytest
 import spen_plugins as sp
 from spen_plugins.builtin.tasks import file_parts
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop.order import MIXED, Epochs, epoch_batches
 from spen_plugins.readers import index_cache
@@ -191,7 +192,7 @@ def test_an_index_is_kept_until_data_or_settings_change(folder: Path, monkeypatc
     parquet.write_table(tables(5, 3)["text"], folder / "text" / "4.parquet")
     again = task_of(folder, "text")
     assert len(written) == 3 and len(again.part("train")) == 88
-    for name in ("rows.arrow", "lexicons.json", "index.json"):
+    for name in ("rows.arrow", "lexicons.arrow", "index.json"):
         data = (kept / name).read_bytes()
         for damaged in (data[: len(data) // 2], data[:-9] + b"x" + data[-8:], b"", None):
             (kept / name).unlink()
@@ -300,6 +301,17 @@ def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:
     path = str(folder / "names.txt")
     with pytest.raises(DataError, match=r"text/0\.parquet:\d+: found label 'k1'; expected one of the 3 labels known"):
         task_of(folder, "text", labels=path)
+
+
+def test_a_file_of_tags_is_split_and_trained_on_in_memory(folder: Path) -> None:
+    path = folder / "tagging.parquet"
+    matrix, said = strata_of(path, "tags")
+    assert matrix.shape == (12, 2) and said == "read as Parquet or Arrow, stratified by 2 tags"
+    (folder / "split.json").write_text(json.dumps({"train": [0, 3], "validation": [1], "test": [2]}))
+    task = loaded("tagging", file=str(path), split=str(folder / "split.json"), tags="tags")
+    assert len(task.part("train")) == 2 and task.part("test")[0].names == tuple(
+        tables(9, 12)["tagging"]["tags"][2].as_py()
+    )
 
 
 def test_numbers_of_hugging_face_are_names(folder: Path) -> None:

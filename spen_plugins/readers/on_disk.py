@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, TypeVar, overload
 import numpy as np
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.files import read_json, save_json
 
 T = TypeVar("T")
 BLOCK = 1024
 """Rows that stand together in the file: an epoch reads them together."""
-ROWS, LEXICONS = "rows.arrow", "lexicons.json"
+ROWS, LEXICONS = "rows.arrow", "lexicons.arrow"
 
 
 class Lists(NamedTuple):
@@ -73,8 +72,14 @@ def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[
             table = pa.Table.from_arrays(lists, schema=schema)
             out.write_table(table, max_chunksize=BLOCK)
             rows += len(table)
-    found = {n: {"values": list(x.number), "counts": x.counts[: len(x.number)].tolist()} for n, x in lexicons.items()}
-    save_json(found, folder / LEXICONS, None)
+    found = {
+        "column": list(lexicons),
+        "values": pa.array([list(x.number) for x in lexicons.values()], pa.large_list(pa.large_string())),
+        "counts": [x.counts[: len(x.number)] for x in lexicons.values()],
+    }
+    table = pa.table(found)
+    with pa.OSFile(str(folder / LEXICONS), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
     return rows
 
 
@@ -94,11 +99,19 @@ class Index:
     """
 
     def __init__(self, folder: Path) -> None:
+        import pyarrow as pa
+        from pyarrow import compute
+
         self._rows = _dataset_class().from_file(str(folder / ROWS)).with_format("arrow")
-        found = read_json(folder / LEXICONS)
-        self.values = {name: np.array(lexicon["values"], dtype=object) for name, lexicon in found.items()}
-        self.counts = {name: np.array(lexicon["counts"], dtype=np.int64) for name, lexicon in found.items()}
-        self.lengths = self._lengths(next(iter(found)))
+        with pa.OSFile(str(folder / LEXICONS)) as file:
+            found = pa.ipc.open_file(file).read_all()
+        names, values, counts = (found.column(key) for key in ("column", "values", "counts"))
+        names = names.to_pylist()
+        self.values, self.counts = (
+            {name: one.values.to_numpy(zero_copy_only=False) for name, one in zip(names, lists, strict=True)}
+            for lists in (values, counts)
+        )
+        self.lengths = compute.list_value_length(self._rows.data.column(names[0])).to_numpy()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -119,11 +132,6 @@ class Index:
             if len(at := np.flatnonzero(found.numbers == number)):
                 return start + int(np.searchsorted(found.ends, at[0], side="right"))
         raise KeyError(number)
-
-    def _lengths(self, name: str) -> np.ndarray:
-        from pyarrow import compute
-
-        return compute.list_value_length(self._rows.data.column(name)).to_numpy()
 
 
 class OnDisk(Sequence[T]):
