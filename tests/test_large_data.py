@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -127,23 +128,12 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
             return len(polled) == 10  # the third batch of the second epoch, which ends the first pass
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "interrupts", lambda: _Entered(Stopped()))
+        patch.setattr(runner, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
             runner.run(config, "test", folder / "stopped", "cpu", quiet=True)
     run = runner.resume(folder / "stopped", "cpu", quiet=True)
     assert len(polled) == 10
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
-
-
-class _Entered:
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __enter__(self) -> Any:
-        return self.value
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 def test_an_epoch_of_many_examples_is_a_part_of_a_pass() -> None:
@@ -287,6 +277,9 @@ def test_damaged_files_and_missing_rows_are_told(folder: Path, on_disk: bool) ->
         task_of(folder, "tagging", on_disk)
     with pytest.raises(DataError, match=r"none\*: found no file of such a name"):
         task_of(folder, "tagging", on_disk, train=str(folder / "none*"))
+    (folder / "a.tsv").write_text("a\tb\n")
+    with pytest.raises(DataError, match=r"a\.tsv: found what is neither; expected a Parquet or Arrow file"):
+        task_of(folder, "tagging", on_disk, train=str(folder / "*.tsv"))
 
 
 def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:

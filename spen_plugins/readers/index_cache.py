@@ -15,7 +15,7 @@ from spen_plugins.datasets.places import cache_folder
 from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import make_folder, read_json, save_json, to_json, writing_folder
 from spen_plugins.files.lock import locked
-from spen_plugins.readers.on_disk import LEXICONS, ROWS, Index, write_index
+from spen_plugins.readers.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
 from spen_plugins.readers.text import sha256
 
 FOLDER = ".spen_index"
@@ -42,8 +42,10 @@ def kept_index(
 
     Raises:
         DataError: there is no example, or as `batches`.
+        ConfigError: Hugging Face's `datasets` is missing.
         RunError: it can be written nowhere.
     """
+    dataset_class()
     wanted = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}
     folders = _folders(source, settings)
     for folder in folders:
@@ -68,10 +70,13 @@ def kept_index(
 def _folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
     """Where the index may be: beside the data, and in the cache."""
     source = source.absolute()
-    parts = {"path": str(source), "settings": dict(settings)}
-    digest = hashlib.sha256(to_json(parts, None).encode()).hexdigest()[:12]
-    name = f"{'shards' if has_magic(source.name) else source.name[:60]}-{digest}"
-    return [source.parent / FOLDER / name, cache_folder() / "indexed" / name]
+    stem = "shards" if has_magic(source.name) else source.name[:60]
+
+    def name(data: str) -> str:
+        parts = {"data": data, "settings": dict(settings)}
+        return f"{stem}-{hashlib.sha256(to_json(parts, None).encode()).hexdigest()[:12]}"
+
+    return [source.parent / FOLDER / name(source.name), cache_folder() / "indexed" / name(str(source))]
 
 
 def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:

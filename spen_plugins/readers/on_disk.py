@@ -102,7 +102,7 @@ class Index:
         import pyarrow as pa
         from pyarrow import compute
 
-        self._rows = _dataset_class().from_file(str(folder / ROWS)).with_format("arrow")
+        self._rows = dataset_class().from_file(str(folder / ROWS)).with_format("arrow")
         with pa.OSFile(str(folder / LEXICONS)) as file:
             found = pa.ipc.open_file(file).read_all()
         names, values, counts = (found.column(key) for key in ("column", "values", "counts"))
@@ -176,7 +176,8 @@ def chosen(examples: Sequence[T], rows: Sequence[int]) -> list[T]:
     return examples.take(rows) if isinstance(examples, OnDisk) else [examples[row] for row in rows]
 
 
-def _dataset_class() -> Any:
+def dataset_class() -> Any:
+    """`datasets.Dataset`; a ConfigError where it is missing."""
     try:
         from datasets import Dataset
     except ImportError:

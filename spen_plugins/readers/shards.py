@@ -35,7 +35,10 @@ def shards(path: Path) -> list[Path]:
         DataError: a folder without Parquet and Arrow files, or a pattern that nothing fits.
     """
     if path.is_dir():
-        found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        try:
+            found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        except OSError as error:
+            raise DataError(path, None, f"a folder that can't be read ({error.strerror})", "a readable one") from None
         if not found:
             raise DataError(path, None, "a folder without them", "Parquet or Arrow files (*.parquet, *.arrow)")
         return found
@@ -49,11 +52,11 @@ def shards(path: Path) -> list[Path]:
 
 def of_shards(path: Path) -> bool:
     """True of a folder or pattern of Parquet and Arrow files, and of such a file."""
-    if path.is_dir():
-        return any(file.suffix in SUFFIXES for file in path.iterdir())
-    if not path.exists():
-        return has_magic(path.name)
     try:
+        if path.is_dir():
+            return any(file.suffix in SUFFIXES for file in path.iterdir())
+        if not path.exists():
+            return has_magic(path.name)
         if no_file(path):
             return False
         with path.open("rb") as file:
@@ -127,6 +130,8 @@ def _table(path: Path) -> Iterator[Any]:
         if head.startswith(b"PAR1"):
             with parquet.ParquetFile(path) as table:
                 yield table
+        elif head != b"ARROW1" and path.suffix != ".arrow":  # a stream of Arrow's has no mark
+            raise DataError(path, None, "what is neither", "a Parquet or Arrow file")
         else:
             with pa.memory_map(str(path)) as mapped:
                 yield pa.ipc.open_file(mapped) if head == b"ARROW1" else pa.ipc.open_stream(mapped)

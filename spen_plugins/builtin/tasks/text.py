@@ -102,12 +102,9 @@ class TextLabels(LabelTask):
     def _learn(self) -> None:
         """Check the parts, and set what is known of their words."""
         if not self.config.keep_empty:
-            kept = {
-                n: [e for e in some if e.gold is None or len(e.gold)]
-                for n, some in self._parts.items()
-                if not isinstance(some, OnDisk)  # indexed without them
-            }
-            self._parts = {**self._parts, **kept}
+            for name, some in self._parts.items():
+                if not isinstance(some, OnDisk):  # indexed without them
+                    self._parts[name] = [e for e in some if e.gold is None or len(e.gold)]
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
