@@ -118,6 +118,7 @@ def test_few_examples_on_disk_train_the_same_weights_as_in_memory(folder: Path, 
 def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spen_plugins.loop.order.MIXED", 2)
     monkeypatch.setattr(OnDisk, "block", 8)  # many blocks, of which two are mixed
+    monkeypatch.setattr("spen_plugins.readers.on_disk.MAPPED", 20)
     config = config_of(folder, "text", True, "trainer.epoch_updates_at_most=7")
     whole = train(folder, config, "whole")
     polled = []

@@ -12,7 +12,9 @@ from spen_plugins.errors import ConfigError
 
 T = TypeVar("T")
 BLOCK = 1024
-"""Rows that stand together in the file: an epoch reads them together."""
+"""Rows that stand together in the file and are read together in an epoch."""
+MAPPED = 1 << 18
+"""Rows after which the file is mapped anew: what is not read any more then leaves the process's memory."""
 ROWS, LEXICONS = "rows.arrow", "lexicons.arrow"
 
 
@@ -70,7 +72,7 @@ def write_index(folder: Path, columns: Sequence[str], batches: Iterable[Mapping[
                 numbers = lexicon.encode(batch[name].flatten())
                 lists.append(pa.ListArray.from_arrays(np.append(np.int32(0), ends), numbers))
             table = pa.Table.from_arrays(lists, schema=schema)
-            out.write_table(table, max_chunksize=BLOCK)
+            out.write_table(table)
             rows += len(table)
     found = {
         "column": list(lexicons),
@@ -102,7 +104,8 @@ class Index:
         import pyarrow as pa
         from pyarrow import compute
 
-        self._rows = dataset_class().from_file(str(folder / ROWS)).with_format("arrow")
+        self._file, self._read = str(folder / ROWS), 0
+        self._rows = self._mapped()
         with pa.OSFile(str(folder / LEXICONS)) as file:
             found = pa.ipc.open_file(file).read_all()
         names, values, counts = (found.column(key) for key in ("column", "values", "counts"))
@@ -118,6 +121,9 @@ class Index:
 
     def gather(self, rows: Sequence[int] | np.ndarray) -> dict[str, Lists]:
         """The columns of some rows, at least one."""
+        self._read += len(rows)
+        if self._read > MAPPED:
+            self._rows, self._read = self._mapped(), len(rows)
         table = self._rows[rows]
         lists = {name: table.column(name).combine_chunks() for name in table.column_names}
         return {
@@ -125,13 +131,8 @@ class Index:
             for name, found in lists.items()
         }
 
-    def first_with(self, name: str, number: int) -> int:
-        """The first row whose list of a column has a number."""
-        for start in range(0, len(self), BLOCK):
-            found = self.gather(range(start, min(start + BLOCK, len(self))))[name]
-            if len(at := np.flatnonzero(found.numbers == number)):
-                return start + int(np.searchsorted(found.ends, at[0], side="right"))
-        raise KeyError(number)
+    def _mapped(self) -> Any:
+        return dataset_class().from_file(self._file).with_format("arrow")
 
 
 class OnDisk(Sequence[T]):
