@@ -194,6 +194,20 @@ def test_an_index_is_kept_until_data_or_settings_change(folder: Path, monkeypatc
     assert not list((folder / FOLDER).glob("*.partial"))
 
 
+def test_an_index_that_is_replaced_while_it_is_read_stays_what_it_was(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spen_plugins.readers.on_disk.MAPPED", 3)
+    train = task_of(folder, "text").part("train")
+    texts = [example.text for example in train]
+    for change in (lambda at: parquet.write_table(tables(5, 70)["text"], at), Path.unlink):
+        change(folder / "text" / "0.parquet")
+        task_of(folder, "text")
+        assert [example.text for example in train] == texts
+    shutil.rmtree(folder / FOLDER)
+    assert [train[row].text for row in range(len(train))] == texts
+
+
 def test_an_index_that_can_t_be_beside_the_data_is_in_the_cache(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

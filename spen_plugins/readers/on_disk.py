@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, overload
@@ -104,8 +105,8 @@ class Index:
         import pyarrow as pa
         from pyarrow import compute
 
-        self._file, self._read = str(folder / ROWS), 0
-        self._rows = self._mapped()
+        self._file, self._read = folder / ROWS, 0
+        self._rows, self._which = self._mapped(), self._file.stat()
         with pa.OSFile(str(folder / LEXICONS)) as file:
             found = pa.ipc.open_file(file).read_all()
         names, values, counts = (found.column(key) for key in ("column", "values", "counts"))
@@ -123,7 +124,9 @@ class Index:
         """The columns of some rows, at least one."""
         self._read += len(rows)
         if self._read > MAPPED:
-            self._rows, self._read = self._mapped(), len(rows)
+            self._read = len(rows)
+            if self._is_there():
+                self._rows = self._mapped()
         table = self._rows[rows]
         lists = {name: table.column(name).combine_chunks() for name in table.column_names}
         return {
@@ -132,7 +135,14 @@ class Index:
         }
 
     def _mapped(self) -> Any:
-        return dataset_class().from_file(self._file).with_format("arrow")
+        return dataset_class().from_file(str(self._file)).with_format("arrow")
+
+    def _is_there(self) -> bool:
+        """False if another file has taken its place: that one is not read, and what is mapped stays."""
+        try:
+            return os.path.samestat(self._file.stat(), self._which)
+        except OSError:
+            return False
 
 
 class OnDisk(Sequence[T]):
