@@ -149,8 +149,11 @@ def _bar(console: Console) -> int:
 
 def _size(epochs: Epochs) -> str:
     """The length of an epoch, in words."""
-    passes = f" ({epochs.passes} passes over {len(epochs.lengths)} examples)" if epochs.passes > 1 else ""
-    return f"{epochs.batches} batches{passes}"
+    passes = epochs.batches / epochs.batches_of_a_pass
+    if passes < 1:
+        return f"{epochs.batches} batches; a pass over the {len(epochs.lengths):,} examples has {epochs.batches_of_a_pass:,}"
+    many = f" ({epochs.passes} passes over {len(epochs.lengths)} examples)" if 1 < passes == epochs.passes else ""
+    return f"{epochs.batches} batches{many}"
 
 
 def _line(means: Mapping[str, float]) -> str:
