@@ -149,11 +149,11 @@ def _bar(console: Console) -> int:
 
 def _size(epochs: Epochs) -> str:
     """The length of an epoch, in words."""
-    passes = epochs.batches / epochs.batches_of_a_pass
-    if passes < 1:
-        return f"{epochs.batches} batches; a pass over the {len(epochs.lengths):,} examples has {epochs.batches_of_a_pass:,}"
-    many = f" ({epochs.passes} passes over {len(epochs.lengths)} examples)" if 1 < passes == epochs.passes else ""
-    return f"{epochs.batches} batches{many}"
+    a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
+    if epochs.batches < a_pass:
+        return f"{epochs.batches} batches; a pass over the {examples} has {a_pass:,}"
+    passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""
+    return f"{epochs.batches} batches{passes}"
 
 
 def _line(means: Mapping[str, float]) -> str:
