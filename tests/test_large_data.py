@@ -23,6 +23,8 @@ from spen_plugins.loop.order import MIXED, Epochs, epoch_batches
 from spen_plugins.readers import index_cache
 from spen_plugins.readers.index_cache import FOLDER
 from spen_plugins.readers.on_disk import OnDisk, chosen
+from spen_plugins.readers.tagged import TagPlaces
+from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.runs import runner
 from tests.loaded import loaded
 
@@ -297,6 +299,21 @@ def test_damaged_files_and_missing_rows_are_told(folder: Path, on_disk: bool) ->
     (folder / "a.tsv").write_text("a\tb\n")
     with pytest.raises(DataError, match=r"a\.tsv: found what is neither; expected a Parquet or Arrow file"):
         task_of(folder, "tagging", on_disk, train=str(folder / "*.tsv"))
+
+
+def test_an_arrow_file_with_any_byte_changed_is_read_or_refused(folder: Path) -> None:
+    path = folder / "tagging" / "3.arrow"
+    data, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        at = int(rng.integers(len(data)))
+        path.write_bytes(data[:at] + bytes([data[at] ^ int(rng.integers(1, 256))]) + data[at + 1 :])
+        try:
+            for rows in tagged_rows(TagPlaces(tags="tags"), path, True):
+                list(rows.sentences())
+        except DataError:
+            refused += 1
+    assert 10 < refused < 150
 
 
 def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:

@@ -102,13 +102,10 @@ def words_of(options: Any, train: str = "train", *more: str) -> list[str]:
         config, epochs = "text_seal", ["threshold=0.5", f"trainer.epochs={EPOCHS}"]
     else:
         config, epochs = "pos_infnet", ["trainer.pretrain_epochs=1", f"trainer.epochs={EPOCHS - 1}"]
-    data = [
-        f"data={options.folder / train}",
-        f"validation={options.folder / 'validation.parquet'}",
-        "task.on_disk=true",
-    ]
+    data = [f"data={options.folder / train}", f"validation={options.folder / 'validation.parquet'}"]
     limits = ["trainer.epoch_updates=1", f"trainer.epoch_updates_at_most={options.updates // EPOCHS}"]
-    return [str(CONFIGS / f"{config}.jsonnet"), *data, *limits, "trainer.patience=null", *epochs, *more]
+    fixed = ["task.on_disk=true", "trainer.patience=null"]
+    return [str(CONFIGS / f"{config}.jsonnet"), *data, *limits, *epochs, *fixed, *more]
 
 
 def index(options: Any) -> None:

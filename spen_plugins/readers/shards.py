@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.files import no_file, open_file
+from spen_plugins.files import no_file
 from spen_plugins.readers.parquet import MOST_CELLS
-from spen_plugins.readers.text import check_size, sha256
+from spen_plugins.readers.text import as_it_is, check_size, sha256
 
 SUFFIXES = (".parquet", ".arrow")
 AT_ONCE = 8192
@@ -111,6 +111,7 @@ def _batches(table: Any) -> Iterator[Any]:
         return
     whole = map(table.get_batch, range(table.num_record_batches)) if hasattr(table, "num_record_batches") else table
     for rows in whole:
+        rows.validate(full=True)  # Arrow itself believes the offsets that a file has
         for start in range(0, len(rows), AT_ONCE):
             yield rows.slice(start, AT_ONCE)
 
@@ -125,7 +126,7 @@ def _table(path: Path) -> Iterator[Any]:
         needs = "is a Parquet or Arrow file, which needs pyarrow: pip install 'spen-plugins[tables]'"
         raise ConfigError(f"{path} {needs}") from None
     try:
-        with open_file(path) as file:
+        with as_it_is(path) as file:
             head = file.read(6)
         if head.startswith(b"PAR1"):
             with parquet.ParquetFile(path) as table:
@@ -135,8 +136,6 @@ def _table(path: Path) -> Iterator[Any]:
         else:
             with pa.memory_map(str(path)) as mapped:
                 yield pa.ipc.open_file(mapped) if head == b"ARROW1" else pa.ipc.open_stream(mapped)
-    except FileNotFoundError:
-        raise DataError(path, None, "no such file", "a file that exists") from None
     except (pa.ArrowException, OSError) as error:
         kind = "Arrow" if path.suffix == ".arrow" else "Parquet"
         reason = " ".join(str(error).split())
