@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,7 +81,7 @@ def run(
         return
     else:
         folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
-    if quiet:
+    if quiet and os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one says it
         typer.echo(str(folder))
 
 

@@ -91,16 +91,7 @@ class ActivePhase:
 
     def step(self, accelerator: Accelerator) -> float | None:
         """Clip, update, and clear the gradients. Returns the gradient's norm before clipping, None without clipping.
-        With a norm that is not finite nothing is updated (with a scaler, the scaler decides).
-
-        With several processes their gradients are summed first: a wrapper around a module would miss gradients made
-        by `autograd.grad`.
-        """
-        if accelerator.num_processes > 1:
-            for parameter in self.parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                parameter.grad = accelerator.reduce(parameter.grad, "sum")
+        With a norm that is not finite nothing is updated (with a scaler, the scaler decides)."""
         if accelerator.scaler is not None:
             accelerator.unscale_gradients(self._stepper)
         norm, clip = None, self.player.clip

@@ -1,0 +1,142 @@
+"""Seconds of an epoch of training in one process, and in two that share every batch.
+
+    SPEN_DATA=... python tools/bench_processes.py                     # all rows
+    SPEN_DATA=... python tools/bench_processes.py --only encoder --turns 7
+
+One process and the two take turns, an epoch each, while the others wait, so that a machine of varying speed slows all
+of them alike; each has one thread, and computes on the CPU. A row's ratio is the median, over the turns, of the one's
+seconds to the two's. Validation is not counted: every process does all of it.
+
+The encoder is a BERT of 6 layers of width 384 with random weights and a small vocabulary, made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import socket
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+from bench_training import Ours
+from rich.console import Console
+from rich.table import Table
+
+from spen_plugins.samples import tagged
+
+ONCE = {"trainer.rounds": "1", "trainer.energy.steps": "1", "trainer.net.steps": "1"}
+NCE = {"energy_loss.samples": "20", **ONCE}
+GAME = {"trainer.pretrain_epochs": "0"}
+TAGGER = {"data": "sample", "method": "cross_entropy", "encoder": "{encoder}"}
+ROWS: dict[str, tuple[str, dict[str, str], int, int]] = {
+    "SEAL-NCE 1:1": ("mlc_seal", {"data": "bibtex", "method": "nce", **NCE}, 0, 2560),
+    "SEAL-NCE 3:1": ("mlc_seal", {"data": "bibtex", "method": "nce", **NCE, "trainer.energy.steps": "3"}, 0, 1280),
+    "SEAL static, net": ("mlc_seal", {"data": "bibtex", "method": "static_nce"}, -1, 2560),
+    "inference-net game": ("pos_infnet", {"data": "twitter_pos", **GAME}, 0, 640),
+    "encoder": ("ner_infnet", TAGGER, 0, 128),
+    "encoder, batches of 64": ("ner_infnet", {**TAGGER, "trainer.batch_size": "64"}, 0, 128),
+}
+"""Config, its arguments, the stage's number and the number of training examples in an epoch, by the row's name."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5, help="timed epochs of each, after a warm-up epoch")
+    parser.add_argument("--only", action="append", help="rows whose names begin with this; may be given more than once")
+    options = parser.parse_args()
+    names = [name for name in ROWS if any(name.startswith(start) for start in options.only or [""])]
+    table = Table("", "examples a batch", "one: s / epoch", "two: s / epoch", "ratio", "lowest to highest")
+    with tempfile.TemporaryDirectory() as folder:
+        make_encoder(Path(folder) / "encoder")
+        for name in names:
+            size, turns = race(name, Path(folder), options.turns)
+            ratios = [one / two for one, two in turns]
+            medians = [f"{statistics.median(seconds):.2f}" for seconds in zip(*turns, strict=True)]
+            spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+            table.add_row(name, str(size), *medians, f"{statistics.median(ratios):.2f}", spread)
+    Console(width=100).print(table)
+
+
+def race(name: str, folder: Path, turns: int) -> tuple[int, list[tuple[float, float]]]:
+    """The batch size, and the seconds of an epoch of one process and of two, by turn."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    there = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    two = [Worker(name, folder, {"RANK": str(rank), "LOCAL_RANK": str(rank), **there}) for rank in range(2)]
+    one = Worker(name, folder, {})
+    [size, *_] = {worker.answer() for worker in (one, *two)}
+    found = [(together([one]), together(two)) for _ in range(turns + 1)]
+    for worker in (one, *two):
+        worker.end()
+    return int(size), found[1:]
+
+
+def together(workers: Sequence[Worker]) -> float:
+    """Seconds of an epoch that these workers train."""
+    for worker in workers:
+        worker.ask()
+    return max([worker.answer() for worker in workers])
+
+
+class Worker:
+    """A process that trains an epoch when it is asked to."""
+
+    def __init__(self, name: str, folder: Path, environment: dict[str, str]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        where = folder / f"{name} {environment.get('RANK', 'alone')}"
+        self._process = context.Process(target=work, args=(name, folder / "encoder", where, environment, theirs))
+        self._process.start()
+        theirs.close()
+
+    def ask(self) -> None:
+        self._pipe.send("epoch")
+
+    def answer(self) -> float:
+        return self._pipe.recv()
+
+    def end(self) -> None:
+        self._pipe.close()
+        self._process.join()
+
+
+def work(name: str, encoder: Path, folder: Path, environment: dict[str, str], pipe: Connection) -> None:
+    """Tell the batch size, then train epochs while asked, and tell the seconds of each."""
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    config, arguments, stage, examples = ROWS[name]
+    given = {key: value.format(encoder=encoder) for key, value in arguments.items()}
+    ours = Ours(folder, config, stage, **given)
+    ours.stage = replace(ours.stage, examples=ours.loop.train[:examples])
+    ours.loop.begin(ours.stage)
+    ours.loop.validation = ours.loop.validation[:32]
+    pipe.send(ours.loop.config.batch_size)
+    while True:
+        try:
+            pipe.recv()
+        except EOFError:
+            return
+        pipe.send(ours.epoch())
+
+
+def make_encoder(folder: Path) -> None:
+    """A BERT with random weights, and its tokeniser, whose pieces are the words of the sample corpus."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = sorted({word.lower() for sentence in tagged.sample_corpus("ner")["train"] for word in sentence.words})
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
+    sizes = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6, "intermediate_size": 1536}
+    torch.manual_seed(0)
+    BertModel(BertConfig(**sizes, vocab_size=5 + len(words))).save_pretrained(folder)
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    main()
