@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ import torch
 from safetensors.torch import load_file
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from spen_plugins.batch import Batch, X
 from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import processes
+from spen_plugins.runs import runner
 from spen_plugins.runs.devices import launched, make_accelerator
 from spen_plugins.samples import tagged
 
@@ -118,9 +121,15 @@ def test_gradients_are_the_sums_of_all_processes(tmp_path: Path) -> None:
 
 def runs(rank: int, lines: Sequence[Sequence[str]], said: Path) -> None:
     """`spen-run` with each line's words in turn, in float64."""
-    torch.set_default_dtype(torch.float64)
+    to, build = Batch.to, runner.build
+    Batch.to = lambda self, device: replace(to(self, device), gold=self.gold.double(), x=doubled(self.x))
+    runner.build = lambda *given: (built := build(*given), built.model.double())[0]
     for words in lines:
         command(rank, words, said)
+
+
+def doubled(x: X) -> X:
+    return replace(x, inputs={name: v.double() if v.is_floating_point() else v for name, v in x.inputs.items()})
 
 
 def command(rank: int, words: Sequence[str], said: Path, sender: int = -1, at: int = 0, number: int = 0) -> None:

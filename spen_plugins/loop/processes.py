@@ -17,7 +17,7 @@ from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
 from spen_plugins.model import Model
 
-TABLE = (1024, 2**19)
+TABLE = (4096, 2**20)
 """Rows and numbers of the smallest gradient whose rows of zeros are looked for, as those of word vectors have many."""
 
 
