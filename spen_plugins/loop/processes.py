@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,8 +31,10 @@ def _with_the_others() -> Iterator[None]:
     """What torch raises where a process waits for others, as `ProcessLost`."""
     try:
         yield
+    except torch.OutOfMemoryError:
+        raise
     except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
+        reason = re.sub(r"^\[.*?\] ", "", str(error)).partition(". ")[0]
         raise ProcessLost(
             f"another process of this run has ended or can't be reached, and this one can't go on alone ({reason:.200})"
         ) from error
