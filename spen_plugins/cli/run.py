@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,8 +80,11 @@ def run(
         return
     else:
         folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
-    if quiet and os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one says it
-        typer.echo(str(folder))
+    if quiet:
+        from spen_plugins.runs.devices import is_main_process
+
+        if is_main_process():
+            typer.echo(str(folder))
 
 
 def _run(

@@ -18,7 +18,7 @@ from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
 from spen_plugins.model import Model
 
-TABLE = (4096, 2**20)
+TABLE = (4096, 2**17)
 """Rows and numbers of the smallest gradient whose rows of zeros are looked for, as those of word vectors have many."""
 
 
@@ -97,8 +97,8 @@ def add_up(parameters: Sequence[nn.Parameter], numbers: Sequence[float]) -> list
 def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
     """Of each gradient the rows to send; None: all."""
     least, numbers = TABLE
-    tables = {i: each for i, each in enumerate(gradients) if len(each.shape) == 2 and len(each) >= least}
-    tables = {i: each for i, each in tables.items() if each.numel() >= numbers}
+    matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}
+    tables = {i: each for i, each in matrices.items() if len(each) >= least and each.numel() >= numbers}
     rows: list[Tensor | None] = [None] * len(gradients)
     if tables:
         reached = torch.cat([each.amax(1).ne(0) | each.amin(1).ne(0) for each in tables.values()]).to(torch.uint8)

@@ -34,7 +34,7 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
 
     Raises:
         ConfigError: the device is missing, or does not support the precision; the environment is not one that torchrun
-            leaves, or has more processes than this machine has GPUs.
+            leaves, or has more processes than this machine has GPUs; the processes don't meet.
     """
     if device is not None:
         check_device(device)
@@ -52,6 +52,10 @@ def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
         accelerator = Accelerator(cpu=cpu, mixed_precision=precision)
     except ValueError as error:
         raise ConfigError(f"precision {precision!r}: {error}") from error
+    except torch.distributed.DistError as error:
+        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"the processes of this run don't meet at {where} ({reason:.200})") from error
     if precision == "fp16" and accelerator.device.type == "cpu":
         raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
     if accelerator.device.type == "cuda":
