@@ -99,7 +99,7 @@ def add(rank: int, folder: Path) -> None:
     parameters = [torch.nn.Parameter(torch.zeros(2) if each is None else torch.zeros_like(each)) for each in mine]
     for parameter, gradient in zip(parameters, mine, strict=True):
         parameter.grad = gradient
-    numbers = processes.add_up(parameters, [rank, True])
+    numbers = processes.GradientSum(parameters).add_up([rank, True])
     torch.save([numbers, sizes, [parameter.grad for parameter in parameters]], folder / f"{rank}.pt")
 
 

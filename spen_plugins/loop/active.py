@@ -10,6 +10,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from spen_plugins.loop.processes import GradientSum
 from spen_plugins.player import Player
 from spen_plugins.trainer import Phase, Stage
 
@@ -66,6 +67,7 @@ class ActivePhase:
     ) -> None:
         self.phase, self.player, self.touches, self.planned = phase, phase.player, touches, planned
         self.parameters = list(owned.values())
+        self.gradient_sum = GradientSum(self.parameters)
         self.updates = 0
         self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.

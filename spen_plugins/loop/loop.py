@@ -25,7 +25,7 @@ from spen_plugins.loop.evaluation import batches, evaluate
 from spen_plugins.loop.order import Epochs
 from spen_plugins.loop.ownership import assign, check_stages, touched
 from spen_plugins.loop.position import Position
-from spen_plugins.loop.processes import add_up, everyones, restore_own, same_weights, shares, wait_for_all
+from spen_plugins.loop.processes import everyones, restore_own, same_weights, shares, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.model import Model
@@ -229,7 +229,7 @@ class Loop:
                 Update(context, stage, active.phase, loss, active.parameters, owned, examples, go_back)
             )
         if self.accelerator.num_processes > 1:
-            self._asked = add_up(active.parameters, [self.stop(), self._is_due()])
+            self._asked = active.gradient_sum.add_up([self.stop(), self._is_due()])
         # A scaler's first gradients are often infinite; it skips such updates.
         if measure and math.isfinite(found := active.gradient_norm(self.accelerator.scaler)):
             ledger.add(sums, "gradient_norm", active.phase.name, found, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -63,35 +64,52 @@ def same_weights(model: Model, accelerator: Accelerator) -> None:
                 distributed.broadcast(parameter.data, 0)
 
 
-def add_up(parameters: Sequence[nn.Parameter], numbers: Sequence[float]) -> list[float]:
-    """Replace every process's gradients by their sum, in one message; a parameter without one anywhere stays so.
-
-    Of a large matrix of which at most half of the rows have a gradient in any process, only those are sent; a small
-    message before says which.
+class GradientSum:
+    """Sums of gradients over the processes.
 
     Args:
         parameters: the same ones in every process. A wrapper around a module would miss gradients that are made by
             `autograd.grad`.
-        numbers: small numbers, sent with the gradients.
-
-    Returns:
-        The sums of `numbers`.
     """
-    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
-    rows = _rows(gradients)
-    pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
-    found = [each.grad is not None for each in parameters]
-    sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*found, *numbers])]
-    message = torch.cat(sent)
-    with _with_the_others():
-        distributed.all_reduce(message)
-    *sums, told = message.split([len(each) for each in sent])
-    counts = told.tolist()
-    for i, parameter in enumerate(parameters):
-        total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
-        whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
-        parameter.grad = whole if counts[i] else None
-    return counts[len(parameters) :]
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.parameters = parameters
+        self._memory = torch.empty(0)  # of the messages: new memory for each would cost more than filling it
+
+    def add_up(self, numbers: Sequence[float]) -> list[float]:
+        """Replace every process's gradients by their sum, in one message; a parameter without one anywhere stays so.
+
+        Of a large matrix of which at most half of the rows have a gradient in any process, only those are sent; a small
+        message before says which.
+
+        Args:
+            numbers: small numbers, sent with the gradients.
+
+        Returns:
+            The sums of `numbers`.
+        """
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
+        rows = _rows(gradients)
+        pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
+        found = [each.grad is not None for each in self.parameters]
+        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*found, *numbers])]
+        message = self._joined(sent)
+        with _with_the_others():
+            distributed.all_reduce(message)
+        *sums, told = message.split([len(each) for each in sent])
+        counts = told.tolist()
+        for i, parameter in enumerate(self.parameters):
+            total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
+            whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
+            parameter.grad = whole if counts[i] else None
+        return counts[len(self.parameters) :]
+
+    def _joined(self, sent: Sequence[Tensor]) -> Tensor:
+        """These vectors as one, in the widest of their precisions."""
+        length, kind = sum(map(len, sent)), reduce(torch.promote_types, (each.dtype for each in sent))
+        if len(self._memory) < length or self._memory.dtype != kind or self._memory.device != sent[0].device:
+            self._memory = torch.empty(length, dtype=kind, device=sent[0].device)
+        return torch.cat(list(sent), out=self._memory[:length])
 
 
 def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
