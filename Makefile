@@ -53,6 +53,7 @@ bench: $(VENV)/installed  ## measure training speed
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tagging
 	$(QUIET_THREADS) $(BIN)/python tools/bench_training.py --tag-lm
 	$(QUIET_THREADS) $(BIN)/python tools/bench_unrolled.py
+	$(QUIET_THREADS) $(BIN)/python tools/bench_processes.py
 
 .PHONY: attack
 attack: $(VENV)/installed-test  ## try damaged input, kills and full disks: a tenth of attack-all

@@ -81,10 +81,12 @@ class Ours:
         self.loop.begin(self.stage)
 
     def epoch(self) -> float:
-        """Train one epoch; returns the seconds, without validation."""
+        """Train one epoch; returns the seconds, without validation (of several processes, to the main one only)."""
         self.loop.run_epoch(self.stage)
         self.loop.position.epoch += 1
         self.loop.position.batch = 0
+        if not self.loop.accelerator.is_main_process:
+            return 0.0
         return json.loads((self.folder / "times.jsonl").read_text().splitlines()[-1])["seconds"]
 
     def predict(self) -> float:

@@ -81,7 +81,10 @@ def run(
     else:
         folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
     if quiet:
-        typer.echo(str(folder))
+        from spen_plugins.runs.devices import is_main_process
+
+        if is_main_process():
+            typer.echo(str(folder))
 
 
 def _run(

@@ -10,6 +10,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+from spen_plugins.loop.processes import GradientSum
 from spen_plugins.player import Player
 from spen_plugins.trainer import Phase, Stage
 
@@ -66,6 +67,7 @@ class ActivePhase:
     ) -> None:
         self.phase, self.player, self.touches, self.planned = phase, phase.player, touches, planned
         self.parameters = list(owned.values())
+        self.gradient_sum = GradientSum(self.parameters)
         self.updates = 0
         self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
@@ -91,16 +93,7 @@ class ActivePhase:
 
     def step(self, accelerator: Accelerator) -> float | None:
         """Clip, update, and clear the gradients. Returns the gradient's norm before clipping, None without clipping.
-        With a norm that is not finite nothing is updated (with a scaler, the scaler decides).
-
-        With several processes their gradients are summed first: a wrapper around a module would miss gradients made
-        by `autograd.grad`.
-        """
-        if accelerator.num_processes > 1:
-            for parameter in self.parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                parameter.grad = accelerator.reduce(parameter.grad, "sum")
+        With a norm that is not finite nothing is updated (with a scaler, the scaler decides)."""
         if accelerator.scaler is not None:
             accelerator.unscale_gradients(self._stepper)
         norm, clip = None, self.player.clip

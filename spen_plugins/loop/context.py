@@ -10,9 +10,10 @@ import torch
 
 from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.loop.active import ActivePhase
 from spen_plugins.model import Model
 from spen_plugins.spaces import Proposal
-from spen_plugins.trainer import Context
+from spen_plugins.trainer import Context, backward
 
 
 class NetStates:
@@ -24,6 +25,10 @@ class NetStates:
         self.modes: dict[str, bool] = {}
         self.constant: frozenset[str] = frozenset()
 
+    def phase_begins(self, active: ActivePhase) -> None:
+        """Put the nets in the modes that they have during a phase."""
+        self.enter(self._training(active), self._constant(active))
+
     def enter(self, training: frozenset[str], constant: frozenset[str] = frozenset()) -> None:
         """Put the given nets in training mode, the others in evaluation mode; the `constant` ones get no gradient."""
         self.constant = constant
@@ -32,6 +37,23 @@ class NetStates:
             if self.modes.get(name) != mode:
                 net.train(mode)
                 self.modes[name] = mode
+
+    def _training(self, active: ActivePhase) -> frozenset[str]:
+        """The nets in training mode during a phase."""
+        if active.phase.frozen_dropout:
+            return frozenset(name for name, _ in self.model.named_children())
+        net = self.model.inference_net
+        # A net without its own weights is in the energy's mode; one on top of a fixed net is not in training mode.
+        if net.uses_energy and "energy" in active.touches and next(net.parameters(), None) is None:
+            return active.touches | {"inference_net"}
+        return active.touches
+
+    def _constant(self, active: ActivePhase) -> frozenset[str]:
+        """The nets whose own parameters get no gradient in a phase: the energy, unless it moves, the net differentiates
+        it, or the phase's gradient rule may reach it."""
+        net = self.model.inference_net
+        moves = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
+        return frozenset() if moves else frozenset({"energy"})
 
 
 class LiveContext(Context):

@@ -54,6 +54,16 @@ def add_norms(sums: Sums, phase: str, norms: Mapping[str, Tensor]) -> None:
         add(sums, "gradient_share", f"{phase}.{name}", value / total if total else 0.0, 1)
 
 
+def merged(sums: Sequence[Sums]) -> Sums:
+    """The sums of all processes' sums."""
+    found: Sums = {}
+    for own in sums:
+        for key, (total, count) in own.items():
+            what, _, name = key.partition(":")
+            add(found, what, name, total, count)
+    return found
+
+
 def means(sums: Sums, what: str = "loss") -> dict[str, float]:
     """Means so far, by `phase.term`."""
     prefix = what + ":"

@@ -25,13 +25,13 @@ from spen_plugins.loop.evaluation import batches, evaluate
 from spen_plugins.loop.order import epochs_of
 from spen_plugins.loop.ownership import assign, check_stages, touched
 from spen_plugins.loop.position import Position
-from spen_plugins.loop.processes import any_process, restore_random_state, same_weights, shares
+from spen_plugins.loop.processes import everyones, restore_own, same_weights, shares, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.model import Model
 from spen_plugins.readers.on_disk import chosen
 from spen_plugins.task import Task
-from spen_plugins.trainer import Stage, TrainerConfig, Update, backward
+from spen_plugins.trainer import Stage, TrainerConfig, Update
 
 
 class Loop:
@@ -73,7 +73,7 @@ class Loop:
         self.train, self.validation = task.part("train"), task.part("validation")
         self.position = Position()
         self.nets, self.constant = NetStates(model), Constant(task, config.evaluated_at_once)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._asked = time.monotonic(), [0.0, 0.0]
         check_stages(model, stages)
         for stage in stages:
             alone = [phase.name for phase in stage.phases if not phase.additive]
@@ -103,7 +103,7 @@ class Loop:
             with fitting(self.folder.checkpoint.folder):
                 self.position = at = Position(**state["position"])
                 put_weights(self.model, state["model"])
-                restore_random_state(state["random"], self.accelerator, self.seed, at.stage, at.epoch, at.batch)
+                restore_own(state, at, self.seed, self.accelerator, self.reporter.say)
         if self.accelerator.is_main_process:
             self.folder.truncate_history(self.position.history_lines)
         with without_denormals():
@@ -118,8 +118,9 @@ class Loop:
         while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._learned(stage, at.best)):
             self.run_epoch(stage)
             at.next_epoch()
-            self._checkpoint_if_due()
-        self.accelerator.wait_for_everyone()
+            if self._asked[1]:
+                self._checkpoint()
+        wait_for_all(self.accelerator)
         if at.best > -math.inf:
             self.folder.load_weights(self.model)
         following = self.stages[at.stage + 1 : at.stage + 2]
@@ -157,14 +158,16 @@ class Loop:
             self._run_batch(stage, order[number])
             at.batch = number + 1
             self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
-            if any_process(self.stop(), self.accelerator):
-                self._check_weights(stage)
-                self._save()
+            stop, due = self._asks()
+            if stop or (due and number + 1 < len(order)):
+                self._checkpoint()
+            if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
-            if number + 1 < len(order):
-                self._checkpoint_if_due()
         seconds = time.perf_counter() - started
         scores, score = self._validate(stage)
+        everyone = everyones((score, at.sums, self._is_due()), self.accelerator)
+        (score, *_), at.sums = everyone[0], ledger.merged([sums for _, sums, _ in everyone])
+        self._asked = [0.0, any(due for *_, due in everyone)]
         better = score > at.best
         self._check_weights(stage)
         if better:
@@ -189,26 +192,9 @@ class Loop:
             for active in self.active:
                 if turn % active.phase.every:
                     continue
-                self.nets.enter(self._training(active), self._constant(active))
+                self.nets.phase_begins(active)
                 for _ in range(active.player.steps):
                     self._update(stage, active, contexts, len(rows))
-
-    def _training(self, active: ActivePhase) -> frozenset[str]:
-        """The nets in training mode during a phase."""
-        if active.phase.frozen_dropout:
-            return frozenset(name for name, _ in self.model.named_children())
-        net = self.model.inference_net
-        # A net without its own weights is in the energy's mode; one on top of a fixed net is not in training mode.
-        if net.uses_energy and "energy" in active.touches and next(net.parameters(), None) is None:
-            return active.touches | {"inference_net"}
-        return active.touches
-
-    def _constant(self, active: ActivePhase) -> frozenset[str]:
-        """The nets whose own parameters get no gradient in a phase: the energy, unless it moves, the net differentiates
-        it, or the phase's gradient rule may reach it."""
-        net = self.model.inference_net
-        moves = "energy" in active.touches or net.uses_energy or active.phase.gradient is not backward
-        return frozenset() if moves else frozenset({"energy"})
 
     def _micro_batches(self, stage: Stage, rows: np.ndarray) -> list[Batch]:
         """This process's share of the batch, in `accumulate` parts, on the device."""
@@ -242,6 +228,8 @@ class Loop:
             active.phase.gradient(
                 Update(context, stage, active.phase, loss, active.parameters, owned, examples, go_back)
             )
+        if self.accelerator.num_processes > 1:
+            self._asked = active.gradient_sum.add_up([self.stop(), self._is_due()])
         # A scaler's first gradients are often infinite; it skips such updates.
         if measure and math.isfinite(found := active.gradient_norm(self.accelerator.scaler)):
             ledger.add(sums, "gradient_norm", active.phase.name, found, 1)
@@ -271,10 +259,17 @@ class Loop:
         """False for a score that a constant predictor has too, from which neither patience nor a plateau counts."""
         return stage.select is not None or self.constant.beaten_by(score)
 
-    def _checkpoint_if_due(self) -> None:
-        if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
-            self._check_weights(self.stages[self.position.stage])
-            self._save()
+    def _is_due(self) -> bool:
+        """True if it is time for a checkpoint."""
+        return time.monotonic() - self._saved_at >= self.checkpoint_seconds
+
+    def _asks(self) -> Sequence[float]:
+        """Whether any process is to stop, and whether a checkpoint is due, as of several the last update told."""
+        return self._asked if self.accelerator.num_processes > 1 else [self.stop(), self._is_due()]
+
+    def _checkpoint(self) -> None:
+        self._check_weights(self.stages[self.position.stage])
+        self._save()
 
     def _check_weights(self, stage: Stage) -> None:
         """Raise `NonFiniteLoss` before a weight that is NaN or infinite is saved: a finite loss may have such a
@@ -285,6 +280,7 @@ class Loop:
                     raise self._not_finite("weights", math.nan, stage, active)
 
     def _save(self, alone: bool = False) -> None:
+        _, *others = everyones({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             self.folder.checkpoint.save(
                 {
@@ -292,8 +288,9 @@ class Loop:
                     "model": dict(self.model.state_dict()),
                     "phases": {active.phase.name: active.state_dict() for active in self.active},
                     "random": random_state(),
+                    "others": others,
                     "scaler": self.accelerator.scaler and self.accelerator.scaler.state_dict(),
                 },
                 alone,
             )
-        self._saved_at = time.monotonic()
+        self._saved_at, self._asked = time.monotonic(), [0.0, 0.0]

@@ -1,45 +1,158 @@
-"""Training with several processes: weights, random states, rows and decisions."""
+"""Training in several processes: weights, gradients, random states, rows and decisions."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as distributed
 from accelerate import Accelerator
-from accelerate.utils import broadcast
+from torch import Tensor, nn
 
+from spen_plugins.errors import RunError
+from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
 from spen_plugins.model import Model
 
+TABLE = (4096, 2**17)
+"""Rows and numbers of the smallest gradient whose rows of zeros are looked for, as those of word vectors have many."""
 
-def any_process(asked: bool, accelerator: Accelerator) -> bool:
-    """True if any process asks to stop, so that all stop after the same batch."""
-    if accelerator.num_processes == 1:
-        return asked
-    flag = torch.tensor(float(asked), device=accelerator.device)
-    return bool(accelerator.reduce(flag, "sum") > 0)
+
+class ProcessLost(RunError):
+    """Another process of a run has ended before this one, or can't be reached any more."""
+
+
+@contextmanager
+def _with_the_others() -> Iterator[None]:
+    """What torch raises where a process waits for others, as `ProcessLost`."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        reason = re.sub(r"^\[.*?\] ", "", str(error)).partition(". ")[0]
+        raise ProcessLost(
+            f"another process of this run has ended or can't be reached, and this one can't go on alone ({reason:.200})"
+        ) from error
+
+
+def wait_for_all(accelerator: Accelerator) -> None:
+    """Wait until every process is here."""
+    with _with_the_others():
+        accelerator.wait_for_everyone()
+
+
+def everyones(value: Any, accelerator: Accelerator) -> list[Any]:
+    """The values of all processes, the main one's first."""
+    values = [value] * accelerator.num_processes
+    if accelerator.num_processes > 1:
+        with _with_the_others():
+            distributed.all_gather_object(values, value)
+    return values
 
 
 def same_weights(model: Model, accelerator: Accelerator) -> None:
     """Copy the main process's weights to every process."""
     if accelerator.num_processes > 1:
-        for parameter in model.parameters():
-            broadcast(parameter.data)
+        with _with_the_others():
+            for parameter in model.parameters():
+                distributed.broadcast(parameter.data, 0)
 
 
-def restore_random_state(state: dict[str, Any], accelerator: Accelerator, *place: int) -> None:
-    """Restore a saved random state in the main process; the others are seeded with their own.
+class GradientSum:
+    """Sums of gradients over the processes.
 
     Args:
-        state: result of `random_state`.
-        accelerator: identifies this process.
-        place: seed, stage, epoch and batch, which determine the seed of the others.
+        parameters: the same ones in every process. A wrapper around a module would miss gradients that are made by
+            `autograd.grad`.
     """
-    set_random_state(state)
-    if accelerator.process_index:
-        seed, *rest = place
-        torch.manual_seed(hash((seed, accelerator.process_index, *rest)) % 2**63)
+
+    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
+        self.parameters = parameters
+        self._memory = torch.empty(0)  # of the messages: new memory for each would cost more than filling it
+
+    def add_up(self, numbers: Sequence[float]) -> list[float]:
+        """Replace every process's gradients by their sum, in one message; a parameter without one anywhere stays so.
+
+        Of a large matrix of which at most half of the rows have a gradient in any process, only those are sent; a small
+        message before says which.
+
+        Args:
+            numbers: small numbers, sent with the gradients.
+
+        Returns:
+            The sums of `numbers`.
+        """
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in self.parameters]
+        rows = _rows(gradients)
+        pieces = [each if chosen is None else each[chosen] for each, chosen in zip(gradients, rows, strict=True)]
+        found = [each.grad is not None for each in self.parameters]
+        sent = [*(piece.reshape(-1) for piece in pieces), gradients[0].new_tensor([*found, *numbers])]
+        message = self._joined(sent)
+        with _with_the_others():
+            distributed.all_reduce(message)
+        *sums, told = message.split([len(each) for each in sent])
+        counts = told.tolist()
+        for i, parameter in enumerate(self.parameters):
+            total, chosen = sums[i].view_as(pieces[i]).to(parameter.dtype), rows[i]
+            whole = total if chosen is None else gradients[i].index_copy_(0, chosen, total)
+            parameter.grad = whole if counts[i] else None
+        return counts[len(self.parameters) :]
+
+    def _joined(self, sent: Sequence[Tensor]) -> Tensor:
+        """These vectors as one, in the widest of their precisions."""
+        length, kind = sum(map(len, sent)), reduce(torch.promote_types, (each.dtype for each in sent))
+        if len(self._memory) < length or self._memory.dtype != kind or self._memory.device != sent[0].device:
+            self._memory = torch.empty(length, dtype=kind, device=sent[0].device)
+        return torch.cat(list(sent), out=self._memory[:length])
+
+
+def _rows(gradients: Sequence[Tensor]) -> list[Tensor | None]:
+    """Of each gradient the rows to send; None: all."""
+    least, numbers = TABLE
+    matrices = {i: each for i, each in enumerate(gradients) if each.ndim == 2}
+    tables = {i: each for i, each in matrices.items() if len(each) >= least and each.numel() >= numbers}
+    rows: list[Tensor | None] = [None] * len(gradients)
+    if tables:
+        reached = torch.cat([each.amax(1).ne(0) | each.amin(1).ne(0) for each in tables.values()]).to(torch.uint8)
+        with _with_the_others():
+            distributed.all_reduce(reached, distributed.ReduceOp.MAX)
+        for i, part in zip(tables, reached.split([len(each) for each in tables.values()]), strict=True):
+            chosen = part.nonzero().flatten()
+            rows[i] = chosen if 2 * len(chosen) <= len(part) else None
+    return rows
+
+
+def restore_own(
+    state: dict[str, Any], position: Position, seed: int, accelerator: Accelerator, say: Callable[[str], None]
+) -> None:
+    """Restore what differs between processes: random states, and the sums of losses.
+
+    Args:
+        state: the main process's state "random", and those of the "others", as many as there were.
+        position: the saved position, with the main process's sums.
+        seed: the run's.
+        accelerator: identifies this process.
+        say: called with a sentence if the number of processes has changed, and random numbers with it.
+    """
+    number, others = accelerator.process_index, state.get("others", [])
+    if len(others) != accelerator.num_processes - 1:
+        was, now = 1 + len(others), accelerator.num_processes
+        say(f"note: the checkpoint is of a run with processes: {was}, now: {now}; random numbers differ from there on")
+        set_random_state(state["random"])
+        if number:
+            torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)
+            position.sums = {}
+    elif number:
+        set_random_state(others[number - 1]["random"])
+        position.sums = others[number - 1]["sums"]
+    else:
+        set_random_state(state["random"])
 
 
 def shares(rows: np.ndarray, accelerator: Accelerator, parts: int) -> list[list[int]]:

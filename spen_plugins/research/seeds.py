@@ -25,6 +25,7 @@ from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.runs import records, runner
+from spen_plugins.runs.devices import launched
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.signals import interrupts
 
@@ -124,7 +125,7 @@ def _read(out: Path) -> dict[str, Any]:
 def _run_all(
     out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
 ) -> None:
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=quiet)
     waiting = [seed for seed in dict.fromkeys(seeds) if _metrics(_folder(out, seed)) is None]

@@ -1,7 +1,8 @@
-"""Devices and accelerators."""
+"""Devices, accelerators, and the processes that a launcher started."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,9 @@ from accelerate.state import AcceleratorState
 
 from spen_plugins.config.experiment import Precision
 from spen_plugins.errors import ConfigError
+
+_MPI = {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"}
+"""What MPI sets in the environment of each of its processes."""
 
 
 def check_device(device: str) -> None:
@@ -26,27 +30,86 @@ def check_device(device: str) -> None:
 
 
 def make_accelerator(precision: Precision, device: str | None) -> Accelerator:
-    """Device, precision and processes, by accelerate (and `accelerate launch`).
+    """Device, precision and processes, by accelerate.
 
     Raises:
-        ConfigError: the device is missing, or does not support the precision.
+        ConfigError: the device is missing, or does not support the precision; the environment is not one that torchrun
+            leaves, or has more processes than this machine has GPUs; the processes don't meet.
     """
     if device is not None:
         check_device(device)
+    processes = launched()
     AcceleratorState._reset_state(reset_partial_state=True)
     wanted = None if device is None else torch.device(device)
     if wanted is not None and wanted.type == "cuda" and wanted.index is not None:
+        if processes > 1:
+            raise ConfigError(f"device {device!r} is one GPU for {processes} processes; 'cuda' gives each one its own")
         torch.cuda.set_device(wanted)
+    cpu = wanted is not None and wanted.type == "cpu"
+    if processes > 1 and not cpu:
+        cpu = _is_without_gpus(processes)
     try:
-        cpu = wanted is not None and wanted.type == "cpu"
         accelerator = Accelerator(cpu=cpu, mixed_precision=precision)
     except ValueError as error:
         raise ConfigError(f"precision {precision!r}: {error}") from error
+    except torch.distributed.DistError as error:
+        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"the processes of this run don't meet at {where} ({reason:.200})") from error
     if precision == "fp16" and accelerator.device.type == "cpu":
         raise ConfigError("precision 'fp16' needs a GPU; on a CPU take 'bf16' or 'no'")
     if accelerator.device.type == "cuda":
         torch.use_deterministic_algorithms(True, warn_only=True)
     return accelerator
+
+
+def launched() -> int:
+    """Number of processes that torchrun started, of which this is one; 1 without it.
+
+    Raises:
+        ConfigError: it is more than 1, but the environment doesn't say which one this is; or `accelerate launch` was
+            asked for more, and started one.
+    """
+    found = {name: os.environ.get(name) for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")}
+    processes = os.environ.get("WORLD_SIZE")
+    missing = [name for name, value in found.items() if value is None]
+    if processes is None:
+        if found["MASTER_ADDR"] and "ACCELERATE_MIXED_PRECISION" in os.environ and _MPI.isdisjoint(os.environ):
+            raise ConfigError(
+                "accelerate launch was asked for several processes and started one, as it does without GPUs; "
+                "take torchrun --nproc_per_node N --no-python spen-run …"
+            )
+        return 1
+    if not processes.isdecimal() or not int(processes):
+        raise ConfigError(f"found WORLD_SIZE={processes} in the environment; expected a number of processes")
+    if int(processes) > 1 and missing:
+        raise ConfigError(
+            f"found WORLD_SIZE={processes} in the environment, without {', '.join(missing)}; expected all of them, as "
+            "torchrun sets them, or none"
+        )
+    return int(processes)
+
+
+def is_main_process() -> bool:
+    """False in all but one of the processes that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def _is_without_gpus(processes: int) -> bool:
+    """True if several processes without a device of their own compute on the CPU.
+
+    Raises:
+        ConfigError: there are GPUs, but too few.
+    """
+    if not torch.cuda.is_available():
+        return not (hasattr(torch, "xpu") and torch.xpu.is_available())
+    here, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", processes)), torch.cuda.device_count()
+    if here > gpus:
+        raise ConfigError(
+            f"found {here} processes and {gpus} GPUs on this machine; start as many processes as it has GPUs "
+            "(--nproc_per_node), or give --device cpu"
+        )
+    return False
 
 
 @contextmanager

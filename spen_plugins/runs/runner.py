@@ -20,10 +20,11 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
 from spen_plugins.loop.ownership import check_stages
+from spen_plugins.loop.processes import ProcessLost, everyones, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.registry import Registry
-from spen_plugins.runs.devices import make_accelerator
+from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
@@ -89,14 +90,14 @@ def run(
     built = build(experiment, task)
     warm_start(experiment.init, built)
     stages = _stages(experiment, built, accelerator)
-    folder = RunFolder(_same_everywhere(out or default_folder(source), accelerator))
+    folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _held(folder, accelerator):
         if accelerator.is_main_process:
             RunFolder.create(folder.path, experiment.table())
             _describe(folder, experiment, built, accelerator, registry, source)
-        accelerator.wait_for_everyone()
+        wait_for_all(accelerator)
         return _train(
             experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch
         )
@@ -115,7 +116,7 @@ def resume(
         ConfigError: no run folder, another process is training it, or the data files have changed since.
     """
     folder = RunFolder.open(path)
-    console = Console(quiet=quiet, stderr=True)
+    console = Console(quiet=quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
         console.print(f"{path} is already done; its scores are in metrics.json", markup=False)
         return path
@@ -203,15 +204,6 @@ def _other_checksums(built: Built) -> dict[str, str]:
     return found
 
 
-def _same_everywhere(path: Path, accelerator: Accelerator) -> Path:
-    """The main process's path, in every process."""
-    if accelerator.num_processes == 1:
-        return path
-    from accelerate.utils import broadcast_object_list
-
-    return Path(broadcast_object_list([str(path)])[0])
-
-
 def default_folder(source: str) -> Path:
     """`runs/<config>-<date>-<time>`, numbered if that is taken."""
     stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -268,8 +260,8 @@ def _train(
         )
         try:
             loop.run(resume)
-        except Interrupted as error:
-            raise Interrupted(f"{error}. {_afterwards(task, folder)}") from error
+        except (Interrupted, ProcessLost) as error:
+            raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
@@ -279,12 +271,13 @@ def _train(
         finish(built, folder, accelerator, console, test, loop.constant)
     except KeyboardInterrupt:
         said = "stopped in its last evaluation; training is done and saved"
-        raise Interrupted(f"{said}. {_afterwards(task, folder)}") from None
+        raise Interrupted(f"{said}. {_afterwards(task, folder, accelerator)}") from None
     return folder.path
 
 
-def _afterwards(task: Task, folder: RunFolder) -> str:
+def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     """What to do about a run that was stopped."""
     if getattr(task.config, "in_memory", False):
         return "Its examples were given in Python and are not kept: train again"
-    return f"Go on with: spen-run --resume {folder.path}"
+    launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
+    return f"Go on with: spen-run --resume {folder.path}{launcher}"

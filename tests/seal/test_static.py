@@ -138,13 +138,13 @@ def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeyp
     assert batches == 5
     count = 0
 
-    def stop(*_: object) -> bool:
+    def asks(_: object) -> list[float]:
         nonlocal count
         count += 1
-        return count == stop_after
+        return [float(count == stop_after), 0.0]
 
     with monkeypatch.context() as patched:
-        patched.setattr("spen_plugins.loop.loop.any_process", stop)
+        patched.setattr("spen_plugins.loop.loop.Loop._asks", asks)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **arguments)
     resume(tmp_path / "cut", device="cpu", quiet=True)
