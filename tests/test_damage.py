@@ -362,6 +362,11 @@ def test_data_are_read_from_files_alone(
         read(path)
 
 
+def test_a_name_with_a_null_byte_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="its name has a null byte"):
+        sha256(tmp_path / "a\0b")
+
+
 def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a\nb\n")
     (tmp_path / "link").symlink_to("file")

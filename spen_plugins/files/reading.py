@@ -148,7 +148,10 @@ def no_file(path: str | Path) -> str | None:
     Raises:
         OSError: there is nothing, or it can't be looked at.
     """
-    mode = Path(path).stat().st_mode
+    try:
+        mode = Path(path).stat().st_mode
+    except ValueError:
+        raise OSError(errno.EINVAL, "its name has a null byte", str(path)) from None
     if stat.S_ISREG(mode):
         return None
     return next((kind for is_one, kind in _KINDS.items() if is_one(mode)), "something else")
