@@ -48,7 +48,8 @@ __getattr__, _NAMES = lazy_names(
         "energy_loss": ("EnergyLoss", "Terms"),
         "errors": ("ConfigError", "DataError", "PluginError", "RunError", "SpenError", "did_you_mean"),
         "features": ("FeatureNetwork",),
-        "files": ("writing_folder",),
+        "files": ("writing", "writing_folder"),
+        "files.lock": ("locked",),
         "hookspecs": ("Classes", "Functions"),
         "inference_net": ("CostNet", "InferenceNet"),
         "model": ("Model",),
@@ -107,7 +108,8 @@ if TYPE_CHECKING:
     from spen_plugins.energy_loss import EnergyLoss, Terms
     from spen_plugins.errors import ConfigError, DataError, PluginError, RunError, SpenError, did_you_mean
     from spen_plugins.features import FeatureNetwork
-    from spen_plugins.files import writing_folder
+    from spen_plugins.files import writing, writing_folder
+    from spen_plugins.files.lock import locked
     from spen_plugins.hookspecs import Classes, Functions
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model

@@ -32,6 +32,9 @@ class TrainerConfig(Config):
     epoch_updates: int = Field(1, ge=1)
     """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
     new order. Epochs, patience and plateaus are counted in these epochs."""
+    epoch_updates_at_most: int | None = Field(None, ge=1)
+    """Most batches in an epoch: a pass over a training part that has more takes several epochs, so that a large one is
+    validated more often; null: no limit."""
     evaluation_batch_size: int | None = Field(None, ge=1)
     """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
     `batch_size`."""

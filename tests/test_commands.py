@@ -30,7 +30,7 @@ PAGES = [
     "README.md",
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.stem != "tutorial"),
 ]
-RUN = ["README.md", "docs/configs.md", "docs/plugins.md", "docs/research.md"]
+RUN = ["README.md", "docs/configs.md", "docs/plugins.md", "docs/research.md", "docs/scale.md"]
 
 NOT_RUN = {
     r"^make ": "installs into .venv, or runs all tests",

@@ -32,6 +32,7 @@ from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.split import read_split
 from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.tagged import TagPlaces, read_tagged
+from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.vectors import read_vectors
 from spen_plugins.research.gbi_plots import read_trajectory
@@ -329,6 +330,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "tags": lambda path: read_tagged(TagPlaces(), path, True),
     "roles": read_roles,
     "texts": lambda path: read_texts(path, Layout()),
+    "shards": lambda path: list(tagged_rows(TagPlaces(), path, True)),
     "vectors": read_vectors,
     "clusters": read_clusters,
     "splits": lambda path: read_split(path, 3),

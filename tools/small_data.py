@@ -107,9 +107,8 @@ def draw(case: Case, folder: Path, size: int, seed: int) -> None:
         save_json({**parts, "test": split["test"]}, folder / "split.json")
         return
     for part, source, count in zip(("train", "validation"), case.files, (size, max(20, size // 4)), strict=False):
-        path = locate(source)
-        sentences = [text for text in path.read_text(encoding="utf-8").split("\n\n") if text.strip()]
-        with writing(folder / f"{part}{path.suffix}") as target:
+        sentences = [text for text in locate(source).read_text(encoding="utf-8").split("\n\n") if text.strip()]
+        with writing(folder / f"{part}{locate(case.files[0]).suffix}") as target:
             target.write_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", encoding="utf-8")
 
 

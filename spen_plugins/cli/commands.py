@@ -18,7 +18,7 @@ from spen_plugins.errors import PluginError, did_you_mean
 if TYPE_CHECKING:
     from spen_plugins.registry.host import PluginHost
 
-ELSEWHERE = {"package": "spen-spacy"}
+ELSEWHERE = {"annotate": "spen-spacy", "package": "spen-spacy"}
 """Commands in the docs -> the distribution that provides them."""
 
 

@@ -30,6 +30,7 @@ from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.table_columns import Columns, positive
 from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
+from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
 Strata = tuple[np.ndarray, str]
@@ -77,7 +78,8 @@ def strata_of(path: Path, labels: str | None = None, label_count: int | None = N
         return _of_table(path, form, names, labels, label_count)
     if label_count is not None:
         raise ConfigError(f"label_count: {path} is read as {form.name}, where labels are no columns to count")
-    if form in _SENTENCES or (form is JSON_LINES and _has_words(path)):
+    of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
+    if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
         return _of_sentences(path, form, labels)
     return _of_texts(path, form, names, labels)
 

@@ -22,13 +22,14 @@ from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.evaluation import batches, evaluate
-from spen_plugins.loop.order import Epochs
+from spen_plugins.loop.order import epochs_of
 from spen_plugins.loop.ownership import assign, check_stages, touched
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import everyones, restore_own, same_weights, shares, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.model import Model
+from spen_plugins.readers.on_disk import chosen
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, TrainerConfig, Update
 
@@ -131,8 +132,7 @@ class Loop:
     def begin(self, stage: Stage, state: dict[str, Any] | None = None) -> None:
         """Create the stage's phases, and restore their state from a checkpoint."""
         self.train = self.task.part("train") if stage.examples is None else stage.examples
-        lengths = np.array([self.task.length(example) for example in self.train])
-        self.epochs = Epochs(lengths, self.config.batch_size, self.config.epoch_updates, self.seed, self.position.stage)
+        self.epochs = epochs_of(self.task, self.train, self.config, self.seed, self.position.stage)
         if not self.position.started and stage.start is not None:
             stage.start(self.model)
             same_weights(self.model, self.accelerator)
@@ -201,7 +201,7 @@ class Loop:
         parts = shares(rows, self.accelerator, self.config.accumulate)
         at = self.position
         place = (self.seed, at.stage, self.epochs.number_of_pass(at.epoch, at.batch))
-        examples = [augmented(self.task, [self.train[i] for i in part], part, *place) for part in parts]
+        examples = [augmented(self.task, chosen(self.train, part), part, *place) for part in parts]
         found = [self.task.collate(some, part) for some, part in zip(examples, parts, strict=True)]
         if not stage.gold:
             found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]

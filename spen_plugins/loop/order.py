@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from spen_plugins.readers.on_disk import OnDisk
+from spen_plugins.task import Task
+from spen_plugins.trainer import TrainerConfig
+
 POOL = 64
 """Number of batches in a pool, in which examples are sorted by length."""
+MIXED = 64
+"""Number of blocks of examples on disk whose rows are mixed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Epochs:
-    """The batches of a stage's epochs.
+    """The batches of a stage's epochs: passes over the examples, one after the other, cut into epochs.
 
     Args:
         lengths: `Task.length` of every example.
         batch_size: number of examples in a batch; the last of a pass may be smaller.
         least: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
+        most: most batches in an epoch, even if a pass has more; None: no limit.
+        block: as of `epoch_batches`.
     """
 
     lengths: np.ndarray
@@ -27,6 +37,8 @@ class Epochs:
     least: int
     seed: int
     stage: int
+    most: int | None = None
+    block: int | None = None
 
     @property
     def batches_of_a_pass(self) -> int:
@@ -34,28 +46,43 @@ class Epochs:
 
     @property
     def passes(self) -> int:
-        """Number of passes over the examples in an epoch."""
+        """Number of passes over the examples in an epoch that has no limit."""
         return max(1, -(-self.least // max(1, self.batches_of_a_pass)))
 
     @property
     def batches(self) -> int:
         """Number of batches in an epoch."""
-        return self.passes * self.batches_of_a_pass
+        whole = self.passes * self.batches_of_a_pass
+        return whole if self.most is None else min(whole, self.most)
 
     def order(self, epoch: int) -> list[np.ndarray]:
         """The rows of each batch of an epoch."""
-        numbers = range(epoch * self.passes, (epoch + 1) * self.passes)
-        return [
-            rows for n in numbers for rows in epoch_batches(self.lengths, self.batch_size, self.seed, self.stage, n)
-        ]
+        first = epoch * self.batches
+        numbers = range(self.number_of_pass(epoch, 0), self.number_of_pass(epoch, self.batches - 1) + 1)
+        found = [rows for number in numbers for rows in _pass(self, number)]
+        start = first - numbers[0] * self.batches_of_a_pass
+        return found[start : start + self.batches]
 
     def number_of_pass(self, epoch: int, batch: int) -> int:
         """The number, in its stage, of the pass that a batch of an epoch belongs to."""
-        return epoch * self.passes + batch // self.batches_of_a_pass
+        return (epoch * self.batches + batch) // self.batches_of_a_pass
+
+
+def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: int, stage: int) -> Epochs:
+    """The epochs of a stage's examples; those on disk are read in blocks."""
+    on_disk = isinstance(examples, OnDisk)
+    lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
+    least, most = config.epoch_updates, config.epoch_updates_at_most
+    return Epochs(lengths, config.batch_size, least, seed, stage, most, examples.block if on_disk else None)
+
+
+@lru_cache(maxsize=1)  # several epochs may be of one pass
+def _pass(epochs: Epochs, number: int) -> list[np.ndarray]:
+    return epoch_batches(epochs.lengths, epochs.batch_size, epochs.seed, epochs.stage, number, epochs.block)
 
 
 def epoch_batches(
-    lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, stage: int, number: int
+    lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, stage: int, number: int, block: int | None = None
 ) -> list[np.ndarray]:
     """The rows of each batch of one pass over the examples.
 
@@ -66,17 +93,31 @@ def epoch_batches(
         lengths: `Task.length` of every example.
         batch_size: number of examples in a batch; the last may be smaller.
         seed, stage, number: arguments of the random order; the number of the pass.
+        block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
+            64 blocks in succession are mixed, so that few places of the disk are read at a time; None: of examples in
+            memory, all rows are mixed.
     """
     lengths = np.asarray(lengths)
     rng = np.random.default_rng([seed, stage, number])
-    rows = rng.permutation(len(lengths))
+    window = len(lengths) if block is None else MIXED * block
+    rows = rng.permutation(len(lengths)) if window >= len(lengths) else _by_blocks(len(lengths), block or 1, rng)
     if len(lengths) and (lengths != lengths[0]).any():
         pool = POOL * batch_size
         parts = [rows[i : i + pool] for i in range(0, len(rows), pool)]
         rows = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in parts])
         batches = [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
-        return [batches[i] for i in rng.permutation(len(batches))]
+        near = max(1, -(-window // batch_size))
+        groups = [batches[i : i + near] for i in range(0, len(batches), near)]
+        return [group[i] for group in groups for i in rng.permutation(len(group))]
     return [rows[i : i + batch_size] for i in range(0, len(rows), batch_size)]
+
+
+def _by_blocks(size: int, block: int, rng: np.random.Generator) -> np.ndarray:
+    """All rows: blocks in random order, those of `MIXED` blocks in succession mixed."""
+    starts = rng.permutation(-(-size // block)) * block
+    parts = [starts[i : i + MIXED] for i in range(0, len(starts), MIXED)]
+    rows = [np.concatenate([np.arange(start, min(start + block, size)) for start in part]) for part in parts]
+    return np.concatenate([rng.permutation(part) for part in rows])
 
 
 def evaluation_batches(lengths: Sequence[int] | np.ndarray, batch_size: int) -> list[np.ndarray]:

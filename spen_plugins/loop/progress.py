@@ -149,7 +149,10 @@ def _bar(console: Console) -> int:
 
 def _size(epochs: Epochs) -> str:
     """The length of an epoch, in words."""
-    passes = f" ({epochs.passes} passes over {len(epochs.lengths)} examples)" if epochs.passes > 1 else ""
+    a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
+    if epochs.batches < a_pass:
+        return f"{epochs.batches} batches; a pass over the {examples} has {a_pass:,}"
+    passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""
     return f"{epochs.batches} batches{passes}"
 
 

@@ -12,7 +12,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.parquet import stored
+from spen_plugins.readers.shards import check_in_memory, column_names, of_shards, pieces, shards
 from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.readers.text_columns import (
     LABELS,
@@ -95,6 +95,8 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
+    if of_shards(path):
+        return _of_shards(path, layout, gold)
     head = head_of(path)
     tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
     form = next((form for form in tried if form.fits(head)), None)
@@ -109,6 +111,18 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
     else:
         rows, said = text_rows(path, form, layout, gold)
+    if not rows:
+        raise DataError(path, None, "no row", "at least one")
+    return TextFile(rows, said)
+
+
+def _of_shards(path: Path, layout: Layout, gold: bool) -> TextFile:
+    """Rows of Parquet and Arrow files, kept in memory."""
+    rows, said = [], ""
+    for shard in shards(path):
+        check_in_memory(shard)
+        some, said = stream_rows(shard, PARQUET, layout, gold)
+        rows += some
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, said)
@@ -142,10 +156,18 @@ def _read_json(path: Path, layout: Layout, gold: bool) -> list[Row]:
 
 
 def text_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[list[Row], str]:
-    """Rows of a file of columns, TSV, CSV or Parquet, and what it was recognised as; arguments as `read_texts`."""
-    separator = "\t" if form is TSV else separator_of(head_of(path)) or ","
+    """Rows of a file of columns, TSV or CSV, and what it was recognised as; arguments as `read_texts`."""
+    rows, said = stream_rows(path, form, layout, gold)
+    return list(rows), said
+
+
+def stream_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[Iterator[Row], str]:
+    """The same of TSV, CSV, Parquet or Arrow, rows one at a time."""
+    separator = "\t"
     if form is PARQUET:
         layout = replace(layout, header=True)
+    elif form is not TSV:
+        separator = separator_of(head_of(path)) or ","
     records = _records(path, form, separator)
     first = next(records)
     names, layout = settle(path, layout, first[1], gold)
@@ -153,27 +175,33 @@ def text_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tu
     read, what = label_reader(path, layout, names, gold)
     taken = places_of(layout.labels, names or ())
     needed = max(at, *taken) if taken and (gold or len(taken) > 1) else at
-    rows = []
-    for line, cells in records if names is not None else chain([first], records):
-        if len(cells) <= needed:
-            found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
-            raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")
-        if not isinstance(cells[at], str):
-            raise DataError(path, line, f"the list {cells[at]!r:.60} in column {first[1][at]!r}", "a text")
-        rows.append(Row(cells[at], read(line, cells), line))
+
+    def rows() -> Iterator[Row]:
+        for line, cells in records if names is not None else chain([first], records):
+            if len(cells) <= needed:
+                found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
+                raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")
+            if not isinstance(cells[at], str):
+                found = "null" if cells[at] is None else f"the list {cells[at]!r:.60}"
+                raise DataError(path, line, f"{found} in column {first[1][at]!r}", "a text")
+            labels = read(line, ["" if cell is None else cell for cell in cells])
+            if labels and None in labels:
+                raise DataError(path, line, "null among the labels", "names")
+            yield Row(cells[at], labels, line)
+
     if form is TSV:
-        return rows, form.name
+        return rows(), form.name
     apart = "" if form is PARQUET else f" separated by {SEPARATORS[separator]}{' with a header' if names else ''}"
-    return rows, f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
+    return rows(), f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
 
 
 def _records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:
     """Number and cells of each row; of Parquet the columns' names come first, and lists of labels are lists."""
     if form is PARQUET:
-        table = stored(path)
-        yield 0, table.column_names
-        columns = ([_cell(value) for value in column.to_pylist()] for column in table.columns)
-        yield from ((number, list(cells)) for number, cells in enumerate(zip(*columns, strict=True), 1))
+        yield 0, column_names(path)
+        for piece in pieces(path):
+            columns = ([_cell(value) for value in column.to_pylist()] for column in piece.rows.columns)
+            yield from enumerate(map(list, zip(*columns, strict=True)), piece.first)
     elif form is TSV:
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
@@ -183,7 +211,7 @@ def _records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, li
         yield from records(path, separator)
 
 
-def _cell(value: Any) -> str | list[str]:
+def _cell(value: Any) -> str | list[str | None] | None:
     if isinstance(value, list):
-        return [str(one) for one in value]
-    return "" if value is None else str(value)
+        return [None if one is None else str(one) for one in value]
+    return None if value is None else str(value)

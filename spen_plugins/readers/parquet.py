@@ -14,7 +14,8 @@ from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import check_size
 
 _INDEX = "__index_level_0__"  # how pandas writes the column of row numbers
-_MOST_CELLS = 1 << 30
+MOST_CELLS = 1 << 30
+"""Most cells of a file that is kept in memory."""
 
 
 def read_parquet(path: str | Path, known: Known | None = None, unused: Collection[str] = ()) -> Table:
@@ -60,8 +61,8 @@ def stored(path: str | Path) -> Any:
         ) from None
     try:
         about = parquet.read_metadata(path)
-        if (cells := about.num_rows * about.num_columns) > _MOST_CELLS:  # a few bytes may stand for many equal cells
-            raise DataError(path, None, f"{cells:,} cells", f"at most {_MOST_CELLS:,}, as they are kept in memory")
+        if (cells := about.num_rows * about.num_columns) > MOST_CELLS:  # a few bytes may stand for many equal cells
+            raise DataError(path, None, f"{cells:,} cells", f"at most {MOST_CELLS:,}, as they are kept in memory")
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None

@@ -16,7 +16,9 @@ from spen_plugins.readers.formats import JSON_LINES, Format, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.shards import check_in_memory, of_shards, shards
 from spen_plugins.readers.tag_items import FORM, tagged_of
+from spen_plugins.readers.tagged_shards import tagged_rows
 
 _JSON = Format("JSONL", FORM, JSON_LINES.fits)
 CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
@@ -72,6 +74,13 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
                 raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
         roles = read_roles(path, gold=gold)
         return TagFile(predicate_sentences(roles.sentences), f"{roles.format}, their predicates")
+    if places.format == "auto" and of_shards(path):
+        for shard in shards(path):
+            check_in_memory(shard)
+        found = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
+        if not found:
+            raise DataError(path, None, "no row", "at least one")
+        return TagFile(found, "Parquet or Arrow")
     name = _format(places.format, path, [column for column in wanted.values() if column is not None])
     if name == "jsonl":
         return TagFile(_read_json(places, path, gold), _JSON.name)

@@ -67,7 +67,7 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
         DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
             too large.
     """
-    file = _as_it_is(path)
+    file = as_it_is(path)
     if file.peek(2)[:2] != b"\x1f\x8b":
         if (size := os.fstat(file.fileno()).st_size) > largest:
             file.close()
@@ -93,7 +93,8 @@ def _too_large(path: str | Path, found: str, largest: int) -> DataError:
     return DataError(path, None, found, wanted)
 
 
-def _as_it_is(path: str | Path) -> BufferedReader:
+def as_it_is(path: str | Path) -> BufferedReader:
+    """A file opened in binary mode, of any size and not decompressed; `DataError` as `opened`."""
     try:
         if found := no_file(path):
             more = "; write what comes out of the pipe to one" if found == "a pipe" else ""
@@ -116,7 +117,7 @@ def ends_within_a_line(path: str | Path) -> bool:
 
 def sha256(path: str | Path) -> str:
     """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
-    with _as_it_is(path) as file:
+    with as_it_is(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

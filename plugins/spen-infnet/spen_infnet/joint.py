@@ -192,10 +192,11 @@ class Joint(sp.Trainer):
         return sp.Stage("tag_lm", (phase,), config.epochs, frozen=others, examples=examples, select=_likelihood)
 
 
-def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> list[Any]:
-    """The examples with gold."""
-    parts = [examples[i : i + at_once] for i in range(0, len(examples), at_once)]
-    return [e for part in parts for e, known in zip(part, task.collate(part).labelled.tolist(), strict=True) if known]
+def tagged(task: sp.Task, examples: Sequence[Any], at_once: int = 256) -> Sequence[Any]:
+    """The examples with gold; the same sequence, which may be on disk, if all have it."""
+    starts = range(0, len(examples), at_once)
+    known = [one for i in starts for one in task.collate(examples[i : i + at_once]).labelled.tolist()]
+    return examples if all(known) else [example for example, one in zip(examples, known, strict=True) if one]
 
 
 def tag_lms(energy: sp.Energy) -> list[TagLm]:

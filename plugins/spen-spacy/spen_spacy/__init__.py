@@ -18,7 +18,7 @@ _WHERE = {"Argument": "extensions", "Frame": "extensions", "draw": "drawing", "s
 
 @hookimpl
 def spen_command() -> Functions:
-    return {"package": "spen_spacy.cli:package"}
+    return {"annotate": "spen_spacy.annotate.command:annotate", "package": "spen_spacy.cli:package"}
 
 
 def __getattr__(name: str) -> Any:

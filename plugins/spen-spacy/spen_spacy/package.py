@@ -81,11 +81,11 @@ def check(lang: str, version: str, build: str) -> None:
         raise sp.ConfigError("--build needs setuptools: pip install 'setuptools>=70.1', or use --build none")
 
 
-def make_pipeline(found: Sequence[Component], lang: str) -> spacy.Language:
+def make_pipeline(found: Sequence[Component], lang: str, device: str | None = None) -> spacy.Language:
     """The pipeline, with models loaded from the runs, which raises errors of a run early."""
     nlp = spacy.blank(lang)
     for component in found:
-        nlp.add_pipe(component.factory, name=component.name, config=component.config)
+        nlp.add_pipe(component.factory, name=component.name, config={**component.config, "device": device})
     return nlp
 
 

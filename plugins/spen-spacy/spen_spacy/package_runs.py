@@ -62,19 +62,19 @@ def components(words: Sequence[str], predicates: str | None = None) -> list[Comp
     taggers: list[RunFolder] = []
     for word in words:
         name, run = _read(word)
-        factory = _factory(run)
-        if factory == PREDICATES:
+        kind = factory(run)
+        if kind == PREDICATES:
             taggers.append(run)
             continue
-        name = name or factory
+        name = name or kind
         if name in found:
             raise ConfigError(
                 f"{found[name].run.path} and {run.path} would both be the component {name!r}; "
-                f"name one of them otherwise, as in other_{factory.removeprefix('spen_')}={run.path}"
+                f"name one of them otherwise, as in other_{kind.removeprefix('spen_')}={run.path}"
             )
         if "." in name or not name.strip():
             raise ConfigError(f"{word}: {name!r} is no name of a component; take letters, digits and _")
-        found[name] = Component(name, factory, run)
+        found[name] = Component(name, kind, run)
     tagger = _tagger(list(found.values()), taggers, predicates)
     for name, component in found.items():
         if component.factory == "spen_srl":
@@ -91,7 +91,7 @@ def _read(word: str) -> tuple[str, RunFolder]:
     return name, run
 
 
-def _factory(run: RunFolder) -> str:
+def factory(run: RunFolder) -> str:
     """The factory of a run's component, or `PREDICATES` for a predicate tagger."""
     task = run.config()["task"]
     kind = str(task.get("type", "")).removeprefix("core.")

@@ -13,11 +13,13 @@ from spen_plugins.config.fields import refuse_unused
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError
+from spen_plugins.readers.shards import checksum, of_shards, shards
 from spen_plugins.readers.split import read_split
-from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 T = TypeVar("T")
+LARGE = 64 << 20
+"""Bytes from which on Parquet and Arrow files of training examples stay on disk."""
 Stratum = Collection[Hashable] | None
 
 
@@ -41,6 +43,14 @@ class FilesConfig(Config):
     """If true, words are looked up in lower case."""
     digits: bool = True
     """If true, every digit is looked up as 0."""
+
+
+class OnDiskConfig(Config):
+    """Where the training part is kept."""
+
+    on_disk: bool | None = None
+    """If true, the training part, of Parquet or Arrow files, stays on disk: it is indexed once, and the index, kept
+    beside it, is mapped into memory; null: if the files are larger than 64 MiB together. Needs `validation`."""
 
 
 class FileParts(NamedTuple, Generic[T]):
@@ -103,6 +113,36 @@ def of_the_corpus(config: Any, keys: Sequence[str]) -> None:
     refuse_unused(config, keys, "task", f"it is of files, and task.corpus is {config.corpus!r}")
 
 
+def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
+    """Whether the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
+
+    Args:
+        config: the task's.
+        files: as `named_files`.
+        unfit: settings that need all examples in memory, as far as they are given.
+
+    Raises:
+        ConfigError: `task.on_disk` is true, and the data or another setting do not allow it.
+    """
+    if config.on_disk is False:
+        return False
+    source = locate(files["train"]) if "train" in files else None
+    reason = None
+    if source is None:
+        reason = "there is no training file of its own (task.train)"
+    elif not of_shards(source):
+        reason = f"{files['train']} is no Parquet or Arrow file, and no folder or pattern of such files"
+    elif "validation" not in files:
+        reason = "there is no task.validation, and none is carved from data on disk; name a file"
+    elif unfit:
+        reason = f"with {' and '.join(f'task.{key}' for key in unfit)} the training part is kept in memory"
+    if config.on_disk and reason:
+        raise ConfigError(f"task.on_disk is true, but {reason}")
+    if reason or source is None:
+        return False
+    return bool(config.on_disk) or sum(file.stat().st_size for file in shards(source)) > LARGE
+
+
 def rows_of_parts(
     files: Mapping[str, str], rows: Mapping[str, Sequence[T]], strata: Callable[[T], Stratum], what: str = "labels"
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
@@ -130,7 +170,7 @@ def rows_of_parts(
 
 def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
     """sha256 of each file, by its name."""
-    return {name: sha256(locate(name)) for name in files.values()}
+    return {name: checksum(locate(name)) for name in files.values()}
 
 
 def read_file_parts(

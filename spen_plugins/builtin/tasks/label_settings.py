@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from spen_plugins.builtin.tasks.file_parts import of_the_corpus
+from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, named_files, of_the_corpus, stays_on_disk
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
@@ -51,7 +51,7 @@ class VectorsConfig(DataConfig):
     """Columns that are not used."""
 
 
-class TextsConfig(DataConfig):
+class TextsConfig(DataConfig, OnDiskConfig):
     """Settings of task `text`."""
 
     train: str | None = None
@@ -113,6 +113,8 @@ def check_texts(c: Any) -> None:
             "validation= or test= (or both), files perhaps with labels=FILE",
             "train" in named,
         )
+    if c.on_disk:
+        stays_on_disk(c, named_files(c))
     if c.corpus is not None:
         of_the_corpus(c, ("text_column", "label_column", "separator", "header"))
 

@@ -156,13 +156,18 @@ class LabelTask(Task):
         self._notes += same_files(files, self._files)
         return parts
 
-    def _check_parts(self) -> None:
+    def _check_parts(self, seen: set[int] | None = None) -> None:
         """Check that there are examples to learn from, and gold wherever scores are computed.
+
+        Args:
+            seen: the labels of the training part if it stays on disk, where all examples have gold.
 
         Raises:
             DataError: a part for training has no example with gold, or a scored part has an example without.
         """
         for name, examples in self._parts.items():
+            if name == "train" and seen is not None:
+                continue
             source = "split" if self.config.split else name
             where = getattr(self.config, source) or self.config.train or "the data"
             labelled = sum(example.gold is not None for example in examples)
@@ -172,11 +177,12 @@ class LabelTask(Task):
                 raise DataError(
                     where, None, f"{len(examples) - labelled} rows without labels in the {name} part", "labels"
                 )
-        self._note_unseen()
+        if seen is None:
+            seen = {i for example in self._parts["train"] if example.gold is not None for i in example.gold.tolist()}
+        self._note_unseen(seen)
 
-    def _note_unseen(self) -> None:
-        """Warn of labels that other parts have and no training example."""
-        seen = {i for example in self._parts["train"] if example.gold is not None for i in example.gold.tolist()}
+    def _note_unseen(self, seen: set[int]) -> None:
+        """Warn of labels that other parts have and no training example, which has those `seen`."""
         others = [example for name, some in self._parts.items() if name != "train" for example in some]
         unseen = sorted({i for example in others if example.gold is not None for i in example.gold.tolist()} - seen)
         if unseen:

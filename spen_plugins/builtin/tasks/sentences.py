@@ -42,8 +42,14 @@ class Vocabulary:
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], config: Lookup) -> Vocabulary:
         """The vocabulary of words seen at least `min_count` times, most frequent first."""
-        seen = cls([], config)
-        counts = Counter(seen.key(word) for words in sentences for word in words)
+        return cls.of_counts(Counter(word for words in sentences for word in words), config)
+
+    @classmethod
+    def of_counts(cls, words: Mapping[str, int], config: Lookup) -> Vocabulary:
+        """The same from the number of times that each word was seen."""
+        seen, counts = cls([], config), Counter[str]()
+        for word, count in words.items():
+            counts[seen.key(word)] += count
         ordered = sorted(counts.items(), key=lambda i: (-i[1], i[0]))
         return cls([word for word, count in ordered if count >= config.min_count], config)
 
@@ -52,13 +58,17 @@ class Vocabulary:
         word = word.lower() if self._config.lowercase else word
         return word.translate(_DIGITS) if self._config.digits else word
 
+    def number(self, word: str) -> int:
+        """A word's index."""
+        return self._number.get(self.key(word), 1)
+
     def entry(self, words: tuple[str, ...]) -> Entry:
         """A sentence with its words' indices."""
         known = self._written
         try:
             numbers = [known[word] for word in words]
         except KeyError:
-            found = {word: self._number.get(self.key(word), 1) for word in words}
+            found = {word: self.number(word) for word in words}
             if len(known) > REMEMBERED:
                 known.clear()
             known.update(found)

@@ -12,7 +12,7 @@ from pydantic import Field
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts
+from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -30,9 +30,11 @@ from spen_plugins.builtin.tasks.tagging_metric import (
     SpanMetric,
     TagMetric,
 )
+from spen_plugins.builtin.tasks.tagging_on_disk import TaggedMaker
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import of_words, tagged_of
@@ -46,7 +48,7 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs, Writer
 class Tagging(Task):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(tagging_files.SentencesConfig):
+    class Config(tagging_files.SentencesConfig, OnDiskConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
@@ -84,6 +86,7 @@ class Tagging(Task):
             raise ConfigError("task.columns: found the name 'words', which is taken by the words; take another")
         self.selection = "f1" if spans else "accuracy"
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
+        self._index: Index | None = None  # of a training part on disk
 
     def load(self) -> None:
         self._read = self._read_parts()
@@ -98,15 +101,18 @@ class Tagging(Task):
         """Set the parts, and what is known of their words, columns and tags."""
         sentences = self._read.parts
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
-        train = sentences["train"][1]
-        tags = {tag for names, _ in encoded["train"] for tag in names or ()}
-        self._set(Vocabulary.of((s.words for s in train), self.config), self._column_values(train), self._order(tags))
-        self._parts = {
+        words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
+        self._set(words, values, self._order(tags))
+        self._parts: dict[str, Sequence[Example]] = {
             part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
         }
-        gold = [example for example in self._parts["train"] if example.tags is not None]
-        self._parts["train"] += gold * (self.config.repeat - 1)
+        if self._index is not None:
+            numbers = self._vocabulary, self._number, self._tag, self._encoding
+            self._parts["train"] = OnDisk(self._index, TaggedMaker(self._index, *numbers), self._index.lengths)
+        else:
+            gold = [example for example in self._parts["train"] if example.tags is not None]
+            self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         values = {name: listed(facts["columns"], name) for name in facts["columns"]}
@@ -235,11 +241,8 @@ class Tagging(Task):
         return example.entry.words_read(self.indexers)
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
-        return tagging_files.read_parts(self.config)
-
-    def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
-        """Name of each further column -> its values in the training part."""
-        return {name: sorted({v for s in train for v in s.columns[name]}) for name in self.config.columns}
+        found, self._index = tagging_files.read_parts(self.config, self._encoding, self._encode)
+        return found
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in the task's encoding, and their spans."""

@@ -10,11 +10,16 @@ from typing import Any
 from pydantic import Field
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts, stays_on_disk
+from spen_plugins.builtin.tasks.sentences import Vocabulary
+from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.readers.on_disk import Index
+from spen_plugins.readers.schemes import BrokenTags, Scheme, spans
+from spen_plugins.readers.shards import checksum
 from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.readers.tagged import read_tagged
 from spen_plugins.readers.text import sha256
@@ -42,8 +47,12 @@ Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 """Source and sentences of each part."""
 
 
-def read_parts(config: Any) -> FileParts[TaggedSentence]:
-    """All parts of a task's config.
+def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[FileParts[TaggedSentence], Index | None]:
+    """All parts of a task's config, and the index of the training part if that stays on disk.
+
+    Args:
+        config: the task's.
+        encoding, encode: as `tagged_index`.
 
     Raises:
         ConfigError: the config names no data, or columns that its data do not have.
@@ -52,18 +61,47 @@ def read_parts(config: Any) -> FileParts[TaggedSentence]:
     if config.in_memory:
         raise given.not_kept()
     files = files_of(config, CORPORA)
+    unfit = [key for key in ("labelled", "unlabelled") if getattr(config, key)] + ["repeat"] * (config.repeat > 1)
+    on_disk = stays_on_disk(config, files, unfit)
+    in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
         found = read_tagged(config, path, gold=True)
         return found.sentences, found.said
 
     found: FileParts[TaggedSentence] = (
-        read_file_parts(files, read, _tags, "tags")
+        read_file_parts(in_memory, read, _tags, "tags")
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
     notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
-    return _with_hidden(config, found._replace(notes=[*found.notes, *notes]))
+    found = found._replace(notes=[*found.notes, *notes])
+    if not on_disk:
+        return _with_hidden(config, found), None
+    sums = {config.train: checksum(locate(config.train)), **found.checksums}
+    index, said = tagged_index(config, encoding, encode, sums[config.train])
+    notes = list(dict.fromkeys([said, *found.notes, *same_files(files, sums)]))
+    return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
+
+
+def known(
+    config: Any, train: Sequence[TaggedSentence], encoded: Sequence[tuple[Any, ...]], index: Index | None
+) -> tuple[Vocabulary, dict[str, list[str]], set[str]]:
+    """The words of the training part, the values of each further column in it, and its tags.
+
+    Args:
+        config: the task's.
+        train: its sentences, if they are in memory.
+        encoded: first of each is its tags as they are learned, None if unknown.
+        index: of sentences on disk.
+    """
+    if index is not None:
+        counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
+        columns = {name: sorted(index.values[column_key(name)]) for name in config.columns}
+        return Vocabulary.of_counts(counts, config), columns, set(index.values["tags"])
+    words = Vocabulary.of((sentence.words for sentence in train), config)
+    columns = {name: sorted({value for s in train for value in s.columns[name]}) for name in config.columns}
+    return words, columns, {tag for names, *_ in encoded for tag in names or ()}
 
 
 def _tags(sentence: TaggedSentence) -> set[str] | None:
@@ -105,7 +143,9 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
         ConfigError: the config names data of its own, or columns.
         DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
     """
-    if named := [f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns") if getattr(config, key)]:
+    if named := [
+        f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
+    ]:
         raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
     sentences = {
         part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]

@@ -14,17 +14,20 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.facts import listed, number
-from spen_plugins.builtin.tasks.file_parts import named_files
+from spen_plugins.builtin.tasks.file_parts import named_files, stays_on_disk
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
+from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
+from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
+from spen_plugins.readers.shards import of_shards
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
@@ -63,6 +66,7 @@ class TextLabels(LabelTask):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
+        self._index: Index | None = None  # of a training part on disk
         for name in ("text_column", "label_column"):
             column = getattr(config, name)
             if isinstance(column, str) and config.header is False:
@@ -98,12 +102,18 @@ class TextLabels(LabelTask):
     def _learn(self) -> None:
         """Check the parts, and set what is known of their words."""
         if not self.config.keep_empty:
-            self._parts = {n: [e for e in some if e.gold is None or len(e.gold)] for n, some in self._parts.items()}
+            for name, some in self._parts.items():
+                if not isinstance(some, OnDisk):  # indexed without them
+                    self._parts[name] = [e for e in some if e.gold is None or len(e.gold)]
             self._split += "; texts without any label are left out"
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
-        self._check_parts()
-        counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
+        if self._index is None:
+            self._check_parts()
+            counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
+        else:
+            self._check_parts({self._place[name] for name in self._index.values["labels"]})
+            counts = Counter(dict(zip(self._index.values["words"], self._index.counts["words"].tolist(), strict=True)))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
 
@@ -134,7 +144,7 @@ class TextLabels(LabelTask):
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
         where = locate(path)
-        if where.is_dir() or where.suffix == ".sgm":
+        if not of_shards(where) and (where.is_dir() or where.suffix == ".sgm"):
             return self._documents(read_reuters(where))
         if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
             return [Example(line, None) for line in read_lines(where)]
@@ -186,19 +196,32 @@ class TextLabels(LabelTask):
         c = self.config
         names = {key: name for key, name in named_files(c).items() if key != "split"}
         places = {name: locate(path) for name, path in names.items()}
-        files = {name: read_texts(place, self._layout()) for name, place in places.items()}
-        if c.labels is None:
-            found = {label for file in files.values() for row in file.rows for label in row.labels or ()}
-            self._set_labels(sorted(found))
-        else:
+        on_disk = stays_on_disk(c, named_files(c))
+        files = {n: read_texts(place, self._layout()) for n, place in places.items() if n != "train" or not on_disk}
+        if c.labels is not None:
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
+        if on_disk:
+            check = None if c.labels is None else self._numbers
+            self._index, said = text_index(c, self._layout(), self.words, check, self._files.get(c.labels))
+            self._notes.append(said)
+        if c.labels is None:
+            found = {label for file in files.values() for row in file.rows for label in row.labels or ()}
+            self._set_labels(sorted(found.union(() if self._index is None else self._index.values["labels"])))
         if not self.space.labels:
             raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
         self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
         examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
         parts = self._divide({name: [example.gold for example in some] for name, some in examples.items()})
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
+        if self._index is not None:
+            make = TextMaker(self._index, self._place, self._stored)
+            self._parts["train"] = OnDisk(self._index, make, np.ones(len(self._index), dtype=np.int8))
+
+    def _stored(self, words: Sequence[str], gold: np.ndarray) -> Example:
+        """The example of a text on disk, of which its words are kept."""
+        items = {name: indexer.index(words) for name, indexer in self.indexers.items()}
+        return Example(" ".join(words), gold, items)
 
     def _load_reuters(self) -> None:
         folder = locate(self.config.reuters)

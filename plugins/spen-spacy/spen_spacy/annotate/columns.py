@@ -1,0 +1,123 @@
+"""The columns of annotated docs: which there are follows from the pipeline, so that all shards have the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from spen_plugins import ConfigError, did_you_mean
+from spen_spacy.annotate.fields import as_json
+from spen_spacy.component import Component
+from spen_spacy.extensions import ORDER, SCORES, Frame, token_score
+
+TEXTS = pa.list_(pa.string())
+NUMBERS = pa.list_(pa.int32())
+FLOATS = pa.list_(pa.float32())
+PLACE = [("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("score", pa.float32())]
+SPANS = pa.list_(pa.struct([("label", pa.string()), *PLACE]))
+FRAMES = pa.list_(
+    pa.struct([("predicate", pa.struct(PLACE)), ("arguments", pa.list_(pa.struct([("role", pa.string()), *PLACE])))])
+)
+GROUPS = pa.list_(pa.struct([("key", pa.string()), ("label", pa.string()), *PLACE]))
+CATS = pa.map_(pa.string(), pa.float32())
+ENERGIES = pa.map_(pa.string(), pa.float64())
+
+
+class Column(NamedTuple):
+    """A column of annotations."""
+
+    type: pa.DataType
+    of: Callable[[Doc], Any]
+
+
+def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
+    """The columns of what a pipeline's components set, by name.
+
+    Args:
+        nlp: the pipeline; its components say what they assign, as spaCy's `analyze_pipes` has it.
+        wanted: names of the columns; None: all.
+
+    Raises:
+        ConfigError: a column that is wanted is not there.
+    """
+    sets = {attribute for name in nlp.pipe_names for attribute in nlp.get_pipe_meta(name).assigns}
+    others = {a for name, c in nlp.pipeline if not isinstance(c, Component) for a in nlp.get_pipe_meta(name).assigns}
+    components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
+    energies = any(component.settings["energy"] for component in components)
+    thresholds = {label: c.threshold for c in components if hasattr(c, "threshold") for label in c.labels}
+    own = sorted(a for a in sets if a.startswith("doc._.") and a not in ("doc._.srl", "doc._.spen_energy"))
+    found = {
+        "tokens": (sets - {"doc.cats"}, Column(TEXTS, lambda doc: [token.text for token in doc])),
+        "token_starts": (sets - {"doc.cats"}, Column(NUMBERS, lambda doc: [token.idx for token in doc])),
+        "sentence_starts": (sets & {"doc.sents", "token.is_sent_start", "token.dep"}, Column(NUMBERS, _sentences)),
+        "pos": ("token.pos" in sets, Column(TEXTS, lambda doc: [token.pos_ for token in doc])),
+        "tags": ("token.tag" in sets, Column(TEXTS, lambda doc: [token.tag_ for token in doc])),
+        "tag_scores": ("token._.spen_score" in sets, Column(FLOATS, lambda doc: [token_score(t) for t in doc])),
+        "lemmas": ("token.lemma" in sets, Column(TEXTS, lambda doc: [token.lemma_ for token in doc])),
+        "morphs": ("token.morph" in sets, Column(TEXTS, lambda doc: [str(token.morph) for token in doc])),
+        "deps": ("token.dep" in sets, Column(TEXTS, lambda doc: [token.dep_ for token in doc])),
+        "heads": ("token.head" in sets, Column(NUMBERS, lambda doc: [token.head.i for token in doc])),
+        "ents": ("doc.ents" in sets, Column(SPANS, lambda doc: [_span(span) for span in doc.ents])),
+        "frames": ("doc._.srl" in sets, Column(FRAMES, lambda doc: [_frame(frame) for frame in doc._.srl])),
+        "spans": ("doc.spans" in others, Column(GROUPS, _groups)),
+        "cats": ("doc.cats" in sets, Column(CATS, lambda doc: list(doc.cats.items()))),
+        "labels": (
+            thresholds,
+            Column(TEXTS, lambda doc: [label for label, t in thresholds.items() if doc.cats[label] > t]),
+        ),
+        "energies": (energies, Column(ENERGIES, lambda doc: list(doc._.spen_energy.items()))),
+    }
+    there = {name: column for name, (is_there, column) in found.items() if is_there}
+    there |= {name.removeprefix("doc._."): Column(pa.string(), _extension(name)) for name in own}
+    for name in wanted or ():
+        if name not in there:
+            raise ConfigError(
+                f"--columns: found {name!r};{did_you_mean(name, there)} this pipeline sets {', '.join(there)}"
+            )
+    return there if wanted is None else {name: there[name] for name in wanted}
+
+
+def _sentences(doc: Doc) -> list[int]:
+    return [token.idx for token in doc if token.is_sent_start]
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {"label": span.label_, **_place(span, span._.spen_score if span.has_extension("spen_score") else None)}
+
+
+def _place(span: Span, score: float | None) -> dict[str, Any]:
+    return {"text": span.text, "start": span.start_char, "end": span.end_char, "score": score}
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    i = frame.predicate.i
+    return {
+        "predicate": _place(frame.predicate.doc[i : i + 1], frame.score),
+        "arguments": [{"role": role, **_place(span, score)} for role, span, score in frame.arguments],
+    }
+
+
+def _groups(doc: Doc) -> list[dict[str, Any]]:
+    """The span groups that are not those of entities and frames of ours."""
+    found = []
+    for key, group in doc.spans.items():
+        if ORDER not in group.attrs:
+            scores = group.attrs.get(SCORES, [None] * len(group))
+            for span, score in zip(group, scores, strict=True):
+                place = _place(span, None if score is None else float(score))
+                found.append({"key": key, "label": span.label_, **place})
+    return found
+
+
+def _extension(name: str) -> Callable[[Doc], str | None]:
+    attribute = name.removeprefix("doc._.")
+
+    def value(doc: Doc) -> str | None:
+        found = doc._.get(attribute)
+        return None if found is None else as_json(found)
+
+    return value

@@ -1,0 +1,73 @@
+"""Engines on one machine: this process, or several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from spacy.language import Language
+
+from spen_plugins import RunError
+from spen_spacy.annotate.plan import Job, Shard
+from spen_spacy.annotate.shards import Done, annotate
+
+_loaded: list[tuple[Language, Job]] = []
+"""In a process of a pool: its pipeline and its job."""
+
+
+def here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+    """One shard after another in this process."""
+    for shard in shards:
+        yield annotate(nlp, job, shard)
+
+
+def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
+    """Shards by several processes, each with a pipeline of its own; those of a process that is killed again.
+
+    Not by `nlp.pipe(n_process=…)`: it sends all docs back through one process, and waits for ever for one that was
+    killed.
+
+    Raises:
+        RunError: processes end as soon as they start, or are killed again and again.
+    """
+    left = {shard.number: shard for shard in shards}
+    while left:
+        before = len(left)
+        # Spawned, not forked: a fork has this process's locks, and the threads that hold some are not in it.
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
+        try:
+            for future in as_completed([pool.submit(_annotate, shard) for shard in left.values()]):
+                done = future.result()
+                del left[done.number]
+                yield done
+        except BrokenProcessPool as error:
+            if len(left) == before:
+                raise RunError(
+                    "a process ended before it had finished a shard; was it killed for want of memory? Fewer "
+                    "--processes, or smaller shards in another --out, take less"
+                ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start(job: Job) -> None:
+    """What a process of a pool does first."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word; the first process says one
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    import torch
+
+    torch.set_num_threads(1)  # as many processes as cores
+    _loaded.append((job.pipeline.load(), job))
+
+
+def _annotate(shard: Shard) -> Done:
+    [(nlp, job)] = _loaded
+    return annotate(nlp, job, shard)

@@ -1,0 +1,88 @@
+"""The engine of many machines, Ray Data: an actor loads the pipeline once and annotates shard after shard."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from spen_plugins import ConfigError, RunError, SpenError
+from spen_spacy.annotate.plan import Job, Shard
+from spen_spacy.annotate.shards import Done, annotate
+
+
+class Worker:
+    """An actor's work. What it can't do it says in what it returns: errors lose their words on the way."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._failure = job, ""
+        try:
+            job.pipeline.check(dict(job.identity))
+            self._nlp = job.pipeline.load()
+        except SpenError as error:
+            self._failure = f"on {platform.node()}: {error}"
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        done = [self._done(shard) for shard in batch["shard"]]
+        return {name: [getattr(one, name) for one in done] for name in Done._fields}
+
+    def _done(self, shard: Shard) -> Done:
+        if self._failure:
+            return Done(shard.number, 0, 0, 0.0, self._failure)
+        return annotate(self._nlp, self._job, shard)
+
+
+def available() -> None:
+    """Raise a `ConfigError` if Ray Data is not installed."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its errors come back as Python's
+    try:
+        import ray.data  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"--engine ray needs Ray Data ({error}): pip install 'spen-spacy[ray]'") from None
+
+
+def on_ray(
+    workers: int, gpus: float, address: str | None, job: Job, shards: Sequence[Shard]
+) -> Generator[Done, None, None]:
+    """Shards by actors; Ray starts one that was killed again, and gives its shards to it or to another.
+
+    Args:
+        workers: number of actors.
+        gpus: GPUs of each.
+        address: a running cluster's; None: Ray is started here, for as long as this lasts.
+
+    Raises:
+        RunError: the cluster can't be reached, or Ray gives up.
+    """
+    available()
+    import ray
+    from ray.exceptions import RayError
+
+    quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        if address is None:
+            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise RunError(f"Ray can't be started{'' if address is None else f' at {address}'}: {error}") from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    try:
+        rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
+        annotated = rows.map_batches(
+            Worker,
+            batch_size=None,
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(shards))),
+            fn_constructor_args=(job,),
+            num_gpus=gpus or None,
+        )
+        for row in annotated.iter_rows():
+            yield Done(**row)
+    except RayError as error:
+        raise RunError(f"Ray gave up: {' '.join(str(error).split()):.500}") from error
+    finally:
+        ray.shutdown()

@@ -1,0 +1,69 @@
+"""Parquet files of documents, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spen_plugins import ConfigError, DataError
+
+ROWS = 1000
+"""Rows that are decoded at once."""
+
+
+def require() -> None:
+    """Raise a `ConfigError` if pyarrow is not installed."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ConfigError("Parquet needs pyarrow: pip install 'spen-plugins[tables]', or write --to docbin") from None
+
+
+def size(path: str | Path, field: str) -> tuple[int, int]:
+    """The number of rows, and the bytes of this column.
+
+    Raises:
+        DataError: there is no such column, or the file is damaged.
+    """
+    with _opened(path) as file:
+        if field not in file.schema_arrow.names:
+            known = ", ".join(file.schema_arrow.names)
+            raise DataError(path, None, f"no column {field!r}", f"one of {known}, named by --text")
+        groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+        columns = (group.column(number) for group in groups for number in range(group.num_columns))
+        return file.metadata.num_rows, sum(c.total_uncompressed_size for c in columns if c.path_in_schema == field)
+
+
+def types(path: str | Path, field: str) -> dict[str, Any]:
+    """The Arrow type of each column but this one; `DataError` if the file is damaged."""
+    with _opened(path) as file:
+        return {found.name: found.type for found in file.schema_arrow if found.name != field}
+
+
+def rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]]:
+    """The rows from `start` to before `end`; groups of rows outside are not read. `DataError` if it is damaged."""
+    first = 0
+    with _opened(path) as file:
+        for group in range(file.num_row_groups):
+            after = first + file.metadata.row_group(group).num_rows
+            if first < end and after > start:
+                for batch in file.iter_batches(ROWS, row_groups=[group]):
+                    skipped = max(0, start - first)
+                    yield from batch.slice(skipped, max(0, end - first - skipped)).to_pylist()
+                    first += batch.num_rows
+            first = after
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[Any]:
+    require()
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None

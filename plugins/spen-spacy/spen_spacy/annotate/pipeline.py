@@ -1,0 +1,136 @@
+"""The pipeline of a corpus: found, loaded in each process, and told apart from others by a checksum of its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+
+from spen_plugins import ConfigError, RunError, RunFolder, __version__, did_you_mean, sha256
+from spen_spacy.component import Component
+from spen_spacy.package import make_pipeline
+from spen_spacy.package_runs import components, factory
+from spen_spacy.places import installed
+
+NOT_HASHED = frozenset(
+    {"README.md", "environment.json", "examples.safetensors", "history.jsonl", "metrics.json", "times.jsonl"}
+)
+"""Files that say how a model came to be, and not what it predicts."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What to load; plain values, that other processes and machines are given.
+
+    Attributes:
+        source: a folder, or the name of an installed pipeline.
+        runs: run folders to make the pipeline of; () if `source` is one already.
+        language: code of the language of the tokeniser of `runs`.
+        device: where components of ours predict; None: where spaCy computes.
+    """
+
+    source: str
+    runs: tuple[str, ...] = ()
+    language: str = "en"
+    device: str | None = None
+
+    def load(self) -> Language:
+        """The pipeline.
+
+        Raises:
+            SpenError: it can't be loaded.
+        """
+        if self.device is not None and self.device.startswith("cuda"):
+            spacy.prefer_gpu(int(self.device.partition(":")[2] or 0))  # for spaCy's own components, if it has CuPy
+        if self.runs:
+            found = components(self.runs)
+            return make_pipeline(found, self.language, self.device)
+        nlp = self._spacys()
+        ours = [name for name, component in nlp.pipeline if isinstance(component, Component)]
+        if self.device is not None and ours:
+            nlp = self._spacys({f"components.{name}.device": self.device for name in ours})
+        return nlp
+
+    def _spacys(self, config: dict[str, Any] | None = None) -> Language:
+        try:
+            return spacy.load(self.source, config=config or {})
+        except (OSError, ImportError, ValueError) as error:
+            raise ConfigError(f"{self.source} can't be loaded by spaCy: {error}") from error
+
+    def identity(self) -> dict[str, str]:
+        """What must be equal for equal annotations: the files' checksum and the versions."""
+        total = hashlib.sha256()
+        for folder in map(Path, self.runs or [self._folder()]):
+            for path in _files(folder):
+                total.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+        return {"sha256": total.hexdigest(), "spacy": spacy.__version__, "spen_plugins": __version__}
+
+    def check(self, known: dict[str, str]) -> None:
+        """Raise a `RunError` if what is here is another pipeline than the one of `known`."""
+        if (found := self.identity()) != known:
+            raise RunError(
+                f"{self.source} is not the pipeline that was planned with: found {told(found)}; expected {told(known)}"
+            )
+
+    def _folder(self) -> Path:
+        return Path(self.source) if Path(self.source).is_dir() else spacy.util.get_package_path(self.source)
+
+
+def told(identity: dict[str, str]) -> str:
+    """An identity, for messages."""
+    return ", ".join(f"{name} {value:.12}" for name, value in identity.items())
+
+
+def find(source: str, predicates: str | None, language: str | None, device: str | None) -> Pipeline:
+    """The pipeline that a user named.
+
+    Args:
+        source: a spaCy pipeline's folder or name, or a run folder.
+        predicates: of a run of `srl`, the run that tags its predicates; None: that of the installed pipeline.
+        language: of a run: code of the tokeniser's language; None: "en".
+        device: where components of ours predict; None: where spaCy computes.
+
+    Raises:
+        ConfigError: there is no such pipeline, or an option does not fit it.
+    """
+    path = Path(source).expanduser()
+    if (path / "config.json").is_file():
+        runs = [str(path.resolve())]
+        if predicates is not None:
+            runs.append(str(Path(predicates).expanduser().resolve()))
+        elif factory(RunFolder.open(path)) == "spen_srl":
+            runs.append(str(installed("--predicates", "spen_srl") / "predicates"))
+        try:
+            spacy.util.get_lang_class(language or "en")
+        except ImportError as error:
+            raise ConfigError(f"--language {language}: spaCy has no such language (en, de, …; xx for any)") from error
+        return Pipeline(runs[0], tuple(runs), language or "en", device)
+    for option, value in (("--predicates", predicates), ("--language", language)):
+        if value is not None:
+            raise ConfigError(f"{option} {value}: {source} is no run folder; a pipeline has its own")
+    if path.is_dir():
+        if not (path / "config.cfg").is_file():
+            raise ConfigError(
+                f"{source} is neither a run folder nor a pipeline: it holds no config.json and no config.cfg"
+            )
+        return Pipeline(str(path.resolve()), device=device)
+    if not spacy.util.is_package(source):
+        known = spacy.util.get_installed_models()
+        raise ConfigError(
+            f"found no pipeline and no folder {source!r}.{did_you_mean(source, known)} Installed pipelines: "
+            f"{', '.join(known) or 'none'}"
+        )
+    return Pipeline(source, device=device)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") or part in ("__pycache__", "checkpoint") for part in inside)
+        if path.is_file() and not hidden and path.name not in NOT_HASHED and path.suffix != ".partial":
+            yield path

@@ -1,0 +1,215 @@
+"""The plan: which shards a corpus is cut into, written before the first is annotated and kept beside them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spen_plugins as sp
+from spen_spacy.annotate import fields, parquet
+from spen_spacy.annotate.pipeline import Pipeline, told
+from spen_spacy.annotate.sources import Piece, Reading, Source, head
+
+PLAN = "plan.json"
+SUFFIX = {"parquet": ".parquet", "docbin": ".spacy"}
+SHARDS = 64
+"""Number of shards by default, if each is then of a size between these."""
+SIZES = 1 << 16, 1 << 22
+AGAIN = "Annotate into another --out, or remove {out} to begin anew"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is the same for all shards; plain values, that other processes and machines are given.
+
+    Attributes:
+        pipeline: the pipeline.
+        identity: the identity that it had when the plan was made.
+        reading: how the input is read.
+        kinds: of JSON lines, the type of each other field.
+        out: the folder of the shards.
+        form: "parquet" or "docbin".
+        columns: of Parquet, the columns of annotations; None: all.
+        keep_errors: if true, a document that fails is a row with an error; otherwise it ends the job.
+    """
+
+    pipeline: Pipeline
+    identity: Mapping[str, str]
+    reading: Reading
+    kinds: Mapping[str, str]
+    out: str
+    form: str
+    columns: tuple[str, ...] | None
+    keep_errors: bool
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file of the output and the pieces of the input that it is made of."""
+
+    number: int
+    pieces: tuple[Piece, ...]
+
+    def path(self, job: Job) -> Path:
+        """Where it is once it is finished."""
+        return Path(job.out) / f"shard-{self.number:06d}{SUFFIX[job.form]}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The facts that may not change between calls, and the shards.
+
+    Attributes:
+        options: what the user chose, by option.
+        identity: of the pipeline.
+        sources: the files of the input.
+        kinds: of JSON lines, the type of each other field.
+        size: bytes of text in a shard, about.
+        shards: all shards, in order.
+    """
+
+    options: Mapping[str, Any]
+    identity: Mapping[str, str]
+    sources: Sequence[Source]
+    kinds: Mapping[str, str]
+    size: int
+    shards: Sequence[Shard]
+
+
+def settled(
+    out: Path, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
+) -> Plan:
+    """The plan in `out`; made and written if there is none.
+
+    Args:
+        out: the folder of the shards, held by this process.
+        options: what the user chose, by option; "--from", "--documents" and "--text" are how files are read.
+        identity: of the pipeline.
+        sources: the files of the input.
+        size: bytes of text in a shard, about; None: that of the plan, or as the input is large.
+
+    Raises:
+        ConfigError: the plan is that of another pipeline, input or choice, or the folder holds something else.
+        DataError: a file of the input can't be read.
+    """
+    path = out / PLAN
+    if path.exists():
+        plan = _read(path)
+        if difference := next(_differences(plan, options, identity, sources, size), None):
+            raise sp.ConfigError(
+                f"{out} holds annotations that were begun with other facts: {difference}. {AGAIN.format(out=out)}"
+            )
+        return plan
+    if found := [p.name for p in out.iterdir() if p.name != ".lock" and p.suffix != ".partial"]:
+        raise sp.ConfigError(f"{out} holds {found[0]!r} and no {PLAN}; expected an empty or a new folder")
+    reading = reading_of(options)
+    if size is None:
+        least, most = SIZES
+        size = min(most, max(least, sum(source.size for source in sources) // SHARDS))
+    shards = tuple(_cut(reading, sources, size))
+    plan = Plan(options, identity, sources, _kinds(reading, sources), size, shards)
+    with sp.writing(path) as temporary:
+        temporary.write_text(json.dumps(_plain(plan)), encoding="utf-8")
+    return plan
+
+
+def reading_of(options: Mapping[str, Any]) -> Reading:
+    """How files are read, by the options."""
+    return Reading(options["--from"], options["--documents"], options["--text"])
+
+
+def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Shard]:
+    pieces: list[Piece] = []
+    number = total = 0
+    for source in sources:
+        for start, end, first, length in reading.cut(Path(source.path), size):
+            pieces.append(Piece(source, start, end, first))
+            total += length
+            if total >= size:
+                yield Shard(number, tuple(pieces))
+                pieces, number, total = [], number + 1, 0
+    if pieces:
+        yield Shard(number, tuple(pieces))
+
+
+def _kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
+    """Types of the other fields of JSON lines. Tables of Parquet must have equal columns."""
+    if reading.kind == "jsonl":
+        lines = (line for source in sources for line in head(source.path, fields.LOOKED_AT))
+        return fields.kinds(filter(None, map(_table, lines)), reading.field)
+    if reading.kind == "parquet":
+        first = parquet.types(sources[0].path, reading.field)
+        for source in sources[1:]:
+            if (found := parquet.types(source.path, reading.field)) != first:
+                odd = next(name for name in {**first, **found} if first.get(name) != found.get(name))
+                raise sp.DataError(
+                    source.name,
+                    None,
+                    f"the column {odd!r} of type {found.get(odd)}",
+                    f"that of {sources[0].name}, {first.get(odd)}",
+                )
+    return {}
+
+
+def _table(line: bytes) -> dict[str, Any] | None:
+    """None of a damaged line, which its reader reports."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _plain(plan: Plan) -> dict[str, Any]:
+    places = {source: number for number, source in enumerate(plan.sources)}
+    return {
+        "options": plan.options,
+        "pipeline": plan.identity,
+        "sources": [[source.path, source.name, source.size, source.modified] for source in plan.sources],
+        "kinds": plan.kinds,
+        "size": plan.size,
+        "shards": [[[places[p.source], p.start, p.end, p.first] for p in shard.pieces] for shard in plan.shards],
+    }
+
+
+def _read(path: Path) -> Plan:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        sources = [Source(*values) for values in found["sources"]]
+        pieces = [tuple(Piece(sources[i], *values) for i, *values in shard) for shard in found["shards"]]
+        shards = [Shard(number, some) for number, some in enumerate(pieces)]
+        return Plan(found["options"], found["pipeline"], sources, found["kinds"], found["size"], shards)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise sp.RunError(f"{path} is damaged and can't be read: {type(error).__name__}: {error}") from error
+
+
+def _differences(
+    plan: Plan, options: Mapping[str, Any], identity: Mapping[str, str], sources: Sequence[Source], size: int | None
+) -> Iterator[str]:
+    """What is not as it was, in words."""
+    for name, value in options.items():
+        if value != plan.options.get(name):
+            yield f"found {name} {value}; expected {plan.options.get(name)}"
+    if identity != plan.identity:
+        yield f"found another pipeline, {told(identity)}; expected {told(plan.identity)}"
+    if size is not None and size != plan.size:
+        yield f"found --shard-size {size / 1e6:g}; expected {plan.size / 1e6:g}, or none"
+    before, now = ({source.path: source for source in some} for some in (plan.sources, sources))
+    for path in {**before, **now}:
+        if path not in now:
+            yield f"the input lacks {path}"
+        elif path not in before:
+            yield f"the input has a new file, {path}"
+        elif _state(before[path]) != _state(now[path]):
+            yield f"{path} has changed: found {_state(now[path])}; expected {_state(before[path])}"
+    if list(before) != list(now):
+        yield "found the files of the input in another order"
+
+
+def _state(source: Source) -> str:
+    changed = time.strftime("%F %T", time.localtime(source.modified // 10**9))
+    return f"{source.size} bytes, changed {changed}.{source.modified % 10**9:09d}"

@@ -1,0 +1,184 @@
+"""One shard: its documents through the pipeline, and the rows to a file that is there when it is whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+
+import spen_plugins as sp
+from spen_spacy.annotate import fields, parquet
+from spen_spacy.annotate.plan import Job, Shard
+from spen_spacy.annotate.sources import Document
+
+CHARACTERS = 200_000
+"""Characters of the documents that go through the pipeline together; so memory depends on no input's size."""
+DOCUMENTS = 2000
+"""Most of them."""
+INPUT = "spen_input"
+"""Entry of `user_data` in a DocBin: the document's file, row and fields; error and text of one that failed."""
+
+
+class Done(NamedTuple):
+    """A shard that is finished, or the sentence that says why it is not."""
+
+    number: int
+    documents: int
+    words: int
+    seconds: float
+    failure: str = ""
+
+
+Write = Callable[[Sequence[tuple[Document, Doc | None, str | None]]], None]
+
+
+def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
+    """Annotate a shard and put its file in place.
+
+    Args:
+        nlp: the pipeline of the job.
+        job: what all shards share.
+        shard: the shard.
+    """
+    started = time.perf_counter()
+    documents = words = 0
+    try:
+        with nlp.memory_zone(), sp.writing(shard.path(job)) as temporary, _writer(nlp, job, shard, temporary) as write:
+            for group in _groups(_read(nlp, job, shard)):
+                rows = list(_annotated(nlp, group))
+                failed = next((error for _, _, error in rows if error is not None), None)
+                if failed is not None and not job.keep_errors:
+                    raise sp.RunError(failed)
+                write(rows)
+                documents += len(rows)
+                words += sum(len(doc) for _, doc, _ in rows if doc is not None)
+    except sp.SpenError as error:
+        return Done(shard.number, documents, words, time.perf_counter() - started, str(error))
+    return Done(shard.number, documents, words, time.perf_counter() - started)
+
+
+def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
+    for piece in shard.pieces:
+        path = Path(piece.source.path)
+        try:
+            about = path.stat()
+            if (about.st_size, about.st_mtime_ns) != (piece.source.size, piece.source.modified):
+                raise sp.DataError(path, None, "a file that has changed", "the one that the plan was made of")
+            yield from job.reading.read(piece, nlp.vocab)
+        except OSError as error:
+            found = f"a file that can't be read ({error.strerror or error})"
+            raise sp.DataError(path, None, found, "one that every process and machine can read at this path") from error
+
+
+def _groups(documents: Iterator[Document]) -> Iterator[list[Document]]:
+    """Documents that go through the pipeline together."""
+    group: list[Document] = []
+    length = 0
+    for document in documents:
+        group.append(document)
+        length += 0 if document.text is None else len(str(document.text))
+        if length >= CHARACTERS or len(group) == DOCUMENTS:
+            yield group
+            group, length = [], 0
+    if group:
+        yield group
+
+
+def _annotated(nlp: Language, group: Sequence[Document]) -> Iterator[tuple[Document, Doc | None, str | None]]:
+    """Each document with its doc, or with the reason why it has none."""
+    good = [document for document in group if document.text is not None]
+    try:
+        docs: list[Doc | str] = list(nlp.pipe(map(_text, good), batch_size=len(group)))
+        if len(docs) != len(good):
+            raise ValueError("a component left documents out")
+    except Exception:  # of any component; which document it was is found out by one at a time
+        docs = [_alone(nlp, document) for document in good]
+    found = iter(docs)
+    for document in group:
+        doc = document.error if document.text is None else next(found)
+        yield (document, None, doc) if isinstance(doc, str) else (document, doc, None)
+
+
+def _alone(nlp: Language, document: Document) -> Doc | str:
+    """A document's doc, or the reason why it has none."""
+    try:
+        return nlp(_text(document))
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        return f"{document.name}:{document.row}: the pipeline fails ({type(error).__name__}: {reason:.300})"
+
+
+def _text(document: Document) -> Any:
+    """A text, or a copy of a doc: a component that fails may leave it half annotated."""
+    return document.text.copy() if isinstance(document.text, Doc) else document.text
+
+
+@contextmanager
+def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+    """What writes rows to a file."""
+    if job.form == "parquet":
+        with _parquet(nlp, job, shard, path) as write:
+            yield write
+        return
+    docs = DocBin(store_user_data=True)
+
+    def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
+        for document, doc, error in rows:
+            about = {"file": document.name, "row": document.row, "fields": document.fields}
+            if doc is None:
+                doc = Doc(nlp.vocab)
+                about |= {"error": error, "text": _written(document)}
+            doc.user_data[INPUT] = fields.plain(about)
+            docs.add(doc)
+
+    yield write
+    docs.to_disk(path)
+
+
+@contextmanager
+def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write]:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    from spen_spacy.annotate.columns import columns
+
+    annotations = columns(nlp, job.columns)
+    own = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
+    taken = {*own, *annotations, "error", fields.OTHER}
+    if job.reading.kind == "parquet":
+        types = parquet.types(shard.pieces[0].source.path, job.reading.field)
+        known: Mapping[str, str] = dict.fromkeys(types, "any")
+    else:
+        known = job.kinds
+        types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in known.items()}
+    names = fields.names(known, taken)
+    other = {fields.OTHER: pa.string()} if job.reading.kind == "jsonl" else {}
+    schema = pa.schema(
+        own
+        | {names[name]: type_ for name, type_ in types.items()}
+        | other
+        | {name: column.type for name, column in annotations.items()}
+        | {"error": pa.string()}
+    )
+
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+
+        def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
+            table = [
+                {"input_file": document.name, "input_row": document.row, "text": _written(document), "error": error}
+                | fields.columns(document.fields, known, names)
+                | ({} if doc is None else {name: column.of(doc) for name, column in annotations.items()})
+                for document, doc, error in rows
+            ]
+            writer.write_table(pa.Table.from_pylist(table, schema))
+
+        yield write
+
+
+def _written(document: Document) -> str | None:
+    return document.text.text if isinstance(document.text, Doc) else document.text

@@ -1,0 +1,73 @@
+"""Training texts of task `text` that stay on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.datasets import locate
+from spen_plugins.readers.formats import PARQUET
+from spen_plugins.readers.index_cache import kept_index
+from spen_plugins.readers.labelled_texts import stream_rows
+from spen_plugins.readers.on_disk import Index, Lists
+from spen_plugins.readers.shards import AT_ONCE, checksum, shards
+from spen_plugins.readers.text_columns import Layout
+
+
+def text_index(
+    config: Any,
+    layout: Layout,
+    words: Callable[[str], list[str]],
+    check: Callable[[Sequence[str], object, int | None], Any] | None,
+    names: str | None,
+) -> tuple[Index, str]:
+    """The index of a config's training part, and a sentence about it; errors as `stream_rows` and `kept_index`.
+
+    Args:
+        config: the task's.
+        layout: the files' columns.
+        words: a text's words.
+        check: called with the labels, file and row of each text; None: any labels are known.
+        names: checksum of the file of label names, if there is one.
+    """
+
+    def batches() -> Iterator[Mapping[str, Any]]:
+        import pyarrow as pa
+
+        strings = pa.list_(pa.string())
+        for shard in shards(source):
+            rows, _ = stream_rows(shard, PARQUET, layout)
+            while some := list(islice(rows, AT_ONCE)):
+                for row in some if check is not None else ():
+                    check(row.labels, shard, row.line)
+                kept = [row for row in some if row.labels or config.keep_empty]
+                found = {"words": [words(row.text) for row in kept], "labels": [row.labels for row in kept]}
+                yield {name: pa.array(lists, strings) for name, lists in found.items()}
+
+    source = locate(config.train)
+    kinds = {key: getattr(config, key) for key in ("keep_empty", "lowercase", "digits", "punctuation")}
+    settings = {"task": "text", **asdict(layout), **kinds, "labels": names}
+    return kept_index(source, checksum(source), settings, ["words", "labels"], batches)
+
+
+class TextMaker:
+    """Makes the examples of rows of an index.
+
+    Args:
+        index: the index.
+        place: index of each label.
+        make: a text's words and its labels' indices -> its example.
+    """
+
+    def __init__(self, index: Index, place: Mapping[str, int], make: Callable[[list[str], np.ndarray], Any]) -> None:
+        self._words, self._make = index.values["words"], make
+        self._places = np.array([place[name] for name in index.values["labels"]], dtype=np.int32)
+
+    def __call__(self, lists: Mapping[str, Lists]) -> list[Any]:
+        words, labels = lists["words"], lists["labels"]
+        texts, sets = words.cut(self._words[words.numbers]), labels.cut(self._places[labels.numbers])
+        return [self._make(text.tolist(), np.unique(on)) for text, on in zip(texts, sets, strict=True)]

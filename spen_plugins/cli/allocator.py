@@ -1,0 +1,29 @@
+"""The C library's memory, set for training."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+from collections.abc import Mapping
+
+MMAP_THRESHOLD = 8 * 2**20
+"""Bytes. Blocks of 1 MiB and more would leave fewer holes still, but nets with large tensors train 1.3 times longer."""
+
+_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc's malloc.h
+
+
+def return_large_blocks(environment: Mapping[str, str] = os.environ) -> bool:
+    """Have glibc return large blocks to the system as soon as they are freed. Returns whether that was done.
+
+    By itself it keeps blocks of up to 32 MiB for the next ones. Batches of sentences have other sizes each time, which
+    leaves holes that nothing fits: resident memory grew to three times what was in use.
+
+    Args:
+        environment: with `MALLOC_…` or `GLIBC_TUNABLES` set, the user has settled it, and nothing is done.
+    """
+    settled = any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in environment)
+    if settled or platform.libc_ver()[0] != "glibc":
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    return bool(mallopt(_MMAP, MMAP_THRESHOLD) and mallopt(_TRIM, 2 * MMAP_THRESHOLD))

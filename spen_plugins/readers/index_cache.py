@@ -1,0 +1,125 @@
+"""Indexes of examples, made once and kept beside the data; one that is stale or damaged is made again."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from glob import has_magic
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.datasets.places import cache_folder
+from spen_plugins.errors import DataError, RunError
+from spen_plugins.files import make_folder, read_json, save_json, to_json, writing_folder
+from spen_plugins.files.lock import locked
+from spen_plugins.readers.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
+from spen_plugins.readers.text import sha256
+
+FOLDER = ".spen_index"
+_ABOUT = "index.json"
+_VERSION = 1
+
+
+def kept_index(
+    source: Path,
+    checksum: str,
+    settings: Mapping[str, Any],
+    columns: Sequence[str],
+    batches: Callable[[], Iterable[Mapping[str, Any]]],
+) -> tuple[Index, str]:
+    """The index of training data, and a sentence about it.
+
+    It is beside the data, or in the cache of downloads if nothing can be written there.
+
+    Args:
+        source: the file, folder or pattern.
+        checksum: of its content.
+        settings: all else that the index depends on, as JSON values.
+        columns, batches: of `write_index`.
+
+    Raises:
+        DataError: there is no example, or as `batches`.
+        ConfigError: Hugging Face's `datasets` is missing.
+        RunError: it can be written nowhere.
+    """
+    dataset_class()
+    wanted = {"version": _VERSION, "data": checksum, "settings": dict(settings), "columns": list(columns)}
+    folders = _folders(source, settings)
+    for folder in folders:
+        if _reason(folder, wanted) is None:
+            return _opened(source, folder, "indexed before")
+    folder = next((folder for folder in folders if _writable(folder.parent)), folders[-1])
+    with locked(folder.parent, wait=_say):
+        why = _reason(folder, wanted)
+        if why is None:  # another process has just made it
+            return _opened(source, folder, "indexed before")
+        started = time.perf_counter()
+        _say(f"indexing {source}, once: {why}")
+        with writing_folder(folder) as fresh:
+            rows = write_index(fresh, columns, _counted(batches()))
+            if not rows:
+                raise DataError(source, None, "no row", "at least one")
+            sums = {name: sha256(fresh / name) for name in (ROWS, LEXICONS)}
+            save_json({**wanted, "sha256": sums}, fresh / _ABOUT)
+    return _opened(source, folder, f"indexed in {time.perf_counter() - started:,.0f} s")
+
+
+def _folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
+    """Where the index may be: beside the data, and in the cache."""
+    source = source.absolute()
+    stem = "shards" if has_magic(source.name) else source.name[:60]
+
+    def name(data: str) -> str:
+        parts = {"data": data, "settings": dict(settings)}
+        return f"{stem}-{hashlib.sha256(to_json(parts, None).encode()).hexdigest()[:12]}"
+
+    return [source.parent / FOLDER / name(source.name), cache_folder() / "indexed" / name(str(source))]
+
+
+def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
+    """Why there is no index to use in a folder; None if there is one."""
+    try:
+        found = read_json(folder / _ABOUT)
+        sums = found.pop("sha256")
+        if found != wanted:
+            return f"the data changed since {folder} was made"
+        if any(sha256(folder / name) != sums[name] for name in (ROWS, LEXICONS)):
+            return f"{folder} is damaged"
+    except FileNotFoundError:
+        return "there is no index yet"
+    except (RunError, DataError, KeyError, TypeError):
+        return f"{folder} is damaged"
+    return None
+
+
+def _opened(source: Path, folder: Path, how: str) -> tuple[Index, str]:
+    index = Index(folder)
+    size = (folder / ROWS).stat().st_size / 1e6
+    return index, f"{source} stays on disk: {len(index):,} examples, {how}, in {folder} ({size:,.0f} MB)"
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        make_folder(folder)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _counted(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The same batches; a terminal shows how far they are."""
+    if not sys.stderr.isatty():
+        return batches
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(batches, "batches of examples", console=Console(stderr=True), transient=True)
+
+
+def _say(sentence: str) -> None:
+    if sys.stderr.isatty():
+        print(sentence, file=sys.stderr, flush=True)

@@ -1,0 +1,434 @@
+"""`spen annotate`: rows of every format, resumed jobs, refused changes, documents that fail, engines."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import spacy
+from pyarrow import parquet
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_plugins.cli.main import app
+from spen_spacy.annotate import engines, fields, on_ray, shards
+from spen_spacy.annotate.command import annotate
+from spen_spacy.annotate.pipeline import Pipeline, find
+from spen_spacy.annotate.plan import Job, Shard, settled
+from spen_spacy.annotate.sources import Document, Piece, Reading, Source
+from spen_spacy.annotate.sources import find as find_sources
+
+TEXTS = [
+    "Anna went to Boston.",
+    "Nobody came. It rained.",
+    "Paris 😀 is large.",
+    "Anna",
+    "To Boston, to Paris",
+    "é" * 40,
+]
+NAMES = {"Anna": "PER", "Boston": "LOC", "Paris": "LOC"}
+Annotate = Callable[..., list[dict[str, Any]]]
+
+
+@Language.component("test_annotate_fails", assigns=["doc._.test_length"])
+def fails(doc: Doc) -> Doc:
+    if "explode" in doc.text:
+        raise ValueError("it exploded")
+    doc._.test_length = {"words": len(doc)}
+    return doc
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rules for names, sentences, and a component that can fail."""
+    if not Doc.has_extension("test_length"):
+        Doc.set_extension("test_length", default=None)
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
+    nlp.add_pipe("test_annotate_fails")
+    nlp.to_disk(folder := tmp_path_factory.mktemp("pipelines") / "rules")
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded_once() -> Iterator[None]:
+    """Loading a pipeline takes longer than all else here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pipeline, "load", cache(Pipeline.load))
+        yield
+
+
+@pytest.fixture
+def rows(pipeline: Path, tmp_path: Path) -> Annotate:
+    """Annotates files and returns the rows, from all shards in order."""
+
+    def run(*inputs: Path, out: str = "out", **options: Any) -> list[dict[str, Any]]:
+        folder = tmp_path / out
+        done = invoke(pipeline, *inputs, out=folder, **options)
+        assert done.exit_code == 0, done.output
+        return [row for path in sorted(folder.glob("*.parquet")) for row in parquet.read_table(path).to_pylist()]
+
+    return run
+
+
+def invoke(pipeline: object, *inputs: object, out: Path, **options: Any) -> Any:
+    words = [word for key, value in options.items() for word in (f"--{key.strip('_').replace('_', '-')}", str(value))]
+    return CliRunner().invoke(app, ["annotate", str(pipeline), *map(str, inputs), "--out", str(out), *words])
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    done = invoke(*arguments, **options)
+    assert done.exit_code in (1, 2) and isinstance(done.exception, SystemExit), done.output
+    return " ".join(done.output.split())
+
+
+def text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
+    (path := folder / "corpus.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
+# Formats.
+
+
+def test_a_row_has_what_the_pipeline_sets(rows: Annotate, tmp_path: Path) -> None:
+    (path := tmp_path / "a.txt").write_bytes(b"Anna went to Boston.\r\n\n \nIt rained. A lot.")
+    one, other = rows(path)
+    assert (one["input_file"], one["input_row"], one["text"]) == (str(path), 1, "Anna went to Boston.")
+    assert one["tokens"] == ["Anna", "went", "to", "Boston", "."] and one["token_starts"] == [0, 5, 10, 13, 19]
+    assert one["ents"] == [
+        {"label": "PER", "text": "Anna", "start": 0, "end": 4, "score": None},
+        {"label": "LOC", "text": "Boston", "start": 13, "end": 19, "score": None},
+    ]
+    assert json.loads(one["test_length"]) == {"words": 5} and one["error"] is None
+    assert (other["input_row"], other["sentence_starts"], other["ents"]) == (4, [0, 11], [])
+
+
+def test_formats_say_the_same(rows: Annotate, tmp_path: Path, pipeline: Path) -> None:
+    wanted = rows(text_file(tmp_path))
+    (tmp_path / "a.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in TEXTS))
+    parquet.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet", row_group_size=2)
+    nlp = spacy.blank("en")
+    DocBin(docs=map(nlp.make_doc, TEXTS)).to_disk(tmp_path / "a.spacy")
+    for suffix in ("jsonl", "parquet", "spacy"):
+        found = rows(tmp_path / f"a.{suffix}", out=suffix, shard_size=0.00003)
+        for row, one in zip(found, wanted, strict=True):
+            row.pop("other_fields", None)
+            assert row == one | {"input_file": str(tmp_path / f"a.{suffix}")}
+        assert len(list((tmp_path / suffix).glob("shard-*"))) > 2
+    done = invoke(pipeline, tmp_path / "a.jsonl", out=tmp_path / "docs", to="docbin")
+    assert done.exit_code == 0, done.output
+    docs = list(DocBin().from_disk(tmp_path / "docs/shard-000000.spacy").get_docs(nlp.vocab))
+    assert [doc.text for doc in docs] == TEXTS
+    assert [[e.text for e in doc.ents] for doc in docs] == [[e["text"] for e in row["ents"]] for row in wanted]
+    assert docs[1].user_data["spen_input"]["row"] == 2
+
+
+def test_other_fields_are_columns(rows: Annotate, tmp_path: Path) -> None:
+    lines = [
+        {"text": "Anna", "id": 1, "weight": 1, "tags": ["a"], "ents": "mine", "ok": True, "none": None},
+        {"text": "Bob", "id": 2, "weight": 2.5, "tags": [], "input_ents": "x"},
+        *({"text": "x"} for _ in range(fields.LOOKED_AT)),
+        {"text": "Carl", "id": "late", "new": [1, {"a": None}]},
+    ]
+    (path := tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    one, two, *_, last = rows(path)
+    assert (one["id"], one["weight"], one["tags"], one["ok"], one["none"]) == (1, 1.0, '["a"]', True, None)
+    assert one["input_ents"] == "mine" and one["ents"][0]["label"] == "PER" and two["input_input_ents"] == "x"
+    assert last["id"] is None and json.loads(last["other_fields"]) == {"id": "late", "new": [1, {"a": None}]}
+    table = pa.table({"body": ["Anna"], "at": pa.array([10**15], pa.timestamp("us")), "n": pa.array([3], pa.uint8())})
+    parquet.write_table(table, path := tmp_path / "a.parquet")
+    [row] = rows(path, out="parquet", text="body", columns="ents")
+    assert (row["text"], row["at"].year, row["n"], row["ents"][0]["text"]) == ("Anna", 2001, 3, "Anna")
+    assert "tokens" not in row
+
+
+def test_a_document_may_be_a_file(rows: Annotate, tmp_path: Path) -> None:
+    (folder := tmp_path / "texts").mkdir()
+    for number, text in enumerate(TEXTS):
+        (folder / f"{number}.txt").write_text(f"{text}\n\nAnna\n", encoding="utf-8")
+    (folder / "notes.md").write_text("not read")
+    found = rows(folder, documents="file", shard_size=0.0001)
+    assert [row["text"] for row in found] == [f"{text}\n\nAnna\n" for text in TEXTS]
+    assert [row["input_file"] for row in found] == [str(folder / f"{number}.txt") for number in range(len(TEXTS))]
+    assert rows(folder / "*.txt", out="pattern", documents="file") == found
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_pieces_of_any_size_hold_each_line_once(tmp_path: Path, end: str) -> None:
+    data = "\n".join([*TEXTS, "", "  ", "last"]) + end
+    (path := tmp_path / "a.txt").write_bytes(data.encode())
+    reading, source, vocab = Reading("text", "line", "text"), Source(str(path), "a", 0, 0), spacy.blank("en").vocab
+    wanted = [(row, line) for row, line in enumerate(data.split("\n"), 1) if line.strip()]
+    for size in range(1, len(data.encode()) + 2):
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
+        read = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        assert read == [(row, line.rstrip("\r")) for row, line in wanted]
+
+
+def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"text": [str(i) for i in range(25)]}), tmp_path / "a.parquet", row_group_size=7)
+    reading, vocab = Reading("parquet", "line", "text"), spacy.blank("en").vocab
+    source = Source(str(tmp_path / "a.parquet"), "a", 0, 0)
+    for size in (1, 20, 50, 90, 10**6):
+        pieces = [Piece(source, start, end, row) for start, end, row, _ in reading.cut(Path(source.path), size)]
+        found = [(d.row, d.text) for piece in pieces for d in reading.read(piece, vocab)]
+        assert found == [(i + 1, str(i)) for i in range(25)]
+
+
+# Stopped, killed, changed.
+
+
+def test_a_job_killed_at_any_shard_goes_on(
+    rows: Annotate, pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, size = text_file(tmp_path, TEXTS * 2), 0.00004
+    wanted = rows(path, out="whole", shard_size=size)
+    total = len(list((tmp_path / "whole").glob("*.parquet")))
+    assert total > 5 and [row["text"] for row in wanted] == TEXTS * 2
+    real = shards._annotated
+    for number in range(total):
+        left = number
+
+        def killed(*arguments: Any) -> Iterator[Any]:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return real(*arguments)
+
+        out = f"killed-{number}"
+        with monkeypatch.context() as patch:
+            patch.setattr(shards, "_annotated", killed)
+            assert invoke(pipeline, path, out=tmp_path / out, shard_size=size).exit_code == 130
+        before = {p: p.stat().st_mtime_ns for p in (tmp_path / out).glob("shard-*")}
+        assert len(before) == number
+        (tmp_path / out / "shard-000000.parquet.1234.partial").touch()
+        assert rows(path, out=out) == wanted
+        assert {p: p.stat().st_mtime_ns for p in before} == before
+        assert {p.name for p in (tmp_path / out).iterdir()} == {p.name for p in (tmp_path / "whole").iterdir()}
+
+
+def test_what_has_changed_is_refused(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
+    path, out = text_file(tmp_path), tmp_path / "out"
+    rows(path, shard_size=0.0001)
+    assert "found --text body; expected text" in refused(pipeline, path, out=out, text="body")
+    assert "found --columns ents; expected None" in refused(pipeline, path, out=out, columns="ents")
+    assert "found --shard-size 1; expected 0.0001" in refused(pipeline, path, out=out, shard_size=1)
+    (other := tmp_path / "b.txt").write_text("b")
+    assert f"the input has a new file, {other}" in refused(pipeline, path, other, out=out)
+    assert f"the input lacks {path}" in refused(pipeline, other, out=out)
+    nlp = spacy.load(pipeline)
+    nlp.get_pipe("entity_ruler").add_patterns([{"label": "LOC", "pattern": "Rome"}])
+    nlp.to_disk(tmp_path / "changed")
+    assert "found another pipeline, sha256" in refused(tmp_path / "changed", path, out=out)
+    os.utime(path, ns=(1, 1))
+    said = refused(pipeline, path, out=out)
+    assert f"{path} has changed: found" in said and f"or remove {out} to begin anew" in said
+    (out / "plan.json").write_text("{")
+    assert "plan.json is damaged" in refused(pipeline, path, out=out)
+    (out / "plan.json").unlink()
+    assert "and no plan.json" in refused(pipeline, path, out=out)
+
+
+def test_two_at_once_are_told(pipeline: Path, tmp_path: Path) -> None:
+    with sp.locked(tmp_path / "out"):
+        assert "is in use by process" in refused(pipeline, text_file(tmp_path), out=tmp_path / "out")
+
+
+# What fails.
+
+
+def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
+    texts = [*TEXTS, "let it explode", "Anna"]
+    path, out = text_file(tmp_path, texts), tmp_path / "out"
+    said = refused(pipeline, path, out=out, shard_size=0.00004)
+    assert f"{path}:7: the pipeline fails (ValueError: it exploded)" in said and "goes on from there" in said
+    begun = len(list(out.glob("*.parquet")))
+    assert begun and not list(out.glob("*.partial"))
+    found = rows(path, errors="keep")
+    assert [row["text"] for row in found] == texts and len(list(out.glob("*.parquet"))) > begun
+    assert "it exploded" in found[6]["error"] and found[6]["ents"] is None
+    assert all(row["error"] is None and row["ents"] is not None for row in [*found[:6], found[7]])
+    assert invoke(pipeline, path, out=tmp_path / "docs", to="docbin", errors="keep").exit_code == 0
+    docs = list(DocBin().from_disk(tmp_path / "docs/shard-000000.spacy").get_docs(spacy.blank("en").vocab))
+    about = docs[6].user_data["spen_input"]
+    assert len(docs[6]) == 0 and about["text"] == "let it explode" and about["error"] == found[6]["error"]
+    assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
+
+
+def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
+    lines = [
+        b'{"text": "Anna"}',
+        b"{",
+        b"[1]",
+        b'{"body": "x"}',
+        b'{"text": 3, "id": 7}',
+        b'{"text": "\xff"}',
+        b"[" * 9999,
+        b'{"text": "x", "mark": "\\ud800"}',
+    ]
+    wanted = ["is no JSON", "a table such as", "no field 'text'", "text: 3", "byte 0xff", "is no JSON"]
+    wanted.append("half a character")
+    (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    found = rows(path, errors="keep")
+    assert found[0]["error"] is None and found[4]["id"] == 7
+    for number, (row, reason) in enumerate(zip(found[1:], wanted, strict=True), 2):
+        assert row["text"] is None and row["error"].startswith(f"{path}:{number}: found") and reason in row["error"]
+    assert f"{path}:2: found" in refused(pipeline, path, out=tmp_path / "stop")
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"columns": "ent"}, "'ent'; Did you mean 'ents'?"),
+        ({"columns": "ents", "to": "docbin"}, "--columns: a DocBin has all annotations"),
+        ({"workers": 2}, "expected --engine ray, or no --workers"),
+        ({"engine": "ray", "processes": 2}, "expected --engine local, or no --processes"),
+        ({"language": "de"}, "is no run folder"),
+        ({"from_": "parquet"}, "a damaged Parquet file"),
+        ({"from_": "docbin"}, "a damaged file"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    pipeline: Path, tmp_path: Path, options: dict[str, Any], wanted: str
+) -> None:
+    assert wanted in refused(pipeline, text_file(tmp_path), out=tmp_path / "out", **options)
+
+
+def test_what_is_not_there_is_named(pipeline: Path, tmp_path: Path) -> None:
+    path, out = text_file(tmp_path), tmp_path / "out"
+    assert "no pipeline and no folder 'spen_enn'. Did you mean 'spen_en'?" in refused("spen_enn", path, out=out)
+    assert "holds no config.json and no config.cfg" in refused(tmp_path, path, out=out)
+    assert "found no such file" in refused(pipeline, tmp_path / "no*.txt", out=out)
+    (tmp_path / "empty").mkdir()
+    assert "found no file that ends in .txt" in refused(pipeline, tmp_path / "empty", out=out)
+    parquet.write_table(pa.table({"body": ["x"]}), tmp_path / "a.parquet")
+    assert "no column 'text'; expected one of body" in refused(pipeline, tmp_path / "a.parquet", out=out)
+    assert "several formats" in refused(pipeline, path, tmp_path / "a.parquet", out=out)
+    os.mkfifo(tmp_path / "pipe")
+    assert "found no file" in refused(pipeline, tmp_path / "pipe", out=out)
+
+
+def test_ray_is_named_where_it_is_missing(pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    said = refused(pipeline, text_file(tmp_path), out=tmp_path / "out", engine="ray")
+    assert "pip install 'spen-spacy[ray]'" in said and not (tmp_path / "out").exists()
+
+
+def test_a_file_changed_in_between_is_no_part_of_a_shard(
+    pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = text_file(tmp_path)
+    real = engines.here
+
+    def changed(*arguments: Any) -> Any:
+        path.write_text("other")
+        return real(*arguments)
+
+    monkeypatch.setattr(engines, "here", changed)
+    assert "a file that has changed" in refused(pipeline, path, out=tmp_path / "out")
+    assert not list((tmp_path / "out").glob("shard-*"))
+
+
+def test_memory_depends_on_no_input() -> None:
+    stream = (Document("a", row, "x" * 300, {}) for row in range(3000))
+    groups = [len(group) for group in shards._groups(stream)]
+    assert sum(groups) == 3000 and max(groups) * 300 <= shards.CHARACTERS + 300
+    many = [len(group) for group in shards._groups(Document("a", row, "", {}) for row in range(4500))]
+    assert many == [shards.DOCUMENTS, shards.DOCUMENTS, 500]
+
+
+# Runs of ours, and engines.
+
+
+def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) -> None:
+    path = text_file(tmp_path, [text.replace("\n", " "), "Anna told Bob ."])
+    wanted = {"ner": {"ents"}, "fine": {"pos", "tags", "tag_scores"}, "srl": {"frames"}, "text": {"cats", "labels"}}
+    for name, columns in wanted.items():
+        more = {"predicates": runs["predicates"]} if name == "srl" else {}
+        done = invoke(runs[name], path, out=tmp_path / name, **more)
+        assert done.exit_code == 0, done.output
+        table = parquet.read_table(tmp_path / name / "shard-000000.parquet")
+        assert columns <= set(table.column_names) and ("tokens" in table.column_names) == (name != "text")
+        nlp = find(str(runs[name]), str(runs["predicates"]) if name == "srl" else None, None, None).load()
+        for row in table.to_pylist():
+            doc = nlp(row["text"])
+            if name == "ner":
+                assert [(e["text"], e["label"]) for e in row["ents"]] == [(e.text, e.label_) for e in doc.ents]
+                assert [e["score"] for e in row["ents"]] == pytest.approx([e._.spen_score for e in doc.ents], abs=2e-4)
+            elif name == "srl":
+                found = [(f["predicate"]["text"], [a["role"] for a in f["arguments"]]) for f in row["frames"]]
+                assert found == [(f.predicate.text, [a.role for a in f.arguments]) for f in doc._.srl]
+            elif name == "text":
+                threshold = nlp.get_pipe("spen_multilabel").threshold
+                assert dict(row["cats"]) == pytest.approx(doc.cats, abs=1e-4)
+                assert set(row["labels"]) == {label for label, p in row["cats"] if p > threshold}
+            else:
+                assert row["tags"] == [token.tag_ for token in doc]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
+    """Rules that other processes can load, and shards to be written to `there`; those of one process are in `here`."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": label, "pattern": name} for name, label in NAMES.items()])
+    nlp.to_disk(tmp_path / "rules")
+    path = text_file(tmp_path, TEXTS * 8)
+    assert invoke(tmp_path / "rules", path, out=tmp_path / "here", shard_size=0.00005).exit_code == 0
+    pipeline, options = find(str(tmp_path / "rules"), None, None, None), {"--documents": "line", "--text": "text"}
+    sources = find_sources([str(path)])[1]
+    (there := tmp_path / "there").mkdir()
+    plan = settled(there, {"--from": "text", **options}, pipeline.identity(), sources, 50)
+    reading = Reading("text", "line", "text")
+    return Job(pipeline, plan.identity, reading, {}, str(there), "parquet", None, False), list(plan.shards)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("shard-*")}
+
+
+@pytest.mark.slow
+def test_processes_write_the_same_bytes_though_one_is_killed(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
+    done = []
+    for one in engines.processes(2, *job):
+        done.append(one.number)
+        if len(done) == 3:
+            multiprocessing.active_children()[0].kill()
+    assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 20
+    assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+@pytest.mark.slow
+def test_ray_writes_the_same_bytes(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
+    pytest.importorskip("ray.data")
+    done = list(on_ray.on_ray(2, 0, None, *job))
+    assert sum(one.documents for one in done) == 8 * len(TEXTS) and not any(one.failure for one in done)
+    assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
+    """Without Ray: an actor's work is that of an object."""
+    found, shards = job
+    answer = on_ray.Worker(found)({"shard": shards[:2]})
+    assert answer["number"] == [0, 1] and answer["failure"] == ["", ""] and sum(answer["documents"]) > 1
+    other = replace(found, identity={**found.identity, "sha256": "0"})
+    assert "is not the pipeline that was planned with" in on_ray.Worker(other)({"shard": shards[:1]})["failure"][0]
+
+
+def test_help_is_a_table_of_what_it_does() -> None:
+    assert "Annotate a corpus" in (annotate.__doc__ or "")
+    done = CliRunner().invoke(app, ["annotate", "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    for word in ("--engine", "--processes", "--shard-size", "input_row", "a document is a line"):
+        assert word in done.output
