@@ -212,11 +212,11 @@ def test_a_run_resumes_exactly_after_one_of_its_processes_is_killed(tmp_path: Pa
     resumed = ("--resume", str(tmp_path / "cut"), "--checkpoint-every", "0")
     assert statuses(start(command, (*SEAL, "--out", str(tmp_path / "whole")), tmp_path / "whole-said")) == [0, 0]
     words = (*SEAL, "--out", str(tmp_path / "cut"), "--checkpoint-every", "0")
-    assert statuses(start(command, words, tmp_path / "killed", 1, 35, signal.SIGKILL), 60) == [1, -signal.SIGKILL]
+    assert statuses(start(command, words, tmp_path / "killed", 1, 35, signal.SIGKILL)) == [1, -signal.SIGKILL]
     said = " ".join((tmp_path / "killed-0").read_text().split())
     assert "another process of this run has ended" in said and "Traceback" not in said
     assert f"Go on with: spen-run --resume {tmp_path / 'cut'}, started as this run was" in said
-    assert statuses(start(command, resumed, tmp_path / "stopped", 1, 20, signal.SIGTERM), 60) == [130, 130]
+    assert statuses(start(command, resumed, tmp_path / "stopped", 1, 20, signal.SIGTERM)) == [130, 130]
     assert "stopped by the user; everything is saved" in (tmp_path / "stopped-0").read_text()
     assert statuses(start(command, resumed, tmp_path / "resumed")) == [0, 0]
     assert history(tmp_path / "cut") == history(tmp_path / "whole")
