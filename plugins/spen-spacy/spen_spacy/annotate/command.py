@@ -148,11 +148,15 @@ def annotate(
 ) -> None:
     """Annotate a corpus: text, JSON lines, Parquet or DocBin to Parquet or DocBin, on one machine or many.
 
-    The input is cut into shards, which are written one by one, in its order: shard-000000.parquet and so on. A job that
-    was stopped or killed goes on by the same command; a shard is there when it is whole, and is not made twice.
+    The input is cut into shards, which are written in its order:
+    shard-000000.parquet and so on. A job that was stopped or killed goes on
+    by the same command; a shard is there when it is whole, and is not made
+    twice.
 
-    Parquet has a row a document: input_file, input_row (its line, row or number there), text, the other fields of
-    JSON lines and Parquet, and what the pipeline sets, as tokens, pos, tags, ents, frames, cats, with probabilities.
+    Parquet has a row a document: input_file, input_row (its line, row or
+    number there), text, the other fields of JSON lines and Parquet, and what
+    the pipeline sets, as tokens, pos, tags, ents, frames, cats, with
+    probabilities.
     """
     _check(engine, {"--processes": processes}, {"--workers": workers, "--gpus": gpus, "--address": address})
     if columns is not None and to == Form.docbin:
