@@ -16,9 +16,9 @@ of the shards are there, and `local` killed altogether and called again.
 
 Printed: words (tokens) a second of each from start to end; `steady`, from the first shard's end to the last one's, so
 without loading and Ray's start; the ratio of that to local's in the same round; seconds of processors, all processes
-together (which do not depend on what else a machine does); whether all rows are those of local,
-and the largest difference of a probability; resident memory of local, in MB, at each tenth of its time. --json also
-has the seconds of each shard of local, which tools/simulate_scale.py reads.
+together (which do not depend on what else a machine does); whether all rows are those of local, and the largest
+difference of a probability; resident memory of local, in MB, at each tenth of its time but the first and the last.
+--json also has the seconds of each shard of local, which tools/simulate_scale.py reads.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def run(
         except psutil.NoSuchProcess:
             pass
         time.sleep(0.2)
-    tenths = [memory[int((len(memory) - 1) * tenth / 10)] for tenth in range(11)]
+    tenths = [memory[int((len(memory) - 1) * tenth / 10)] for tenth in range(1, 10)]  # not its first and last moments
     return Ran(time.time() - started, sum(cpu.values()), tenths)
 
 

@@ -56,7 +56,7 @@ def main() -> None:
     times = np.array(measured["shards"])
     per_shard = measured["words"] / (len(times) + 1)
     times = times * (per_shard / rate) / times.mean()  # the spread is measured, the mean is that of the rate
-    memory = measured["memory"][-1]
+    memory = max(measured["memory"])
     print(f"{words:,.0f} words, {words * given.word_bytes / 1e9:,.0f} GB of text")
     print(f"{rate:,.0f} words/s a process: {workers:,} processes for {given.hours:g} hours if all goes well")
     print(f"{memory:,.0f} MB of memory a process: {memory * workers / 1000:,.0f} GB")

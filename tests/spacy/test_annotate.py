@@ -395,7 +395,7 @@ def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
 
 
 def written(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("shard-*")}
+    return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
 @pytest.mark.slow
@@ -405,7 +405,7 @@ def test_processes_write_the_same_bytes_though_one_is_killed(job: tuple[Job, lis
         done.append(one.number)
         if len(done) == 3:
             multiprocessing.active_children()[0].kill()
-    assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 20
+    assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 10
     assert written(tmp_path / "here") == written(tmp_path / "there")
 
 

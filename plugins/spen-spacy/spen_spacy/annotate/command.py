@@ -182,8 +182,7 @@ def annotate(
     options = {"--from": found, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with locked(out):
-        for left in out.glob("*.partial"):  # of processes that were killed
-            left.unlink()
+        _tidy(out)
         plan = settled(out, options | {"--language": named.language}, identity, sources, size)
         job = Job(
             pipeline=named,
@@ -203,7 +202,14 @@ def annotate(
         else:
             done = engines.here(nlp, job, todo)
         typer.echo(follow(done, len(plan.shards), len(todo)))
+        _tidy(out)
     typer.echo(f"{out}: all of {len(plan.shards)} shards")
+
+
+def _tidy(out: Path) -> None:
+    """Remove what processes that were killed had begun to write; this process holds the folder."""
+    for left in out.glob("*.partial"):
+        left.unlink(missing_ok=True)
 
 
 def _check(engine: Engine, of_local: Mapping[str, Any], of_ray: Mapping[str, Any]) -> None:
