@@ -8,6 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 500
+"""Characters of what was found in a file that a message shows."""
+
 
 class SpenError(Exception):
     """Base of errors that are shown to users as a message, without a traceback."""
@@ -56,7 +59,8 @@ class DataError(SpenError):
     def __init__(self, path: object, line: int | None, found: str, expected: str) -> None:
         self.path, self.line, self.found, self.expected = str(path), line, found, expected
         where = f"{path}:{line}" if line is not None else str(path)
-        super().__init__(f"{where}: found {found}; expected {expected}")
+        shown = found if len(found) <= LONGEST else f"{found[:LONGEST]}…"
+        super().__init__(f"{where}: found {shown}; expected {expected}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

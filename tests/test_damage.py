@@ -367,6 +367,12 @@ def test_a_name_with_a_null_byte_is_no_file(tmp_path: Path) -> None:
         sha256(tmp_path / "a\0b")
 
 
+def test_a_message_shows_the_beginning_of_what_is_long() -> None:
+    said = str(DataError("data", 4, "<date> closed by </" + "x" * 100_000 + ">", "</date>"))
+    assert said.startswith("data:4: found <date> closed by </xxx") and said.endswith("xxx…; expected </date>")
+    assert len(said) < 600
+
+
 def test_a_link_to_a_file_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a\nb\n")
     (tmp_path / "link").symlink_to("file")
