@@ -23,6 +23,7 @@ from spen_plugins.loop.order import MIXED, Epochs, epoch_batches
 from spen_plugins.readers import index_cache
 from spen_plugins.readers.index_cache import FOLDER
 from spen_plugins.readers.on_disk import OnDisk, chosen
+from spen_plugins.readers.shards import pieces, shards
 from spen_plugins.readers.tagged import TagPlaces
 from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.runs import runner
@@ -355,6 +356,23 @@ def test_numbers_of_hugging_face_are_names(folder: Path) -> None:
     Dataset.from_dict({"text": ["a", "b"], "label": [1, 0]}, features=texts).to_parquet(str(folder / "t.parquet"))
     found = task_of(folder, "text", train=str(folder / "t.parquet"))
     assert [found.space.labels[i] for example in found.part("train") for i in example.gold] == ["good", "bad"]
+
+
+def test_what_datasets_keeps_of_computed_tables_is_no_data(folder: Path) -> None:
+    from datasets import Dataset, load_from_disk
+
+    Dataset.from_dict({"text": ["a", "b"], "label": ["x", "y"]}).save_to_disk(str(folder / "saved"))
+    computed = load_from_disk(str(folder / "saved")).map(lambda row: {"text": row["text"].upper()})
+    assert [Path(file["filename"]).name[:6] for file in computed.cache_files] == ["cache-"]
+    assert [file.name for file in shards(folder / "saved")] == ["data-00000-of-00001.arrow"]
+
+
+def test_minus_one_of_hugging_face_is_no_label(folder: Path) -> None:
+    from datasets import ClassLabel, Dataset, Features, Value
+
+    texts = Features({"text": Value("string"), "label": ClassLabel(names=["bad", "good"])})
+    Dataset.from_dict({"text": ["a", "b"], "label": [1, -1]}, features=texts).to_parquet(str(folder / "t.parquet"))
+    assert [piece.rows.column("label").to_pylist() for piece in pieces(folder / "t.parquet")] == [["good", None]]
 
 
 def test_without_datasets_a_sentence_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

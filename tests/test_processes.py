@@ -26,7 +26,7 @@ from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import processes
 from spen_plugins.runs import runner
-from spen_plugins.runs.devices import launched, make_accelerator
+from spen_plugins.runs.devices import is_main_process, launched, make_accelerator
 from spen_plugins.samples import tagged
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -263,6 +263,11 @@ def test_the_number_of_processes_is_the_launchers(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert launched() == number
+
+
+def test_a_rank_without_processes_is_nobody_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    assert is_main_process()
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,8 @@ def run(
             memory.append(process.memory_info().rss / 1e6)
             for one in (process, *process.children(recursive=True)):
                 cpu[one.pid] = sum(one.cpu_times()[:2])
-            if kill is not None and out is not None and (out / "plan.json").exists():
-                shards = len(json.loads((out / "plan.json").read_text())["shards"])
+            if kill is not None and out is not None and (out / "_plan.json").exists():
+                shards = len(json.loads((out / "_plan.json").read_text())["shards"])
                 if len(list(out.glob("*.parquet"))) >= KILLED_AT * shards and (victim := kill(process)) is not None:
                     victim.kill()
                     print("killed", victim.pid, "after", len(list(out.glob("*.parquet"))), "of", shards, flush=True)

@@ -15,6 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
+from spen_plugins.loop.ledger import merged
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.random_state import set_random_state
 from spen_plugins.model import Model
@@ -148,6 +149,8 @@ def restore_own(
         if number:
             torch.manual_seed(hash((seed, number, position.stage, position.epoch, position.batch)) % 2**63)
             position.sums = {}
+        else:
+            position.sums = merged([position.sums, *(other["sums"] for other in others)])
     elif number:
         set_random_state(others[number - 1]["random"])
         position.sums = others[number - 1]["sums"]

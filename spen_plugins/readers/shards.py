@@ -36,7 +36,7 @@ def shards(path: Path) -> list[Path]:
     """
     if path.is_dir():
         try:
-            found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+            found = sorted(filter(_is_shard, path.iterdir()))
         except OSError as error:
             raise DataError(path, None, f"a folder that can't be read ({error.strerror})", "a readable one") from None
         if not found:
@@ -50,11 +50,16 @@ def shards(path: Path) -> list[Path]:
     return [path]
 
 
+def _is_shard(file: Path) -> bool:
+    """True of a Parquet or Arrow file; what `datasets` keeps of computed tables beside them is none."""
+    return file.suffix in SUFFIXES and not file.name.startswith("cache-")
+
+
 def of_shards(path: Path) -> bool:
     """True of a folder or pattern of Parquet and Arrow files, and of such a file."""
     try:
         if path.is_dir():
-            return any(file.suffix in SUFFIXES for file in path.iterdir())
+            return any(map(_is_shard, path.iterdir()))
         if not path.exists():
             return has_magic(path.name)
         if no_file(path):
@@ -166,12 +171,20 @@ def _named(rows: Any, names: Mapping[str, list[str]]) -> Any:
             continue
         given, known = rows.column(column), pa.array(names[column])
         if pa.types.is_integer(given.type):
-            named = known.take(given)
+            named = known.take(_labelled(given))
         elif pa.types.is_list(given.type) and pa.types.is_integer(given.type.value_type):
             ends = given.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).cumsum(dtype="int32")
             offsets = pa.array([0, *ends.tolist()], pa.int32())
-            named = pa.ListArray.from_arrays(offsets, known.take(given.flatten()), mask=given.is_null())
+            named = pa.ListArray.from_arrays(offsets, known.take(_labelled(given.flatten())), mask=given.is_null())
         else:
             continue
         rows = rows.set_column(rows.schema.get_field_index(column), column, named)
     return rows
+
+
+def _labelled(numbers: Any) -> Any:
+    """Numbers of a `ClassLabel`, null in place of -1, by which `datasets` says that there is no label."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    return compute.if_else(compute.equal(numbers, -1), pa.scalar(None, numbers.type), numbers)

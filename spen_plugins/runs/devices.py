@@ -92,7 +92,7 @@ def launched() -> int:
 
 def is_main_process() -> bool:
     """False in all but one of the processes that torchrun started."""
-    return os.environ.get("RANK", "0") == "0"
+    return launched() == 1 or os.environ["RANK"] == "0"
 
 
 def _is_without_gpus(processes: int) -> bool:

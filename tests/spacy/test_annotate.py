@@ -101,6 +101,30 @@ def text_file(folder: Path, texts: list[str] = TEXTS) -> Path:
 # Formats.
 
 
+def test_whole_numbers_stay_what_they_are() -> None:
+    large = 2**53 + 1
+    assert fields.columns({"id": large, "n": 3}, {"id": "double", "n": "double"}, {"id": "id", "n": "n"}) == {
+        "n": 3,
+        fields.OTHER: f'{{"id": {large}}}',
+    }
+    assert fields.plain({"id": 10**30, "n": -(2**63)}) == {"id": str(10**30), "n": -(2**63)}
+
+
+@pytest.mark.parametrize("size", ["nan", "inf", "0", "-1", "5000"])
+def test_a_shard_has_a_size(size: str, tmp_path: Path) -> None:
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    said = refused(tmp_path / "blank", text_file(tmp_path), out=tmp_path / "out", shard_size=size)
+    assert "--shard-size: found" in said and "more than 0, at most 1024" in said
+
+
+def test_numbers_that_are_not_json_are_null(tmp_path: Path) -> None:
+    (path := tmp_path / "a.jsonl").write_text('{"text": "a", "more": {"x": NaN}}\n')
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    assert invoke(tmp_path / "blank", path, out=tmp_path / "out").exit_code == 0
+    [row] = parquet.read_table(tmp_path / "out").to_pylist()
+    assert json.loads(row["more"], parse_constant=pytest.fail) == {"x": None}
+
+
 def test_a_row_has_what_the_pipeline_sets(rows: Annotate, tmp_path: Path) -> None:
     (path := tmp_path / "a.txt").write_bytes(b"Anna went to Boston.\r\n\n \nIt rained. A lot.")
     one, other = rows(path)
@@ -235,10 +259,10 @@ def test_what_has_changed_is_refused(pipeline: Path, tmp_path: Path, rows: Annot
     os.utime(path, ns=(1, 1))
     said = refused(pipeline, path, out=out)
     assert f"{path} has changed: found" in said and f"or remove {out} to begin anew" in said
-    (out / "plan.json").write_text("{")
-    assert "plan.json is damaged" in refused(pipeline, path, out=out)
-    (out / "plan.json").unlink()
-    assert "and no plan.json" in refused(pipeline, path, out=out)
+    (out / "_plan.json").write_text("{")
+    assert "_plan.json is damaged" in refused(pipeline, path, out=out)
+    (out / "_plan.json").unlink()
+    assert "and no _plan.json" in refused(pipeline, path, out=out)
 
 
 def test_two_at_once_are_told(pipeline: Path, tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ import typer
 
 from spen_plugins import ConfigError, locked
 
+LARGEST_SHARD = 1024
+"""MB of text; a piece of a text file of this size is read at once."""
+
 
 class Form(StrEnum):
     """Format of the output."""
@@ -180,6 +183,8 @@ def annotate(
 
         columns_of(nlp, wanted)  # refuses unknown ones
     options = {"--from": found, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
+    if shard_size is not None and not 0 < shard_size <= LARGEST_SHARD:
+        raise ConfigError(f"--shard-size: found {shard_size}; expected more than 0, at most {LARGEST_SHARD}")
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with locked(out):
         _tidy(out)

@@ -16,8 +16,8 @@ from spen_plugins import RunError
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.shards import Done, annotate
 
-_loaded: list[tuple[Language, Job]] = []
-"""In a process of a pool: its pipeline and its job."""
+_loaded: list[tuple[Language, Job, str]] = []
+"""In a process of a pool: its pipeline, its job, and why it can't do it, if it can't."""
 
 
 def here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
@@ -65,9 +65,14 @@ def _start(job: Job) -> None:
     import torch
 
     torch.set_num_threads(1)  # as many processes as cores
-    _loaded.append((job.pipeline.load(), job))
+    nlp, failure = job.pipeline.load(), ""
+    try:
+        job.pipeline.check(dict(job.identity))
+    except RunError as error:
+        failure = str(error)
+    _loaded.append((nlp, job, failure))
 
 
 def _annotate(shard: Shard) -> Done:
-    [(nlp, job)] = _loaded
-    return annotate(nlp, job, shard)
+    [(nlp, job, failure)] = _loaded
+    return Done(shard.number, 0, 0, 0.0, failure) if failure else annotate(nlp, job, shard)

@@ -51,13 +51,18 @@ def columns(fields: Mapping[str, Any], known: Mapping[str, str], names: Mapping[
         kind = known.get(name)
         if kind == "json":
             row[names[name]] = None if value is None else as_json(value)
-        elif kind == "any" or (kind is not None and _both(kind, _kind(value)) == kind):
+        elif kind == "any" or (kind is not None and _both(kind, _kind(value)) == kind and _fits(value, kind)):
             row[names[name]] = value
         else:
             other[name] = value
     if other:
         row[OTHER] = as_json(other)
     return row
+
+
+def _fits(value: Any, kind: str) -> bool:
+    """False of a whole number that a column of doubles would change."""
+    return kind != "double" or not isinstance(value, int) or int(float(value)) == value
 
 
 def names(known: Iterable[str], taken: Collection[str]) -> dict[str, str]:
@@ -72,8 +77,8 @@ def names(known: Iterable[str], taken: Collection[str]) -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A value of nothing but what JSON has; others as their own text."""
-    return json.loads(as_json(value))
+    """A value of nothing but what JSON has; others, and whole numbers of more than 64 bits, as their own text."""
+    return json.loads(as_json(value), parse_int=lambda digits: n if -WHOLE <= (n := int(digits)) < WHOLE else digits)
 
 
 def as_json(value: Any) -> str:

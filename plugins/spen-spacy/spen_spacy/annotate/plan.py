@@ -14,7 +14,7 @@ from spen_spacy.annotate import fields, parquet
 from spen_spacy.annotate.pipeline import Pipeline, told
 from spen_spacy.annotate.sources import Piece, Reading, Source, head
 
-PLAN = "plan.json"
+PLAN = "_plan.json"  # readers of a folder of Parquet pass over names that begin so
 SUFFIX = {"parquet": ".parquet", "docbin": ".spacy"}
 SHARDS = 64
 """Number of shards by default, if each is then of a size between these."""
@@ -158,7 +158,7 @@ def _kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
 def _table(line: bytes) -> dict[str, Any] | None:
     """None of a damaged line, which its reader reports."""
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -124,7 +124,7 @@ class Reading:
 
     def _of_json(self, source: Source, row: int, line: str) -> Document:
         try:
-            fields = json.loads(line)
+            fields = json.loads(line, parse_constant=lambda _: None)  # NaN and Infinity are not JSON
             if "\\ud" in line.lower():
                 json.dumps(fields, ensure_ascii=False).encode()
         except UnicodeEncodeError:
