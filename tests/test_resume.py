@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from spen_plugins.cli.run import main
@@ -187,3 +189,23 @@ def test_a_damaged_checkpoint_is_said_and_nothing_is_lost(whole: Path, tmp_path:
     said = resume(folder, status=1)
     assert "can't be read" in said and "Traceback" not in said
     assert (folder / "weights.safetensors").exists() and (folder / "history.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_torchruns_two_processes_make_the_updates_of_one(tmp_path: Path) -> None:
+    """Gradients are summed over processes; with dropout off the weights agree to rounding."""
+    small = ("features.hidden=[24]", "features.dropout=0", "trainer.epochs=1")
+    alike = (str(CONFIGS / SEAL[0]), "method=cross_entropy", *small)
+    call(tmp_path / "said", *alike, "--out", str(tmp_path / "one"))
+    code = "import sys; from spen_plugins.cli.run import main; sys.exit(main())"
+    script = tmp_path / "run.py"
+    script.write_text(code)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(script)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    line = [*launch, *alike, "--out", str(tmp_path / "two")]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 processes" in done.stdout
+    one, two = (load_file(tmp_path / name / "weights.safetensors") for name in ("one", "two"))
+    for name, value in one.items():
+        torch.testing.assert_close(value, two[name], atol=1e-5, rtol=1e-4)

@@ -58,7 +58,7 @@ class Constant:
 
     @cached_property
     def _frequencies(self) -> Tensor | None:
-        """Share of each value in the training part's gold, if it is large in `COUNTED` of its examples."""
+        """Share of each value in the training part's gold; of a large part, in about `COUNTED` examples of it."""
         total, count = torch.zeros(()), torch.zeros(())
         examples = self.task.part("train")
         every = max(1, -(-len(examples) // COUNTED))

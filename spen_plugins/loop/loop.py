@@ -280,14 +280,14 @@ class Loop:
                     raise self._not_finite("weights", math.nan, stage, active)
 
     def _save(self, alone: bool = False) -> None:
-        _, *others = everyones({"random": random_state(), "sums": self.position.sums}, self.accelerator)
+        own, *others = everyones({"random": random_state(), "sums": self.position.sums}, self.accelerator)
         if self.accelerator.is_main_process:
             self.folder.checkpoint.save(
                 {
                     "position": dict(vars(self.position)),
                     "model": dict(self.model.state_dict()),
                     "phases": {active.phase.name: active.state_dict() for active in self.active},
-                    "random": random_state(),
+                    "random": own["random"],
                     "others": others,
                     "scaler": self.accelerator.scaler and self.accelerator.scaler.state_dict(),
                 },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import threading
 from collections.abc import Generator, Sequence
@@ -12,12 +13,31 @@ from concurrent.futures.process import BrokenProcessPool
 
 from spacy.language import Language
 
-from spen_plugins import RunError
+from spen_plugins import RunError, SpenError
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.shards import Done, annotate
 
-_loaded: list[tuple[Language, Job, str]] = []
-"""In a process of a pool: its pipeline, its job, and why it can't do it, if it can't."""
+
+class Worker:
+    """A process's pipeline. What it can't do it says in what it returns: errors lose their words on the way."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._failure = job, ""
+        try:
+            job.pipeline.check(dict(job.identity))
+            self._nlp = job.pipeline.load()
+        except SpenError as error:
+            self._failure = f"on {platform.node()}: {error}"
+
+    def annotate(self, shard: Shard) -> Done:
+        """Annotate a shard."""
+        if self._failure:
+            return Done(shard.number, 0, 0, 0.0, self._failure)
+        return annotate(self._nlp, self._job, shard)
+
+
+_workers: list[Worker] = []
+"""In a process of a pool: its own."""
 
 
 def here(nlp: Language, job: Job, shards: Sequence[Shard]) -> Generator[Done, None, None]:
@@ -65,14 +85,9 @@ def _start(job: Job) -> None:
     import torch
 
     torch.set_num_threads(1)  # as many processes as cores
-    nlp, failure = job.pipeline.load(), ""
-    try:
-        job.pipeline.check(dict(job.identity))
-    except RunError as error:
-        failure = str(error)
-    _loaded.append((nlp, job, failure))
+    _workers.append(Worker(job))
 
 
 def _annotate(shard: Shard) -> Done:
-    [(nlp, job, failure)] = _loaded
-    return Done(shard.number, 0, 0, 0.0, failure) if failure else annotate(nlp, job, shard)
+    [worker] = _workers
+    return worker.annotate(shard)

@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from spen_plugins import ConfigError, RunError, SpenError
+from spen_plugins import ConfigError, RunError
+from spen_spacy.annotate.engines import Worker
 from spen_spacy.annotate.plan import Job, Shard
-from spen_spacy.annotate.shards import Done, annotate
+from spen_spacy.annotate.shards import Done
 
 
-class Worker:
-    """An actor's work. What it can't do it says in what it returns: errors lose their words on the way."""
-
-    def __init__(self, job: Job) -> None:
-        self._job, self._failure = job, ""
-        try:
-            job.pipeline.check(dict(job.identity))
-            self._nlp = job.pipeline.load()
-        except SpenError as error:
-            self._failure = f"on {platform.node()}: {error}"
+class Actor(Worker):
+    """An actor's work."""
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        done = [self._done(shard) for shard in batch["shard"]]
+        done = [self.annotate(shard) for shard in batch["shard"]]
         return {name: [getattr(one, name) for one in done] for name in Done._fields}
-
-    def _done(self, shard: Shard) -> Done:
-        if self._failure:
-            return Done(shard.number, 0, 0, 0.0, self._failure)
-        return annotate(self._nlp, self._job, shard)
 
 
 def available() -> None:
@@ -74,7 +61,7 @@ def on_ray(
     try:
         rows = ray.data.from_items([{"shard": shard} for shard in shards], override_num_blocks=len(shards))
         annotated = rows.map_batches(
-            Worker,
+            Actor,
             batch_size=None,
             compute=ray.data.ActorPoolStrategy(size=min(workers, len(shards))),
             fn_constructor_args=(job,),
