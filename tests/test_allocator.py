@@ -1,6 +1,7 @@
 """The C library's allocator, as the command lines set it."""
 
 import ctypes
+import multiprocessing
 import platform
 
 import pytest
@@ -21,6 +22,14 @@ def test_what_the_user_has_settled_stays(name):
     platform.libc_ver()[0] != "glibc" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="a matter of glibc 2.33"
 )
 def test_a_freed_large_block_goes_back_to_the_system():
+    """In a process of its own, whose heap has no hole that is large enough."""
+    process = multiprocessing.get_context("spawn").Process(target=check_large_blocks)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def check_large_blocks():
     libc = ctypes.CDLL(None)
     libc.mallinfo2.restype, libc.malloc.restype, libc.free.argtypes = Mallinfo, ctypes.c_void_p, [ctypes.c_void_p]
     assert return_large_blocks({})

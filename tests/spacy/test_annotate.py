@@ -444,10 +444,10 @@ def test_ray_writes_the_same_bytes(job: tuple[Job, list[Shard]], tmp_path: Path)
 def test_a_worker_says_what_it_cannot_do(job: tuple[Job, list[Shard]]) -> None:
     """Without Ray: an actor's work is that of an object."""
     found, shards = job
-    answer = on_ray.Worker(found)({"shard": shards[:2]})
+    answer = on_ray.Actor(found)({"shard": shards[:2]})
     assert answer["number"] == [0, 1] and answer["failure"] == ["", ""] and sum(answer["documents"]) > 1
     other = replace(found, identity={**found.identity, "sha256": "0"})
-    assert "is not the pipeline that was planned with" in on_ray.Worker(other)({"shard": shards[:1]})["failure"][0]
+    assert "is not the pipeline that was planned with" in on_ray.Actor(other)({"shard": shards[:1]})["failure"][0]
 
 
 def test_help_is_a_table_of_what_it_does() -> None:
