@@ -15,6 +15,7 @@ local larger = names {
   every+: { trainer+: { epochs: 20, net+: { lr: 5e-4 } } },
   with_energy+: { trainer+: { energy+: { lr: 3e-4 } } },
 };
+local few = larger { every+: { trainer+: { net+: { lr: 2e-3 } } } };
 // Names in tweets are learned by heart where each word has parameters of its own.
 local tweets = tagging.tweets + larger { words+: { by_heart: false } };
 local data_sets = {
@@ -22,7 +23,7 @@ local data_sets = {
   wnut17: tweets { task+: { train: wnut('wnut17train.conll'), validation: wnut('emerging.dev.conll'), test: wnut('emerging.test.annotated') } },
   btc: tweets { task+: { train: btc('train'), validation: btc('dev'), test: btc('test') } },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: tagging.own + larger,
+  files: tagging.own + few,
 };
 
 function(
@@ -34,7 +35,7 @@ function(
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // the paper's NER, NER+ and NER++: words (vectors alone), plus (tuned; case, columns), plusplus (and characters); all (and affixes, clusters)
+  features=null,  // the paper's NER, NER+ and NER++: words (vectors alone), plus (tuned; case, columns), plusplus (and characters); affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit)

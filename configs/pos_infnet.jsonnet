@@ -28,7 +28,8 @@ local data_sets = {
   },
   ewt: tagging.plain { task: { train: ewt('train'), validation: ewt('dev'), test: ewt('test') } },
   // Your own files, named by task.train=… task.validation=… task.test=…
-  files: tagging.own,
+  // Endings say much where words are few.
+  files: tagging.own { words+: { features: 'affixes' } },
 };
 
 function(
@@ -39,7 +40,7 @@ function(
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), all (and affixes, clusters), or paper: words
+  features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), affixes (and those), all (and clusters), or paper: words
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit)

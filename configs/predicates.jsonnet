@@ -24,7 +24,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file
   test=null,  // and the one to test on
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
-  features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), all (and affixes, clusters)
+  features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='cross_entropy',  // cross_entropy, crf; no energy: a word is a predicate or none, whatever its neighbours are

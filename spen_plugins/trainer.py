@@ -32,6 +32,9 @@ class TrainerConfig(Config):
     epoch_updates: int = Field(1, ge=1)
     """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
     new order. Epochs, patience and plateaus are counted in these epochs."""
+    smallest_batch: int | None = Field(None, ge=1)
+    """Where a pass over few examples has fewer batches than `epoch_updates`, batches become smaller, down to this size,
+    before examples are passed over several times; null: they are of `batch_size`."""
     epoch_updates_at_most: int | None = Field(None, ge=1)
     """Most batches in an epoch: a pass over a training part that has more takes several epochs, so that a large one is
     validated more often; null: no limit."""
@@ -46,6 +49,12 @@ class TrainerConfig(Config):
     """Interval, in updates of a phase, for logging the gradient norm of each loss term; 0: never."""
     probe: ProbeConfig | None = None
     """Also logs scores of gradient-based inference while the energy trains; see `spen plot gbi`."""
+
+    def batch_size_of(self, examples: int) -> int:
+        """Examples in a batch, of a training part of this many."""
+        if self.smallest_batch is None:
+            return self.batch_size
+        return min(self.batch_size, max(self.smallest_batch, examples // self.epoch_updates))
 
     @property
     def evaluated_at_once(self) -> int:

@@ -12,7 +12,7 @@ import torch
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.loop.constant import Constant
-from spen_plugins.loop.order import Epochs, epoch_batches
+from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of
 from spen_plugins.research.groups import read_groups
 from spen_plugins.research.report_data import score_table
 from spen_plugins.runs import runner
@@ -35,6 +35,18 @@ def test_an_epoch_of_few_examples_passes_over_them_until_it_has_enough_batches()
         assert all((a == b).all() for a, b in zip(rows, epoch_batches(lengths, 8, 1, 0, 8 + number), strict=True))
     enough = Epochs(lengths, 8, 3, seed=1, stage=0)
     assert (enough.passes, enough.batches) == (1, 3)
+
+
+def test_batches_of_few_examples_are_smaller_until_an_epoch_has_enough_of_them() -> None:
+    config = sp.TrainerConfig(batch_size=32, epoch_updates=100, smallest_batch=8)
+    sizes = {examples: config.batch_size_of(examples) for examples in (50, 800, 1000, 3200, 9999)}
+    assert sizes == {50: 8, 800: 8, 1000: 10, 3200: 32, 9999: 32}
+    assert config.model_copy(update={"smallest_batch": None}).batch_size_of(50) == 32
+    assert config.model_copy(update={"batch_size": 4}).batch_size_of(50) == 4
+    task = loaded("tagging", corpus="pos")
+    few = task.part("train")[:30]
+    epochs = epochs_of(task, few, config, seed=0, stage=0)
+    assert (epochs.batch_size, epochs.batches_of_a_pass, epochs.passes) == (8, 4, 25)
 
 
 def test_the_constant_of_tags_is_the_most_frequent_one() -> None:

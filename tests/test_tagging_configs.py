@@ -111,7 +111,8 @@ def test_levels_of_features() -> None:
         table = experiment(NER, data="btc", features=level, **given)["features"]
         return {key: value for key, value in table.items() if key in {*WORDS, "vectors", "clusters"}}
 
-    words, plus, plusplus, everything = map(features, ("words", "plus", "plusplus", "all"))
+    words, plus, plusplus, affixes, everything = map(features, ("words", "plus", "plusplus", "affixes", "all"))
+    assert {key for key in WORDS if affixes[key]} - {key for key in WORDS if plusplus[key]} == {"affix_dim"}
     assert {key for key in WORDS if words[key]} == set() and words["vectors"]["tune"] is False
     assert {key for key in WORDS if plus[key]} == {"case_dim"} and plus["vectors"]["tune"] is True
     assert {key for key in WORDS if plusplus[key]} == {"case_dim", "char_dim"} and "clusters" not in plusplus
@@ -124,7 +125,9 @@ def test_levels_of_features() -> None:
     assert features("words", clusters="mine")["clusters"]["file"] == "mine"
     mine = features("plus", vectors="./mine.txt")["vectors"]
     assert (mine["file"], mine["fold"]) == ("./mine.txt", "fallback")
-    with pytest.raises(ConfigError, match=r"unknown features \"nonsense\"; known: all, paper, plus, plusplus, words"):
+    with pytest.raises(
+        ConfigError, match=r"unknown features \"nonsense\"; known: affixes, all, paper, plus, plusplus, words"
+    ):
         evaluate(NER, {"features": "nonsense"})
     with pytest.raises(ConfigError, match=r"features=all .* clusters=FILE"):
         evaluate(NER, {"features": "all"})

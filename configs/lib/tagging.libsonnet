@@ -22,7 +22,8 @@ local pretrained = {
 local words = { affix_dim: 0, case_dim: 0, char_dim: 0 };
 local plus = words { case_dim: 8 };
 local plusplus = plus { char_dim: 16 };
-local levels = { words: words, paper: words, plus: plus, plusplus: plusplus, all: plusplus { affix_dim: 32 } };
+local affixes = plusplus { affix_dim: 32 };
+local levels = { words: words, paper: words, plus: plus, plusplus: plusplus, affixes: affixes, all: affixes };
 
 // Vectors of our own choice are of lower-case words; whose letters a user's are in is tried out word by word.
 local vectors(name) =
@@ -58,7 +59,14 @@ local word(data, has, given) =
     with_energy: energies.chain { trainer+: { energy+: { type: 'adam' } } },
     unrolled: { init_epochs:: 10 },
   },
-  own:: $.plain + own,
+  // Few sentences need larger steps, and a net that has learnt from them first: an energy that knows nothing is no help to it.
+  own:: $.plain + own {
+    every+: {
+      pretrain_epochs:: 20,
+      pretrain:: { pretrain_patience: 4, keep_pretrained: true },
+      trainer+: { net+: { lr: 2e-3 } },
+    },
+  },
   sample:: $.plain {
     words+: { dim: 32 },
     bilstm+: { hidden: 48 },

@@ -73,7 +73,8 @@ def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: 
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most
-    return Epochs(lengths, config.batch_size, least, seed, stage, most, examples.block if on_disk else None)
+    size = config.batch_size_of(len(lengths))
+    return Epochs(lengths, size, least, seed, stage, most, examples.block if on_disk else None)
 
 
 @lru_cache(maxsize=1)  # several epochs may be of one pass

@@ -150,10 +150,11 @@ def _bar(console: Console) -> int:
 def _size(epochs: Epochs) -> str:
     """The length of an epoch, in words."""
     a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
+    batches = f"{epochs.batches} batches of {epochs.batch_size}"
     if epochs.batches < a_pass:
-        return f"{epochs.batches} batches; a pass over the {examples} has {a_pass:,}"
+        return f"{batches}; a pass over the {examples} has {a_pass:,}"
     passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""
-    return f"{epochs.batches} batches{passes}"
+    return batches + passes
 
 
 def _line(means: Mapping[str, float]) -> str:

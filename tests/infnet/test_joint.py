@@ -321,6 +321,23 @@ def test_padding_and_certainty_leave_the_gradient_of_entropy_finite():
     assert torch.isfinite(torch.autograd.grad(value, labels)[0]).all()
 
 
+def test_the_pretrained_net_is_kept_unless_the_game_makes_a_better_one(tmp_path):
+    task, _ = toy()
+    for kept in (True, False):
+        model = model_for(task, compound(task))
+        spoilt = {"entropy_weight": -1e4, "epochs": 3, "patience": 2}
+        trainer = joint(net=adam(lr=0.1), pretrain_epochs=20, pretrain_patience=19, keep_pretrained=kept, **spoilt)
+        before, game = trainer.stages(model, task)
+        assert (before.patience, game.patience, game.goes_on) == (19, 2, kept)
+        loop = loop_for(model, task, trainer, tmp_path / str(kept))
+        loop.validation = loop.train  # learnt by heart
+        loop.run()
+        history = RunFolder(tmp_path / str(kept)).history()
+        best = {stage: max(r["score"] for r in history if r["stage"] == stage) for stage in ("pretrain", "joint")}
+        assert best["pretrain"] > best["joint"]
+        assert loop._validate(game)[1] == best["pretrain" if kept else "joint"]
+
+
 def test_the_distance_is_not_from_weights_before_pretraining():
     with pytest.raises(ValidationError, match=r"distance_weight keeps.*name that run in init\.inference_net"):
         joint(distance_weight=0.5, pretrain_epochs=1)

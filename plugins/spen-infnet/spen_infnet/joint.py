@@ -81,7 +81,11 @@ class Joint(sp.Trainer):
         energy_dropout: bool = False
         """If true, the energy uses dropout while the nets learn from it; by default all see the same function of y."""
         pretrain_epochs: int = Field(0, ge=0)
-        """Epochs before the joint training, in which A learns from cross entropy alone."""
+        """Maximal number of epochs before the joint training, in which A learns from cross entropy alone."""
+        pretrain_patience: int | None = Field(None, ge=1)
+        """Epochs without a better validation score before that stage ends; null: `patience`."""
+        keep_pretrained: bool = False
+        """If true, the net of that stage stays the best one until the joint training has a better validation score."""
         tag_lm: TagLmPretraining | None = None
         """Pretrains the energy's tag language models and freezes them; null: they are trained with the energy."""
         finetune: FineTune | None = None
@@ -119,7 +123,8 @@ class Joint(sp.Trainer):
         if config.pretrain_epochs:
             phase = self._net_phase(("inference_net",), partial(_cross_entropy, config))
             frozen_then = sp.frozen_except(model, "inference_net")
-            stages.append(sp.Stage("pretrain", (phase,), config.pretrain_epochs, frozen=frozen_then))
+            epochs, patience = config.pretrain_epochs, config.pretrain_patience or config.patience
+            stages.append(sp.Stage("pretrain", (phase,), epochs, frozen=frozen_then, patience=patience))
         stages.append(self._game(model, frozen))
         if config.finetune is not None:
             stages.append(self._finetune(model, task))
@@ -154,7 +159,8 @@ class Joint(sp.Trainer):
             every=1 if config.same_batch else config.net.steps,
         )
         phases = (*nets, energy) if config.first == "net" else (energy, *nets)
-        return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience)
+        kept = config.keep_pretrained and config.pretrain_epochs > 0
+        return sp.Stage("joint", phases, config.epochs, frozen=frozen, patience=config.patience, goes_on=kept)
 
     def _net_phase(self, trains: tuple[str, ...], loss: Any, player: sp.Player | None = None) -> sp.Phase:
         player = player or self._turn(self.config.net)
