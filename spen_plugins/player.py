@@ -75,7 +75,7 @@ class Player(Config):
     """Momentum; sgd only."""
     clip: float | None = Field(10.0, gt=0)
     """Largest gradient norm; null for no clipping."""
-    steps: int = Field(1, ge=1)
+    steps: int = Field(1, ge=1, le=1000)
     """Updates in a row on one batch."""
     plateau: PlateauConfig | None = None
     """Lowers the rate when the validation score stops improving; null: never."""

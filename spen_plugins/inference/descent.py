@@ -26,7 +26,7 @@ Method = Literal["projected", "mirror", "logits"]
 class Descent(Config):
     """Settings of gradient-based inference (Belanger & McCallum 2016; Belanger et al. 2017; Gygli et al. 2017)."""
 
-    steps: int = Field(30, ge=1)
+    steps: int = Field(30, ge=1, le=10_000)
     """Gradient steps."""
     method: Method = "projected"
     """Steps in y and projection to the box or simplex (projected), entropic mirror descent with y's gradient subtracted

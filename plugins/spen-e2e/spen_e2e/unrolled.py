@@ -31,7 +31,7 @@ class Unrolled(sp.InferenceNet):
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(sp.Config):
-        steps: int = Field(10, ge=1)
+        steps: int = Field(10, ge=1, le=1000)
         """T, the number of gradient steps, in training and in prediction."""
         method: Literal["mirror", "logits", "projected"] = "mirror"
         """mirror: y's gradient is subtracted from y's logits (Eq. 7 and 8, which are the same). logits: the ordinary

@@ -27,7 +27,7 @@ class Dynamic(sp.Trainer):
         cost_net: sp.Player | None = None
         """The player of the energy loss's cost net, which takes its steps after those of the net; null: both are
         updated together, by the net's player."""
-        rounds: int = Field(1, ge=1)
+        rounds: int = Field(1, ge=1, le=1000)
         """Rounds of updates (energy and net) on one batch."""
         first: Literal["energy", "net"] = "energy"
         """The player that moves first."""

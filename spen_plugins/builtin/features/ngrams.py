@@ -128,7 +128,7 @@ class NgramIndexer(Indexer):
             (self._hash(word if number is None or word in number else "") for word in words), np.uint64, len(words)
         )
         grams, all_of_them = hashes, [hashes] if number is None else []
-        for n in range(2, self._c.words + 1):
+        for n in range(2, min(self._c.words, len(words)) + 1):
             grams = grams[:-1] * _FACTOR + hashes[n - 1 :]
             all_of_them.append(grams)
         return all_of_them
@@ -139,7 +139,7 @@ class NgramIndexer(Indexer):
             return self._pieces[word]
         low, high = self._c.characters
         inside = f"<{word}>"
-        grams = [inside[i : i + n] for n in range(low, high + 1) for i in range(len(inside) - n + 1)]
+        grams = [inside[i : i + n] for n in range(low, min(high, len(inside)) + 1) for i in range(len(inside) - n + 1)]
         rows = self._row(np.array([stable_hash(f"#{gram}") for gram in grams], dtype=np.uint64))
         if len(self._pieces) < _KNOWN:
             self._pieces[word] = rows

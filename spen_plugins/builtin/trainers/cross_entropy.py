@@ -20,7 +20,7 @@ class CrossEntropy(Trainer):
         """The net's player."""
         per_variable: bool = False
         """If true, the loss is the mean over an example's variables instead of their sum."""
-        rounds: int = Field(1, ge=1)
+        rounds: int = Field(1, ge=1, le=1000)
         """Repetitions of the net's steps on one batch; `net.steps` x `rounds` updates in total."""
 
     config: Config
