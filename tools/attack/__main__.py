@@ -10,6 +10,7 @@ by a signal, not within a minute, with an error that says nothing, or well where
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 from collections.abc import Callable, Iterator
@@ -49,6 +50,7 @@ def main(
     folder = folder or Path(tempfile.mkdtemp(prefix="attack-"))
     typer.echo(f"warming up in {folder}")
     kinds = _kinds(folder, only or list(PROMISES))
+    gc.freeze()  # a fork's collector leaves the pages of what was there before alone
     tallies: dict[str, Tally] = {}
     with Progress() as progress:
         for name, (total, tries, weight) in kinds.items():
