@@ -282,6 +282,15 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     assert "Traceback" not in done.stderr
 
 
+def test_of_a_very_long_error_beginning_and_end_are_shown(spen_run, fake, config):
+    def fails(*_, **__):
+        raise ConfigError("begins " + "x" * 100_000 + " ends")
+
+    fake("runs.runner", run=fails)
+    said = spen_run(str(config)).stderr
+    assert said.startswith("error: begins xxx") and said.endswith("xxx ends\n") and len(said) < 10_000
+
+
 def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError

@@ -44,6 +44,9 @@ class Part(StrEnum):
 
 INTERRUPTED = 130
 
+LONGEST = 8000
+"""Characters of an error message."""
+
 
 def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool = False) -> typer.Typer:
     """A typer application, perhaps with `--install-completion`; unexpected errors show Python's plain traceback."""
@@ -79,6 +82,9 @@ def guarded(command: F) -> F:
 
 
 def _say_error(text: str) -> None:
+    """Print an error; of one that quotes what is very long, the beginning and the end."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
     typer.echo(text, err=True)
 
