@@ -134,6 +134,7 @@ def test_attention_is_ours_and_code_is_left_alone(model: Path, values: dict[str,
     settings(**values)(model)
     (model / "code.py").write_text("raise AssertionError('code was run')\n")
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/else", "peft_type": "LORA"}')
-    encoder, _ = load(str(model))
-    assert encoder.config._attn_implementation == "eager"
-    assert all(getattr(part, "config", encoder.config)._attn_implementation == "eager" for part in encoder.modules())
+    for attention in ("eager", "sdpa"):
+        encoder, _ = load(str(model), attention)
+        configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
+        assert {config._attn_implementation for config in configs} == {attention}

@@ -25,13 +25,14 @@ _LARGEST_TEXT = 1 << 30
 """Most bytes of a file in a folder that is no safetensors file; tokenisers read such files whole."""
 
 
-def load(model: str) -> tuple[nn.Module, Any]:
-    """An encoder in float32 with eager attention, and its fast tokeniser.
+def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
+    """An encoder in float32, and its fast tokeniser.
 
     Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
 
     Args:
         model: a folder, or the name of a model on the hub.
+        attention: `eager`, or `sdpa`, torch's own, for the models that have it; others stay eager.
 
     Raises:
         ConfigError: it can't be loaded, lacks weights, or doesn't encode a sentence; with the reason.
@@ -43,6 +44,8 @@ def load(model: str) -> tuple[nn.Module, Any]:
         if local := Path(model).is_dir():
             _check_folder(Path(model))
         encoder, tokenizer = _loaded(model, local)
+        if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
+            encoder.set_attn_implementation("sdpa")
         _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
     except ConfigError:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,8 +28,9 @@ class Transformer(FeatureNetwork):
     """Sentences -> `(batch, token, output_dim)`: each word's first piece, zero on padding.
 
     The first mark (the predicate) is encoded by token types if the model has two, as in SEAL's SRL model, and
-    otherwise, like any further mark, by a learned vector added to the word pieces' embeddings. Attention is the eager
-    kind, because the fused kernels can't be differentiated twice.
+    otherwise, like any further mark, by a learned vector added to the word pieces' embeddings. The fused kernels of
+    `sdpa` can't be differentiated twice: the loop puts others in their place where a phase does that, and your own code
+    takes `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`, or `eager`.
     """
 
     large = True
@@ -39,12 +40,15 @@ class Transformer(FeatureNetwork):
         """Name of a model on the hub, or a folder made by `save_pretrained` (encoder and tokeniser)."""
         dropout: float = Field(0.1, ge=0, lt=1)
         """Dropout of the words' vectors."""
+        attention: Literal["sdpa", "eager"] = "sdpa"
+        """`sdpa` is torch's scaled_dot_product_attention, by fused kernels where no second derivative is asked for;
+        `eager` the plain formula. Scores are equal but for rounding; models without `sdpa` are eager."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
         if not isinstance(task.inputs, WordInputs):
             raise ConfigError("features 'transformer' takes sentences (task 'srl'), and this task's inputs are others")
-        self.encoder, self._tokenizer = load(config.model)
+        self.encoder, self._tokenizer = load(config.model, config.attention)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
         self._indexer = PieceIndexer(_name(config.model), self._tokenizer, longest(settings, self._tokenizer))
