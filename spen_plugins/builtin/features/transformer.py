@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
-from spen_plugins.builtin.features.tuning import freeze, lowest
+from spen_plugins.builtin.features.tuning import Lora, add_adapters, checkpoint_gradients, freeze, learn_types, lowest
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
@@ -48,6 +48,11 @@ class Transformer(FeatureNetwork):
         frozen: Annotated[int, Field(ge=0)] | Literal["embeddings", "all"] = 0
         """What of the encoder isn't trained: its embeddings and so many of its lowest layers; 0: all is trained. They
         need no gradients and no state of the optimiser, have no dropout, and are saved with the run."""
+        lora: Lora | None = None
+        """Trains low-rank adapters in place of the encoder's weights (LoRA); null: none."""
+        gradient_checkpointing: bool = False
+        """If true, the encoder's layers keep no states for the gradient and compute them again: less memory in
+        training, more time."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -66,7 +71,13 @@ class Transformer(FeatureNetwork):
             nn.init.zeros_(table.weight[0].detach())
         self.dropout = nn.Dropout(config.dropout)
         self._frozen = lowest(self.encoder, config.frozen)
+        if config.lora is not None:
+            add_adapters(self.encoder, config.lora, config.frozen)
+            if self._typed is not None:
+                learn_types(self.encoder)
         freeze(self._frozen)
+        if config.gradient_checkpointing:
+            checkpoint_gradients(self.encoder)
 
     def train(self, mode: bool = True) -> Transformer:
         super().train(mode)
