@@ -10,6 +10,7 @@ import torch
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.transformer import Transformer
+from spen_plugins.builtin.features.tuning import freeze, lowest
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from tests.test_encoders import SENTENCE, ready, save_model
@@ -65,6 +66,16 @@ def test_nothing_is_kept_of_frozen_layers(task, tmp_path) -> None:
     network(batch_of(task))
     states = reached[0][0] if isinstance(reached[0], tuple) else reached[0]
     assert not states.requires_grad
+
+
+def test_a_projection_of_embeddings_is_one_of_them() -> None:
+    """ELECTRA has one between its embeddings and its layers."""
+    from transformers import ElectraConfig, ElectraModel
+
+    sizes = {"hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 1, "intermediate_size": 4}
+    encoder = ElectraModel(ElectraConfig(vocab_size=9, embedding_size=2, **sizes))
+    freeze(lowest(encoder, 1))
+    assert {name.split(".layer.")[-1][0] for name, p in encoder.named_parameters() if p.requires_grad} == {"1"}
 
 
 def test_learned_marks_are_trained_through_frozen_layers(task, tmp_path) -> None:

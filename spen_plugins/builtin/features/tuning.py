@@ -46,7 +46,7 @@ def lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
     layers = [] if frozen == "embeddings" else layers_of(encoder)
     if layers and frozen > len(layers):
         raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)}, the layers, or 'all'")
-    return [_embeddings(encoder), *layers[:frozen]] if layers else [_embeddings(encoder)]
+    return [*_embeddings(encoder), *(layers[:frozen] if layers else ())]
 
 
 def freeze(modules: list[nn.Module]) -> None:
@@ -111,9 +111,7 @@ def checkpoint_gradients(encoder: Any) -> None:
     getattr(encoder, f"{name}_checkpointing_enable")({"use_reentrant": False})
 
 
-def _embeddings(encoder: Any) -> nn.Module:
-    """The part of an encoder that holds its embeddings, with what is added to them and normalises them."""
-    table = encoder.get_input_embeddings()
-    holders = [part for part in encoder.children() if any(inner is table for inner in part.modules())]
-    # Some models have the table, their layers and nothing in between in one part.
-    return table if not holders or any(isinstance(p, nn.ModuleList) for p in holders[0].modules()) else holders[0]
+def _embeddings(encoder: Any) -> list[nn.Module]:
+    """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
+    named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
+    return [encoder.get_input_embeddings(), *named]
