@@ -106,6 +106,8 @@ def checkpoint_gradients(encoder: Any) -> None:
     """Let an encoder's layers compute their states again for the gradient, in place of keeping them."""
     if not getattr(encoder, "supports_gradient_checkpointing", False):
         raise ConfigError(f"features.gradient_checkpointing: {encoder.config.model_type!r} doesn't support it")
+    if getattr(encoder.config, "use_cache", False):  # of decoders; transformers warns of it
+        encoder.config.use_cache = False
     # Later versions of transformers have renamed it.
     name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
     getattr(encoder, f"{name}_checkpointing_enable")({"use_reentrant": False})
