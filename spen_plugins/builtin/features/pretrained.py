@@ -21,6 +21,8 @@ WEIGHTLESS = "WEIGHTS.txt"
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
+_NO_ADAPTERS = "no-adapters"
+"""Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
 _MOST_LAYERS = 1000
 _LARGEST_SIZE = 10**8  # of anything that config.json counts
@@ -101,7 +103,13 @@ def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
     else:
         encoder, said = AutoModel.from_pretrained(
-            model, config=settings, use_safetensors=True, output_loading_info=True, **there, **kind
+            model,
+            config=settings,
+            use_safetensors=True,
+            output_loading_info=True,
+            adapter_kwargs={"subfolder": _NO_ADAPTERS},
+            **there,
+            **kind,
         )
         missing = sorted(name for name in said["missing_keys"] if not name.startswith("pooler."))
     if missing:  # transformers would draw them
