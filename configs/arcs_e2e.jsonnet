@@ -12,7 +12,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file
   test=null,  // and the one to test on
   trees=null,  // and files of dependency trees of their sentences, in CoNLL-U; null: all spans up to task.longest words
-  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='spen',  // spen, icnn, spen_ssvm, local
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order and dropout

@@ -34,7 +34,7 @@ function(
   tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
-  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // the paper's NER, NER+ and NER++: words (vectors alone), plus (tuned; case, columns), plusplus (and characters); affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none

@@ -39,7 +39,7 @@ function(
   test=null,  // and the one to test on
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
-  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (vectors alone), plus (tuned; case, columns), plusplus (and characters), affixes (and those), all (and clusters), or paper: words
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none

@@ -23,7 +23,7 @@ function(
   data='sample',  // sample, ewt, files, or a training file of your own, as of configs/srl_seal.jsonnet
   validation=null,  // the file to validate on that goes with a training file
   test=null,  // and the one to test on
-  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
   clusters=null,  // Brown clusters: a file, twitter, or none

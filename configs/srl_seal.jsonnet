@@ -13,7 +13,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce

@@ -1,7 +1,8 @@
-// Labels of raw texts with SEAL-dynamic (Lee et al. 2022) and its cross-entropy baseline, over bags of n-grams.
+// Labels of raw texts with SEAL-dynamic (Lee et al. 2022) and its cross-entropy baseline, over bags of n-grams or a pretrained encoder.
 //
 //     spen-run configs/text_seal.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy
+//     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy encoder=minilm
 //     spen-run configs/text_seal.jsonnet features.words=1 features.buckets=0   # a plain bag of words
 //     spen-run configs/text_seal.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
 //
@@ -16,9 +17,10 @@ function(
   labels=null,  // file of label names, where the TSV files have numbers
   threshold='validation',  // chosen on the validation part, or a number
   method='nce',  // cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
+  encoder='ngrams',  // ngrams, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
   + text.task(data, validation, test, split, labels, threshold)
-  + text.method(data, method)
+  + text.method(data, method, encoder)

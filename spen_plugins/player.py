@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 from torch import nn
 
 from spen_plugins.config.config import Config
+
+_LAYER = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:\w+\.)*?(?:layers?|blocks?|h)\.(?P<layer>\d+)\.")
+"""A parameter of a layer of a feature network's `encoder`, by the names that Hugging Face's models have."""
+_EMBEDDINGS = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:.*\.)?\w*(?:embed|wte|wpe)\w*\.")
 
 
 class PlateauConfig(Config):
@@ -85,6 +90,10 @@ class Player(Config):
     """Multipliers of the rate, by prefix of a parameter's name below its net: {"features": 0.1} for the encoder
     against the head, or one entry per layer. The longest prefix wins; other parameters have multiplier 1."""
 
+    layer_decay: float = Field(1.0, gt=0, le=1)
+    """Factor of the rate for each layer of a pretrained encoder below its top one, embeddings being the lowest; beside
+    `groups`, and 1 for no difference."""
+
     @model_validator(mode="after")
     def _one_way_down(self) -> Player:
         if self.momentum and self.type != "sgd":
@@ -108,9 +117,30 @@ class Player(Config):
             parameters: parameters by their names in the model.
         """
         found: dict[float, list[nn.Parameter]] = {1.0: []}
+        below = layers_below_top(parameters)
         for name, parameter in parameters.items():
-            found.setdefault(self.multiplier(name), []).append(parameter)
+            rate = self.multiplier(name) * self.layer_decay ** below.get(name, 0)
+            found.setdefault(rate, []).append(parameter)
         return {multiplier: group for multiplier, group in found.items() if group}
+
+
+def layers_below_top(names: Iterable[str]) -> dict[str, int]:
+    """Number of layers of its encoder above each parameter that is in a layer or in the embeddings.
+
+    Args:
+        names: names of parameters, `inference_net.features.encoder.encoder.layer.3.output.dense.weight`.
+    """
+    names = list(names)
+    found = {name: (match["encoder"], int(match["layer"])) for name in names if (match := _LAYER.match(name))}
+    top: dict[str, int] = {}
+    for encoder, layer in found.values():
+        top[encoder] = max(top.get(encoder, 0), layer)
+    below = {name: top[encoder] - layer for name, (encoder, layer) in found.items()}
+    for name in names:
+        match = _EMBEDDINGS.match(name)
+        if match and match["encoder"] in top and name not in below:
+            below[name] = top[match["encoder"]] + 1
+    return below
 
 
 def is_below(name: str, prefix: str) -> bool:

@@ -26,6 +26,9 @@ HELD_OUT = 0.2
 class Indexer(ABC):
     """Converts words to a feature network's input tensors (word pieces, characters, n-grams), once per example."""
 
+    pads: ClassVar[bool] = False
+    """True if texts are padded to a batch's longest, so that batches of texts of similar lengths take less time."""
+
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
         """The stored form of a sentence, for `collate`."""

@@ -146,6 +146,8 @@ class Phase:
         player: optimiser, learning rates, clipping, and how many updates in a row.
         gradient: the rule that turns the loss into gradients; one with `state_dict` and `load_state_dict` (tensors,
             numbers, lists and tables) is saved with the checkpoint.
+        second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then has
+            kernels that can be, in all of the stage.
         additive: true if the rule's gradients of parts of a batch sum to the batch's; otherwise the loop refuses
             accumulation and several processes.
         frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).
@@ -162,6 +164,7 @@ class Phase:
     additive: bool = True
     every: int = 1
     measures: Callable[[Context], Terms] | None = None
+    second_derivatives: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,15 @@ PAGES = [
     "README.md",
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")) if path.stem != "tutorial"),
 ]
-RUN = ["README.md", "docs/configs.md", "docs/plugins.md", "docs/processes.md", "docs/research.md", "docs/scale.md"]
+RUN = [
+    "README.md",
+    "docs/configs.md",
+    "docs/encoders.md",
+    "docs/plugins.md",
+    "docs/processes.md",
+    "docs/research.md",
+    "docs/scale.md",
+]
 
 NOT_RUN = {
     r"^make ": "installs into .venv, or runs all tests",
@@ -40,6 +48,7 @@ NOT_RUN = {
     r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
+    r" encoder=minilm\b": "needs a pretrained encoder's package",
 }
 """Commands that are parsed, evaluated and checked, but not run: a pattern and the reason."""
 
@@ -197,7 +206,10 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
     elif words[0] == "pip":
         assert words[1] == "install"
         folders = [ROOT / after for option, after in pairwise(words) if option == "-e"]
-        assert folders and all((folder / "pyproject.toml").exists() for folder in folders)
+        assert all((folder / "pyproject.toml").exists() for folder in folders)
+        assert folders or words[2] == "--no-deps"
+        for package in words[3:] if words[2] == "--no-deps" else ():
+            assert f"    {package}>=" in (ROOT / "setup.cfg").read_text()
     elif words[:3] == ["python", "-m", "spacy"]:
         from spacy.cli._util import app
 

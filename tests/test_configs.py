@@ -358,6 +358,18 @@ def test_encoder_as_a_table() -> None:
         experiment(SRL, encoder='{"type": "encoder", "encoder": "grru"}')
 
 
+def test_texts_by_a_pretrained_encoder() -> None:
+    """It reads them as they are."""
+    config = experiment(TEXT, encoder="minilm")
+    assert (config["features"]["model"], config["features"]["pooling"]) == ("minilm", "mean")
+    assert (config["task"]["lowercase"], config["task"]["punctuation"]) == (False, True)
+    assert config["trainer"]["net"]["lr"] < 1e-4 and config["trainer"]["energy"]["lr"] < 1e-4
+    bags = experiment(TEXT, encoder='{"type": "ngrams", "words": 1}')
+    assert bags["features"]["words"] == 1 and bags["trainer"] == experiment(TEXT)["trainer"]
+    with pytest.raises(ConfigError, match="method=linear is on tf-idf of words"):
+        evaluate(TEXT, {"method": "linear", "encoder": "minilm"})
+
+
 def test_energy_by_name_or_as_a_table() -> None:
     assert experiment(SRL, energy="linear_chain")["energy"]["type"] == "linear_chain"
     assert experiment(SRL, energy='{"type": "seal.self_attention"}')["energy"]["type"] == "seal.self_attention"

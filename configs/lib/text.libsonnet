@@ -27,6 +27,13 @@ local start = {
   regression_s: { energy_loss+: { samples: 10, std: 0.5 } },
 };
 
+// A pretrained encoder reads texts as they are, and is fine-tuned gently.
+local pretrained = {
+  every: { trainer+: { batch_size: 16, epochs: 10, patience: 3, net+: { lr: 5e-5, clip: 1, plateau: null } } },
+  with_energy: { trainer+: { energy+: { lr: 5e-5, clip: 1 } } },
+};
+local as_they_are = { task+: { lowercase: false, digits: false, punctuation: true } };
+
 local folder = 'data:text/goemotions/';
 local data_sets = {
   sample: {
@@ -53,5 +60,15 @@ local data_sets = {
     task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }, split),
   },
 
-  method(data, name):: patches.method(methods, name, [start, choose.data(data_sets, data).tuned]),
+  // `ngrams`, `minilm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
+  method(data, name, encoder='ngrams')::
+    local is_pretrained = encoder != 'ngrams' && choose.is_pretrained(encoder);
+    local tables = [start, choose.data(data_sets, data).tuned] + (if is_pretrained then [pretrained] else []);
+    local features = if std.isObject(encoder) then encoder else { type: 'transformer', model: encoder, pooling: 'mean' };
+    if encoder != 'ngrams' && name == 'linear' then
+      error 'method=linear is on tf-idf of words, and encoder=%s is not' % std.toString(encoder)
+    else
+      patches.method(methods, name, tables)
+      + (if encoder == 'ngrams' then {} else { features: features })
+      + (if is_pretrained then as_they_are else {}),
 }

@@ -16,6 +16,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.attention import attention_of
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store, fitting, put_phases, put_weights
 from spen_plugins.loop.constant import Constant
@@ -108,7 +109,9 @@ class Loop:
             self.folder.truncate_history(self.position.history_lines)
         with without_denormals():
             while self.position.stage < len(self.stages):
-                self._run_stage(self.stages[self.position.stage], state)
+                stage = self.stages[self.position.stage]
+                with attention_of(stage):
+                    self._run_stage(stage, state)
                 state = None
 
     def _run_stage(self, stage: Stage, state: dict[str, Any] | None) -> None:

@@ -8,7 +8,7 @@ from torch import nn
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.model import Model
-from spen_plugins.player import is_below
+from spen_plugins.player import is_below, layers_below_top
 from spen_plugins.trainer import Stage
 
 
@@ -43,11 +43,11 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> None:
-    """Check that all stages can run on a model: owners of parameters, and prefixes of players' groups.
+    """Check that all stages can run on a model: owners of parameters, and prefixes and layers of players' rates.
 
     Raises:
         ConfigError: as `assign`; a player's groups name a prefix of none of its parameters in any of its stages, or
-            give a shared parameter two rates.
+            give a shared parameter two rates; a decay by layer is of no layers.
     """
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
@@ -62,6 +62,12 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                     f"phase {phase.name!r}: its player's groups give a shared parameter two rates: {said}"
                 )
         # A player may train different parameters in each stage.
+        decay, same = phase.player.layer_decay, [found for other, found in owned if other.player == phase.player]
+        if decay < 1 and not any(map(layers_below_top, same)):
+            raise ConfigError(
+                f"phase {phase.name!r}: its player has layer_decay={decay:g} and moves no layers of an encoder; "
+                "expected a pretrained encoder that isn't frozen, or 1"
+            )
         names = [a for other, found in owned if other.player.groups == groups for name in found for a in aliases[name]]
         for prefix in groups:
             if not any(is_below(name, prefix) for name in names):

@@ -30,6 +30,8 @@ BAR = 24
 """Characters of a bar where there is room."""
 NAME = 24
 """Characters that the name beside it has before the bar gives way."""
+LINE_SECONDS = 60.0
+"""Time between two lines about an epoch where there is no terminal."""
 FIXED = 39
 """Characters of the count of batches, of both times, and of the gaps."""
 
@@ -89,15 +91,28 @@ class Reporter:
 
     def epoch(self, epoch: int, batches: int, done: int) -> None:
         """Report that an epoch starts or resumes at batch `done`."""
+        self._epoch, self._batches, self._resumed = epoch, batches, done
+        self._began = time.monotonic()
+        if self._progress is None:
+            self._shown_at = self._began
         if self._progress is not None:
             self._progress.reset(self._bar, total=batches, completed=done, visible=True)
             self._progress.update(self._bar, description=f"epoch {epoch + 1}/{self._epochs}")
 
     def batch(self, done: int, means: Means) -> None:
-        """Report a finished batch; the losses are refreshed a few times per second."""
-        if self._progress is not None and time.monotonic() - self._shown_at > 0.3:
-            self._shown_at = time.monotonic()
+        """Report a finished batch: on a terminal a few times per second, elsewhere by a line a minute."""
+        now = time.monotonic()
+        if now - self._shown_at <= (LINE_SECONDS if self._progress is None else 0.3):
+            return
+        self._shown_at = now
+        if self._progress is not None:
             self._progress.update(self._bar, completed=done, losses=_line(means()))
+        elif not self.quiet and done < self._batches:
+            left = (now - self._began) / (done - self._resumed) * (self._batches - done)
+            self.say(
+                f"epoch {self._epoch + 1:3d}  {done:,} of {self._batches:,} batches  {_line(means())}  "
+                f"about {max(1, round(left / 60))} min left in it"
+            )
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
         """Print one line with the losses of each phase and the score."""

@@ -50,7 +50,7 @@ def test_stages() -> None:
     assert (alone.name, alone.epochs, both.name, both.epochs) == ("net", 3, "bilevel", 2)
     inner, outer = both.phases
     assert (inner.name, inner.player.steps, outer.name) == ("inference_net", 4, "energy")
-    assert inner.additive and not outer.additive and outer.frozen_dropout
+    assert inner.additive and not outer.additive and outer.frozen_dropout and outer.second_derivatives
     [control] = trainer(inverse="none").stages(model, task)
     assert control.phases[1].additive and control.phases[1].gradient is sp.Phase("", (), None, PLAYER).gradient
 

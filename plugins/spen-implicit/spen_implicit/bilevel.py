@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import spen_plugins as sp
 from spen_implicit.gradient import NET, ImplicitGradient
@@ -76,6 +77,7 @@ class Bilevel(sp.Trainer):
                 loss=_in_full(outer.loss),
                 gradient=rule,
                 additive=False,
+                second_derivatives=rule.products == "exact",
                 measures=partial(_measures, rule, outer.measures),
             )
             start = partial(_begin, rule, task)
@@ -129,7 +131,7 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
     if batch is None:
         return
     theta, _ = _parameters(model)
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+    with torch.random.fork_rng([device] if device.type == "cuda" else []), sdpa_kernel(SDPBackend.MATH):
         context = sp.OneBatch(model, batch.to(device))
         loss = sum(term.sum() for term in rule.primary(context).values())
         reached = torch.autograd.grad(loss, theta, retain_graph=True, allow_unused=True)

