@@ -14,6 +14,7 @@ function(
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
@@ -22,5 +23,5 @@ function(
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test, split)
-  + srl.features(data, encoder)
+  + srl.features(data, encoder, reading)
   + srl.method(data, encoder, method, energy, schedule)
