@@ -49,7 +49,7 @@ local bilstm = losses(energy_weight=0.3, bounded=12, samples=8) {
 };
 local small = bilstm + losses(energy_weight=0.6, bounded=12, samples=20) {
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
-  head:: { dim: 48, hidden: 32, dropout: 0.1 },
+  head:: { dim: 96, hidden: 48, dropout: 0.1 },
   every+: { trainer+: { epochs: 12, net+: { lr: 5e-3 } } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
