@@ -2,6 +2,7 @@
 //
 //     spen-run configs/srl_seal.jsonnet                                   # embedded corpus, small encoder, CPU
 //     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased  # the real thing
+//     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased reading=sentence  # the same encoder, in less time
 //     spen-run configs/srl_seal.jsonnet data=a.conll validation=b.conll test=c.conll
 //     spen-run configs/srl_seal.jsonnet task.train=a.conll task.validation=b.conll task.test=c.conll
 //
@@ -24,4 +25,4 @@ function(
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test, split)
   + srl.features(data, encoder, reading)
-  + srl.method(data, encoder, method, energy, schedule)
+  + srl.method(data, encoder, method, energy, schedule, reading)

@@ -272,17 +272,15 @@ class Task(ABC):
         return None
 
     def sentence_indexers(self) -> dict[str, Indexer]:
-        """The indexers of feature networks that read each sentence of a batch once; asked for by such a network.
+        """The indexers of networks that read each sentence of a batch once; `indexers` by default: they read each row.
 
-        `indexers` by default: each row is read. A task whose examples share sentences returns another table, after
-        which batches have `"sentence"` `(batch,)`, the number of each row's sentence, and `"sentence.words"` and
-        `"sentence.NAME"` for these indexers' tensors, with a row for each sentence.
+        After another table was returned, batches also have `"sentence"` `(batch,)`, each row's sentence, and
+        `"sentence.words"` and `"sentence.NAME"` with a row for each sentence.
         """
         return self.indexers
 
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
-        """The group of each example, `(examples,)` from 0, of those that share a sentence that is read once, which
-        training therefore puts into one batch; None for no groups."""
+        """Group of each example, `(examples,)` from 0: training has those of a group in one batch; None: no groups."""
         return None
 
     def fit_threshold(self, metric: Metric) -> None:

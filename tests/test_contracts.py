@@ -55,6 +55,7 @@ WITH_NETS = [
 SMALL = {
     "mlp": {"hidden": [3, 2]},
     "bilstm": {"word_dim": 3, "hidden": 2, "layers": 2},
+    "one_reading": {"dim": 3, "hidden": 2},
     "encoder": {"word_dim": 3, "mark_dim": 2, "char_dim": 2, "char_filters": 2, "hidden": 2},
     "seal.labels": {"hidden": 3},
     "e2e.convnet": {"filters": 2, "size": 3},
@@ -122,7 +123,8 @@ def build(kind: str, name: str, task, tmp_path):
     cls, config = parse(kind, name, tmp_path)
     try:
         if kind == "features":
-            return cls(config, task)
+            inner = cls.task_of_parts(task) if cls.parts else task
+            return cls(config, task, **{key: build(part, "bilstm", inner, tmp_path) for key, part in cls.parts.items()})
         parts = {"net": independent(task)} if name in ON_A_NET else {}
         return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
     except ConfigError as error:

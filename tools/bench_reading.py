@@ -1,4 +1,4 @@
-"""Processor time of training and of prediction of roles: a sentence read for each of its predicates, and once for all of them.
+"""Processor time of semantic roles: a sentence read for each of its predicates, and once for all of them.
 
     SPEN_DATA=... python tools/bench_reading.py data=ewt
     SPEN_DATA=... python tools/bench_reading.py --rows 320 --turns 3 data=ewt encoder=FOLDER

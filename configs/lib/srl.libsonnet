@@ -53,6 +53,11 @@ local small = bilstm + losses(energy_weight=0.6, bounded=12, samples=20) {
   every+: { trainer+: { epochs: 12, net+: { lr: 5e-3 } } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
+// A head that starts from nothing learns faster than the pretrained encoder below it.
+local faster = { groups: { features: 20, 'features.reader': 1 } };
+local rates(encoder, reading) =
+  if reading == 'sentence' && choose.is_pretrained(encoder) then { every: { trainer+: { net+: faster } }, with_energy: { trainer+: { energy+: faster } } }
+  else {};
 local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 
 // The authors' schedule, for pretrained encoders, is `light` with more samples.
@@ -74,9 +79,9 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
     }, reading, 'reading'),
   },
 
-  method(data, encoder, name, energy, schedule)::
+  method(data, encoder, name, energy, schedule, reading='predicate')::
     if schedule == 'released' && !choose.is_pretrained(encoder) then
       error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
     else
-      patches.method(methods, name, [start, tuned(data, encoder), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
+      patches.method(methods, name, [start, tuned(data, encoder), rates(encoder, reading), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
 }
