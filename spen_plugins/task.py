@@ -274,8 +274,7 @@ class Task(ABC):
     def sentence_indexers(self) -> dict[str, Indexer]:
         """The indexers of networks that read each sentence of a batch once; `indexers` by default: they read each row.
 
-        After another table was returned, batches also have `"sentence"` `(batch,)`, each row's sentence, and
-        `"sentence.words"` and `"sentence.NAME"` with a row for each sentence.
+        After another table, batches also have `"sentence"` `(batch,)`, and `"sentence.NAME"` with a row for each.
         """
         return self.indexers
 

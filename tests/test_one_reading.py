@@ -105,13 +105,9 @@ def test_contract(reader: str, tmp_path: Path) -> None:
 def test_the_predicate_is_seen_through_the_head(tmp_path: Path) -> None:
     task, model = made("bilstm", tmp_path)
     example = max(task.part("train"), key=task.length)
-    rows = [replace_predicate(example, place) for place in range(3)]
+    rows = [replace(example, predicate=place) for place in range(3)]
     h = model.inference_net.features(task.collate(rows).x)
     assert (h[0] - h[1]).abs().max() > 1e-4 and (h[1] - h[2]).abs().max() > 1e-4
-
-
-def replace_predicate(example: object, place: int) -> object:
-    return replace(example, predicate=place)
 
 
 def test_an_epoch_has_the_predicates_of_a_sentence_together() -> None:
@@ -145,15 +141,20 @@ def test_what_it_needs_is_said(tmp_path: Path) -> None:
         made("bilstm", tmp_path, task={"type": "tagging", "corpus": "ner"})
 
 
+def short(folder: Path) -> dict[str, str]:
+    """Arguments of a short run on a few sentences of two predicates."""
+    lines = ["Anna\t-\t(ARG0*)\t(ARG0*)", "sent\tsend\t(V*)\t*", "and\t-\t*\t*", "read\tread\t*\t(V*)", ".\t-\t*\t*"]
+    few = folder / "few.conll"
+    few.write_text(("\n".join(lines) + "\n\n") * 6)
+    files = dict.fromkeys(("data", "validation", "test"), str(few))
+    return files | {"reading": "sentence", "trainer.epochs": "1", "trainer.epoch_updates": "2"}
+
+
 def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
-    model, few = tmp_path / "bert", tmp_path / "few.conll"
+    model = tmp_path / "bert"
     model.mkdir()
     save_model(model)
-    lines = ["Anna\t-\t(ARG0*)\t(ARG0*)", "sent\tsend\t(V*)\t*", "and\t-\t*\t*", "read\tread\t*\t(V*)", ".\t-\t*\t*"]
-    few.write_text(("\n".join(lines) + "\n\n") * 6)
-    arguments = dict.fromkeys(("data", "validation", "test"), str(few))
-    arguments |= {"encoder": str(model), "reading": "sentence", "energy": "linear_chain"}
-    arguments |= {"trainer.epochs": "1", "trainer.epoch_updates": "2", "energy_loss.samples": "2"}
+    arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
     config = evaluate("srl_seal", arguments)
     assert config["trainer"]["net"]["groups"] == {"features": 20, "features.reader": 1}
     run = runner.run(config, "srl_seal", tmp_path / "run", device="cpu", quiet=True)
@@ -167,3 +168,29 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
         assert alone["tags"] == answer["tags"] and alone["energy"] == pytest.approx(answer["energy"], abs=1e-4)
     predictor.save(tmp_path / "net", energy=False)
     assert [a["tags"] for a in sp.load(tmp_path / "net").predict(items)] == [a["tags"] for a in together]
+
+
+def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    arguments = short(tmp_path) | {"method": "cross_entropy"}
+    run = runner.run(evaluate("srl_seal", arguments), "srl_seal", tmp_path / "run", device="cpu", quiet=True)
+    nlp = spacy.blank("en")
+    component = nlp.add_pipe("spen_srl", config={"model": str(run), "predicates": "verbs"})
+    reader = component.run().predictor.model.inference_net.features.reader
+    read: list[int] = []
+    reader.register_forward_hook(lambda module, args, out: read.append(len(out)))
+    words = ["Ann", "sent", "and", "read", "it", "."]
+    pos = ["PROPN", "VERB", "CCONJ", "VERB", "PRON", "PUNCT"]
+    texts = [[*words[:n], f"word{n}"] for n in (6, 5, 4, 4)]
+
+    def doc(text: list[str]) -> spacy.tokens.Doc:
+        return spacy.tokens.Doc(nlp.vocab, text, pos=[*pos[: len(text) - 1], "NOUN"])
+
+    def spans(found: spacy.tokens.Doc) -> list[tuple[int, int, str]]:
+        return [(span.start, span.end, span.label_) for span in found.spans["spen_srl"]]
+
+    together = list(nlp.pipe([doc(text) for text in texts]))
+    assert read == [3], "four docs, of which two are alike, with two verbs each"
+    for text, found in zip(texts, together, strict=True):
+        alone = nlp(doc(text))
+        assert spans(alone) == spans(found)
