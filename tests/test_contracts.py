@@ -248,9 +248,8 @@ def test_cost_nets(name, toy, net, tmp_path):
 def test_feature_networks(name, toy, tmp_path):
     task = TOYS[toy]()
     features = build("features", name, task, tmp_path)
-    if features.indexer() is not None:
-        key, indexer = features.indexer()
-        task.indexers[key] = indexer
+    networks = [module for module in features.modules() if isinstance(module, sp.FeatureNetwork)]
+    task.indexers.update(found for network in networks if (found := network.indexer()) is not None)
     check_feature_network(features, task)
 
 
