@@ -2,6 +2,7 @@
 //
 //     spen-run configs/srl_seal.jsonnet                                   # embedded corpus, small encoder, CPU
 //     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased  # the real thing
+//     spen-run configs/srl_seal.jsonnet data=ewt encoder=bert-base-cased reading=sentence  # the same encoder, in less time
 //     spen-run configs/srl_seal.jsonnet data=a.conll validation=b.conll test=c.conll
 //     spen-run configs/srl_seal.jsonnet task.train=a.conll task.validation=b.conll task.test=c.conll
 //
@@ -14,6 +15,7 @@ function(
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
   method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
@@ -22,5 +24,5 @@ function(
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test, split)
-  + srl.features(data, encoder)
-  + srl.method(data, encoder, method, energy, schedule)
+  + srl.features(data, encoder, reading)
+  + srl.method(data, encoder, method, energy, schedule, reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,9 +28,18 @@ class FeatureNetwork(nn.Module):
     large: ClassVar[bool] = False
     """True if several threads pay off even for a few short inputs, as for a pretrained transformer."""
 
+    parts: ClassVar[Mapping[str, str]] = {}
+    """Keys of its table that hold tables of other feature networks, as of `Component.parts`; the builder makes them
+    and passes them to the constructor by key."""
+
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__()
         self.config = config
+
+    @classmethod
+    def task_of_parts(cls, task: Task) -> Task:
+        """The task for which its parts are built, with the inputs that they get; the same task by default."""
+        return task
 
     def forward(self, x: X) -> Tensor:
         """`(batch, output_dim)` for vectors, `(batch, token, output_dim)` for sentences."""

@@ -274,6 +274,17 @@ class Task(ABC):
         """Number of words, from the first, of an example that its feature networks read; None for all."""
         return None
 
+    def sentence_indexers(self) -> dict[str, Indexer]:
+        """The indexers of networks that read each sentence of a batch once; `indexers` by default: they read each row.
+
+        After another table, batches also have `"sentence"` `(batch,)`, and `"sentence.NAME"` with a row for each.
+        """
+        return self.indexers
+
+    def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
+        """Group of each example, `(examples,)` from 0: training has those of a group in one batch; None: no groups."""
+        return None
+
     def fit_threshold(self, metric: Metric) -> None:
         """Fit the threshold of `decode` to the validation part's metric; does nothing by default."""
 

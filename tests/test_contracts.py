@@ -55,6 +55,7 @@ WITH_NETS = [
 SMALL = {
     "mlp": {"hidden": [3, 2]},
     "bilstm": {"word_dim": 3, "hidden": 2, "layers": 2},
+    "one_reading": {"dim": 3, "hidden": 2},
     "encoder": {"word_dim": 3, "mark_dim": 2, "char_dim": 2, "char_filters": 2, "hidden": 2},
     "seal.labels": {"hidden": 3},
     "e2e.convnet": {"filters": 2, "size": 3},
@@ -122,7 +123,8 @@ def build(kind: str, name: str, task, tmp_path):
     cls, config = parse(kind, name, tmp_path)
     try:
         if kind == "features":
-            return cls(config, task)
+            inner = cls.task_of_parts(task) if cls.parts else task
+            return cls(config, task, **{key: build(part, "bilstm", inner, tmp_path) for key, part in cls.parts.items()})
         parts = {"net": independent(task)} if name in ON_A_NET else {}
         return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
     except ConfigError as error:
@@ -246,9 +248,8 @@ def test_cost_nets(name, toy, net, tmp_path):
 def test_feature_networks(name, toy, tmp_path):
     task = TOYS[toy]()
     features = build("features", name, task, tmp_path)
-    if features.indexer() is not None:
-        key, indexer = features.indexer()
-        task.indexers[key] = indexer
+    networks = [module for module in features.modules() if isinstance(module, sp.FeatureNetwork)]
+    task.indexers.update(found for network in networks if (found := network.indexer()) is not None)
     check_feature_network(features, task)
 
 

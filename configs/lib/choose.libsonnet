@@ -32,5 +32,8 @@
   given(fields):: { [key]: fields[key] for key in std.objectFields(fields) if fields[key] != null },
 
   // Whether a feature network comes with weights of its own, which are fine-tuned gently.
-  is_pretrained(encoder):: if std.isObject(encoder) then std.get(encoder, 'type') == 'transformer' else encoder != 'bilstm',
+  is_pretrained(encoder)::
+    if !std.isObject(encoder) then encoder != 'bilstm'
+    else if std.objectHas(encoder, 'reader') then $.is_pretrained(encoder.reader)
+    else std.get(encoder, 'type') == 'transformer',
 }

@@ -36,20 +36,28 @@ local losses(energy_weight, bounded, samples) = {
 };
 // A pretrained encoder is fine-tuned gently, as the authors did: for BERT their λ1 of nce is 0.5 beside a mean over tokens.
 local pretrained = losses(energy_weight=0.5, bounded=1, samples=20) {
+  head:: { dim: 256, hidden: 128, dropout: 0.2 },
   every: { trainer+: { per_variable: true, batch_size: 16, patience: 4, net+: { lr: 1e-5, clip: 1 } } },
   with_energy: { trainer+: { energy+: { lr: 1e-5 } } },
 };
 // A BiLSTM that starts from nothing is led astray by so much energy. Its cross entropy is a sum, of some 12 tokens.
 local bilstm = losses(energy_weight=0.3, bounded=12, samples=8) {
   features:: { type: 'bilstm', word_dim: 100, hidden: 128, layers: 2, dropout: 0.4 },
+  head:: { dim: 128, hidden: 64, dropout: 0.3 },  // of reading=sentence
   every: { trainer+: { batch_size: 32, patience: 5, net+: { lr: 2e-3 } } },
   with_energy: { trainer+: { energy+: { lr: 1e-3 } } },
 };
 local small = bilstm + losses(energy_weight=0.6, bounded=12, samples=20) {
   features:: { type: 'bilstm', word_dim: 32, hidden: 48, layers: 1, dropout: 0.1 },
+  head:: { dim: 96, hidden: 48, dropout: 0.1 },
   every+: { trainer+: { epochs: 12, net+: { lr: 5e-3 } } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
+// A head that starts from nothing learns faster than the pretrained encoder below it.
+local faster = { groups: { features: 20, 'features.reader': 1 } };
+local rates(encoder, reading) =
+  if reading == 'sentence' && choose.is_pretrained(encoder) then { every: { trainer+: { net+: faster } }, with_energy: { trainer+: { energy+: faster } } }
+  else {};
 local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 
 // The authors' schedule, for pretrained encoders, is `light` with more samples.
@@ -59,16 +67,21 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
   task(data, validation, test, split):: { task: { type: 'srl' } + choose.files(data_sets, data, validation, test, split=split) },
 
   // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.
-  features(data, encoder):: {
-    features:
+  // Under `reading` sentence, that network reads each sentence once, and a head runs for each predicate.
+  features(data, encoder, reading='predicate'):: {
+    local network =
       if std.isObject(encoder) then encoder
       else if encoder == 'bilstm' then tuned(data, encoder).features
       else { type: 'transformer', model: encoder },
+    features: choose.from({
+      predicate: network,
+      sentence: { type: 'one_reading', reader: network } + tuned(data, encoder).head,
+    }, reading, 'reading'),
   },
 
-  method(data, encoder, name, energy, schedule)::
+  method(data, encoder, name, energy, schedule, reading='predicate')::
     if schedule == 'released' && !choose.is_pretrained(encoder) then
       error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
     else
-      patches.method(methods, name, [start, tuned(data, encoder), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
+      patches.method(methods, name, [start, tuned(data, encoder), rates(encoder, reading), size(data), choose.from(schedules, schedule, 'schedule')], energies, energy),
 }

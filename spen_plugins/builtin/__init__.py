@@ -29,6 +29,7 @@ def spen_feature_network() -> Classes:
         "bag": "spen_plugins.builtin.features.bag:Bag",
         "ngrams": "spen_plugins.builtin.features.ngrams:Ngrams",
         "transformer": "spen_plugins.builtin.features.transformer:Transformer",
+        "one_reading": "spen_plugins.builtin.features.one_reading:OneReading",
     }
 
 

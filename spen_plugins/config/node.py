@@ -71,8 +71,9 @@ def parse(registry: Registry, kind: str, spec: Any, where: str, source: object, 
         PluginError: a type's plugin is missing or broken.
     """
     cls, config = registry.parse(kind, spec, where, source)
-    if not KINDS[kind].features:  # a task, a feature network or a trainer: without inner components
-        return Node(kind, spec["type"], cls, config, where)
+    if not KINDS[kind].features:  # a task, a feature network or a trainer: without a feature network of its own
+        parts = _parts(registry, cls, spec, where, source, None) if kind == "features" else {}
+        return Node(kind, spec["type"], cls, config, where, None, parts)
     features = _features(registry, kind, cls, spec, where, source, shared)
     return Node(kind, spec["type"], cls, config, where, features, _parts(registry, cls, spec, where, source, shared))
 
@@ -144,7 +145,9 @@ def make(node: Node, task: Task, assets: Path | None = None, **parts: Component 
 
 def _make_features(node: Node, task: Task, assets: Path | None) -> FeatureNetwork:
     config = node.config if assets is None else node.cls.relocated(node.config, assets)
-    network = node.cls(config, task)
+    inner = node.cls.task_of_parts(task) if node.parts else task
+    parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
+    network = node.cls(config, task, **parts)
     network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()
     if wanted is not None:

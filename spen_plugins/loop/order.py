@@ -29,7 +29,7 @@ class Epochs:
         least: fewest batches in an epoch; few examples are passed over several times.
         seed, stage: arguments of the random order.
         most: most batches in an epoch, even if a pass has more; None: no limit.
-        block: as of `epoch_batches`.
+        block, groups: as of `epoch_batches`.
     """
 
     lengths: np.ndarray
@@ -39,6 +39,7 @@ class Epochs:
     stage: int
     most: int | None = None
     block: int | None = None
+    groups: np.ndarray | None = None
 
     @property
     def batches_of_a_pass(self) -> int:
@@ -73,17 +74,24 @@ def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: 
     on_disk = isinstance(examples, OnDisk)
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most
-    size = config.batch_size_of(len(lengths))
-    return Epochs(lengths, size, least, seed, stage, most, examples.block if on_disk else None)
+    block, groups = (examples.block, None) if on_disk else (None, task.groups(examples))
+    return Epochs(lengths, config.batch_size_of(len(lengths)), least, seed, stage, most, block, groups)
 
 
 @lru_cache(maxsize=1)  # several epochs may be of one pass
 def _pass(epochs: Epochs, number: int) -> list[np.ndarray]:
-    return epoch_batches(epochs.lengths, epochs.batch_size, epochs.seed, epochs.stage, number, epochs.block)
+    e = epochs
+    return epoch_batches(e.lengths, e.batch_size, e.seed, e.stage, number, e.block, e.groups)
 
 
 def epoch_batches(
-    lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int, stage: int, number: int, block: int | None = None
+    lengths: Sequence[int] | np.ndarray,
+    batch_size: int,
+    seed: int,
+    stage: int,
+    number: int,
+    block: int | None = None,
+    groups: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """The rows of each batch of one pass over the examples.
 
@@ -97,11 +105,16 @@ def epoch_batches(
         block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
             64 blocks in succession are mixed, so that few places of the disk are read at a time; None: of examples in
             memory, all rows are mixed.
+        groups: `Task.groups` of examples in memory: the groups are shuffled in place of the rows, so that rows of a
+            group, of equal length, are in one batch, or in two where a batch is full.
     """
     lengths = np.asarray(lengths)
     rng = np.random.default_rng([seed, stage, number])
     window = len(lengths) if block is None else MIXED * block
-    rows = rng.permutation(len(lengths)) if window >= len(lengths) else _by_blocks(len(lengths), block or 1, rng)
+    if groups is not None and len(groups):
+        rows = np.argsort(rng.permutation(int(groups.max()) + 1)[groups], kind="stable")
+    else:
+        rows = rng.permutation(len(lengths)) if window >= len(lengths) else _by_blocks(len(lengths), block or 1, rng)
     if len(lengths) and (lengths != lengths[0]).any():
         pool = POOL * batch_size
         parts = [rows[i : i + pool] for i in range(0, len(rows), pool)]

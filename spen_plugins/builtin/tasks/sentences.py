@@ -16,6 +16,8 @@ from spen_plugins.batch import Batch
 from spen_plugins.task import Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
+WHOLE = "sentence."
+"""Begins the names of the tensors that have a row for each different sentence of a batch."""
 REMEMBERED = 300_000
 """Most words whose indices are cached, for fast look-up; a full cache is emptied, so that a long text does not fill
 the memory."""
@@ -117,6 +119,16 @@ def collate_words(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> 
     for name, indexer in indexers.items():
         inputs.update(indexer.collate([entry.item(name, indexer) for entry in entries]))
     return inputs, inside
+
+
+def collate_sentences(entries: Sequence[Entry], indexers: Mapping[str, Indexer]) -> dict[str, Tensor]:
+    """Each different sentence once: the tensors of `collate_words` under `sentence.NAME`; and `"sentence"` `(batch,)`,
+    the number of each row's sentence."""
+    different = {entry.words: entry for entry in entries}
+    number = {words: i for i, words in enumerate(different)}
+    inputs, _ = collate_words(list(different.values()), indexers)
+    rows = torch.tensor([number[entry.words] for entry in entries], dtype=torch.long)
+    return {"sentence": rows, **{WHOLE + name: value for name, value in inputs.items()}}
 
 
 def padded(rows: Sequence[np.ndarray], inside: np.ndarray) -> Tensor:

@@ -18,6 +18,7 @@ from spen_plugins.builtin.tasks.sentences import (
     Entry,
     SentenceBatch,
     Vocabulary,
+    collate_sentences,
     collate_words,
     one_hot_gold,
 )
@@ -32,13 +33,15 @@ from spen_plugins.readers.write_roles import FileExamples, columns, conllu, pred
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task, WordInputs, Writer
+from spen_plugins.task import PARTS, Indexer, Shown, Task, WordInputs, Writer
 
 
 class SemanticRoles(Task):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
+    _read_once: dict[str, Indexer] | None = None
+    """Indexers of the networks that read each sentence once; None: there is no such network."""
 
     class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
@@ -96,8 +99,10 @@ class SemanticRoles(Task):
         return self._example(self._vocabulary.entry(sentence.words), given.predicate, given.tags)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, inside = collate_words([example.entry for example in examples], self.indexers)
-        b = len(examples)
+        entries, b = [example.entry for example in examples], len(examples)
+        inputs, inside = collate_words(entries, self.indexers)
+        if self._read_once is not None:
+            inputs |= collate_sentences(entries, self._read_once)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
@@ -155,7 +160,18 @@ class SemanticRoles(Task):
         return len(example.entry.ids)
 
     def words_read(self, example: Example) -> int | None:
-        return example.entry.words_read(self.indexers)
+        return example.entry.words_read({**self.indexers, **(self._read_once or {})})
+
+    def sentence_indexers(self) -> dict[str, Indexer]:
+        self._read_once = {} if self._read_once is None else self._read_once
+        return self._read_once
+
+    def groups(self, examples: Sequence[Example]) -> np.ndarray | None:
+        """The predicates of a sentence, if it is read once for all of them."""
+        if self._read_once is None:
+            return None
+        numbers: dict[tuple[str, ...], int] = {}
+        return np.array([numbers.setdefault(example.entry.words, len(numbers)) for example in examples])
 
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
         self._vocabulary = vocabulary

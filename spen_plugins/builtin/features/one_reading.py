@@ -1,0 +1,110 @@
+"""Feature network `one_reading`: each sentence is read once, and a small head marks each of its predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from allennlp_light.modules import InputVariationalDropout
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import X
+from spen_plugins.builtin.features.words import token_mask
+from spen_plugins.builtin.tasks.sentences import WHOLE
+from spen_plugins.config.config import Config
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.nn import Lstm, reversed_places
+from spen_plugins.task import Task, WordInputs
+
+
+class OneReading(FeatureNetwork):
+    """Sentences with a marked word -> `(batch, token, output_dim)`, zero on padding.
+
+    The reader encodes each sentence of the batch once, without the mark: s_t. A head runs for each mark (predicate) p:
+    relu(U s_t + V s_p + d(t − p)), where d is a table of distances, under bidirectional LSTMs over the tokens. A task
+    whose examples share sentences tells which rows do (`Task.sentence_indexers`); of any other task, each row is read.
+    """
+
+    parts: ClassVar[Mapping[str, str]] = {"reader": "features"}
+
+    class Config(Config):
+        dim: int = Field(128, ge=1)
+        """Width of a token's vector that has seen the predicate, the input of the LSTMs."""
+        hidden: int = Field(64, ge=1)
+        """Width of one direction of one LSTM layer of the head."""
+        layers: int = Field(1, ge=0, le=1000)
+        """LSTM layers of the head; 0 for none."""
+        far: int = Field(16, ge=1)
+        """Distance from the predicate, in words, from which on all are the same to the head."""
+        dropout: float = Field(0.3, ge=0, lt=1)
+        """Dropout of the head; one mask for all tokens of a sentence."""
+
+    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task)
+        marks = list(task.inputs.marks) if isinstance(task.inputs, WordInputs) else []
+        if len(marks) != 1:
+            raise ConfigError(
+                "features 'one_reading' takes sentences with one kind of mark, the predicate's (task 'srl'); this "
+                f"task's inputs have {len(marks)}"
+            )
+        if reader is None:
+            raise ConfigError(
+                "features 'one_reading' found no reader; expected a table of the network that reads the sentences, "
+                'such as "reader": {"type": "bilstm"}'
+            )
+        [self._mark] = marks
+        self.reader = reader
+        self.token_part = nn.Linear(reader.output_dim, config.dim)
+        self.mark_part = nn.Linear(reader.output_dim, config.dim, bias=False)
+        self.distances = nn.Embedding(2 * config.far + 1, config.dim)
+        nn.init.normal_(self.distances.weight, std=0.1)
+        self.dropout = InputVariationalDropout(config.dropout)
+        width = config.dim
+        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
+        for _ in range(config.layers):
+            self.forwards.append(Lstm(width, config.hidden))
+            self.backwards.append(Lstm(width, config.hidden))
+            width = 2 * config.hidden
+        self.output_dim = width
+
+    @classmethod
+    def task_of_parts(cls, task: Task) -> Task:
+        """The task without its mark, whose indexers are those of whole sentences."""
+        if not isinstance(task.inputs, WordInputs):
+            return task
+        inner = copy(task)
+        inner.inputs, inner.indexers = replace(task.inputs, marks={}), task.sentence_indexers()
+        return inner
+
+    def forward(self, x: X) -> Tensor:
+        mask = token_mask(x)
+        sentences, of = _sentences(x)
+        states = self.reader(sentences)
+        at = (x.inputs[self._mark] > 0).int().argmax(1)
+        far = self.config.far
+        distance = torch.arange(mask.shape[1], device=mask.device) - at.unsqueeze(1)
+        marked = self.token_part(states)[of] + self.mark_part(states[of, at]).unsqueeze(1)
+        h = self.dropout(torch.relu(marked + self.distances(distance.clamp(-far, far) + far)))
+        # Time first, the layout of LSTM kernels.
+        back = reversed_places(mask.t()).unsqueeze(-1)
+        h = h.transpose(0, 1)
+        for ahead, behind in zip(self.forwards, self.backwards, strict=True):
+            left, _ = ahead(h)
+            right, _ = behind(h.gather(0, back.expand_as(h)))
+            both = torch.cat([left, right.gather(0, back.expand_as(right))], -1)
+            h = self.dropout(both.transpose(0, 1)).transpose(0, 1)
+        return h.transpose(0, 1) * mask.unsqueeze(-1)
+
+
+def _sentences(x: X) -> tuple[X, Tensor]:
+    """The different sentences of a batch, and the number of each row's, `(batch,)`; every row if `x` tells none."""
+    if "sentence" not in x.inputs:
+        return x, torch.arange(x.size, device=x.inputs["words"].device)
+    inputs = {name.removeprefix(WHOLE): value for name, value in x.inputs.items() if name.startswith(WHOLE)}
+    words = inputs["words"]
+    return X(inputs, words > 0, len(words)), x.inputs["sentence"]
