@@ -37,11 +37,15 @@ class Proposition:
         predicate: the predicate's token, from 0.
         lemma: the content of the predicate's column.
         tags: one BIO tag per token, `B-V` at the predicate; None if the file has no brackets.
+        roleset: the predicate's sense, `kill.01`, if the file has it.
+        pos: the predicate's part of speech, in the file's tags, if it has them.
     """
 
     predicate: int
     lemma: str | None
     tags: tuple[str, ...] | None
+    roleset: str | None = None
+    pos: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,11 @@ class Layout:
     word: int
     predicate: int
     brackets: int
+    roleset: int | None = None
+    pos: int | None = None
 
 
-LAYOUTS = {"propbank": Layout(1, 4, 6), "word-predicate": Layout(0, 1, 2)}
+LAYOUTS = {"propbank": Layout(1, 4, 6, roleset=5, pos=2), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
 _WANTED = (
     "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
@@ -184,7 +190,9 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
     propositions = []
     for k, predicate in enumerate(predicates):
         tags = bracket_tags(path, block, columns.brackets + k, predicate) if count else None
-        propositions.append(Proposition(predicate, rows[predicate][columns.predicate], tags))
+        row = rows[predicate]
+        found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
+        propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 
