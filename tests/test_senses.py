@@ -90,7 +90,8 @@ def test_candidates_are_the_lexicons_and_the_training_parts() -> None:
     assert set(senses("he found her", 1)) == {*rolesets().senses("find"), "find.01", "find.02"}
     assert senses("it was founded here", 2)[0] == "found.01"  # by spelling: found, no lemma of training
     assert senses("he found her", 1, "found")[0] == "found.01"  # as the file says
-    assert senses("they florped", 1) == ["florp.09"] and senses("they blarked", 1) == ["blarked.01"]
+    assert senses("they florped", 1) == ["florp.09"] and senses("they blarked", 1) == [""]
+    assert senses("they blarked", 1, "blark") == ["blark.01"] and senses("they wrote", 1)[0] == "write.01"
     assert senses("the decision", 1) == ["decide.01"]
 
 

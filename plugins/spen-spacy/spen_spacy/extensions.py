@@ -73,7 +73,7 @@ class Frame:
     energy: float | None
     """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
     sense: str | None = None
-    """Its roleset in PropBank: "give.01"; None without the setting `senses_model`."""
+    """Its roleset in PropBank: "give.01"; None without the setting `senses_model`, and for a word that is not known."""
     sense_score: float | None = None
     """Probability of the sense, if this is a predicate."""
 
@@ -185,7 +185,7 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], float(scores[i])) for i in range(first, last)]
     senses, certain = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
-    sense, sense_score = (senses[number], float(certain[number])) if len(senses) else (None, None)
+    sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
     arguments = [Argument(span.label_, span, score, sense) for span, score in others]
     energy = float(of_frames[number]) if len(of_frames) else None

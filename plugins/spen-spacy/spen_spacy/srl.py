@@ -97,7 +97,9 @@ class SpenSrl(WordComponent):
         for reading, frames, senses in zip(readings, found, self._senses(readings, chosen), strict=True):
             self._set(reading, frames, senses)
 
-    def _senses(self, readings: Sequence[Reading], chosen: Sequence[Predicates]) -> list[list[tuple[str, float]]]:
+    def _senses(
+        self, readings: Sequence[Reading], chosen: Sequence[Predicates]
+    ) -> list[list[tuple[str | None, float | None]]]:
         """The sense of each predicate and its probability, doc by doc; empty lists without a model of senses."""
         self.run()
         if "senses" not in self._runs:
@@ -174,7 +176,10 @@ class SpenSrl(WordComponent):
         return found
 
     def _set(
-        self, reading: Reading, frames: Sequence[tuple[Window, float, Any]], senses: Sequence[tuple[str, float]]
+        self,
+        reading: Reading,
+        frames: Sequence[tuple[Window, float, Any]],
+        senses: Sequence[tuple[str | None, float | None]],
     ) -> None:
         doc, places = reading.doc, reading.places
         spans, scores, starts = [], [], []

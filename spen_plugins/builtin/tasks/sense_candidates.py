@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from spen_plugins.readers.irregular import irregular
 from spen_plugins.readers.rolesets import particles, rolesets
 from spen_plugins.readers.srl import Proposition, Sentence
 
@@ -20,7 +21,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 
 
 class Candidate(NamedTuple):
-    """A sense, and its attributes as texts."""
+    """A sense, "" for that of a word that nothing is known of, and its attributes as texts."""
 
     sense: str
     attributes: tuple[str, ...]
@@ -74,7 +75,7 @@ class Inventory:
             for sense in (*rolesets().senses(one), *here):
                 found.setdefault(sense, 0)
         if not found:
-            found[f"{lemmas[0]}.01"] = 0
+            found[f"{lemma}.01" if lemma else ""] = 0
         heads = tuple(f"{one}." for one in lemmas)
         ordered = sorted(found, key=lambda sense: (-found[sense], not sense.startswith(heads), sense))[:PLACES]
         form = words[predicate].lower()
@@ -104,7 +105,8 @@ def lemma_of(proposition: Proposition) -> str | None:
 
 
 def spelt(word: str) -> Iterator[str]:
-    """What the lemma of a word may be by its spelling."""
+    """What the lemma of a word in lower case may be by its spelling."""
+    yield from irregular(word)
     yield word
     for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
         stem = word.removesuffix(ending)
@@ -152,7 +154,6 @@ def _static(sense: str, lemma: str, form: str) -> tuple[str, ...]:
 
 
 def attributes(found: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
-    """The attributes that candidates have at least so often, in alphabetical order; of a sense's name, those that are
-    right or wrong somewhere."""
+    """The attributes that candidates have at least so often, in alphabetical order."""
     counts = Counter(name for some in found for candidate in some for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch, ChoiceInputs, X
@@ -36,6 +37,11 @@ class Example:
     """One predicate of a sentence with its candidates; `sense` is gold, `place` its candidate's, -1 if none is."""
 
     entry: Entry
+    """The words that are read."""
+    at: int
+    """The predicate among these."""
+    words: tuple[str, ...]
+    """All words."""
     predicate: int
     candidates: list[Candidate]
     seen: bool
@@ -72,6 +78,8 @@ class Senses(Task):
         lemmas: Literal["file", "words"] = "file"
         """Lemmas of predicates: the file's where it has them, or always those that the word can have, by the training
         part's words, the lexicon and spelling."""
+        window: int | None = Field(None, ge=1)
+        """Words that are read on each side of the predicate; null: all."""
 
     def load(self) -> None:
         self._read = read_parts(self.config)
@@ -128,7 +136,7 @@ class Senses(Task):
         inputs, _ = collate_words([example.entry for example in examples], self.indexers)
         b = len(examples)
         inputs["predicate"] = torch.zeros_like(inputs["words"])
-        inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
+        inputs["predicate"][torch.arange(b), [example.at for example in examples]] = 1
         inputs["candidates"] = self._collated(examples)
         known = torch.tensor([example.sense is not None for example in examples])
         gold = None
@@ -144,22 +152,25 @@ class Senses(Task):
         return SensesMetric(self.decode)
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """The `sense`, its `gloss` if the lexicon has it, and `score`, the calibrated probability that it is right."""
+        """The `sense`, its `gloss` if the lexicon has it, and `score`, the calibrated probability that it is right.
+
+        All three are None for a word that neither the lexicon nor the training part knows.
+        """
         best, confidences = self._confidences(proposal, np.ones(len(examples), dtype=bool))
         found = []
         for example, place, score in zip(
             examples, best.tolist(), rounded(confidences.at(self.temperature)), strict=True
         ):
-            sense = example.candidates[place].sense
-            words = list(example.entry.words)
-            known = rolesets().get(sense)
+            sense = example.candidates[place].sense or None
+            words = list(example.words)
+            known = rolesets().get(sense or "")
             found.append(
                 {
                     "words": words,
                     "predicate": {"index": example.predicate, "word": words[example.predicate]},
                     "sense": sense,
                     "gloss": None if known is None else known.gloss,
-                    "score": score,
+                    "score": score if sense else None,
                 }
             )
         return found
@@ -179,7 +190,7 @@ class Senses(Task):
         return {**DEFINITIONS, "lemmas": lemmas, "split": self._read.split, "threshold": None}
 
     def show(self, example: Example) -> Shown:
-        words = list(example.entry.words)
+        words = list(example.words)
         words[example.predicate] = f"[{words[example.predicate]}]"
         return Shown([" ".join(words)], None if example.sense is None else [example.sense])
 
@@ -197,7 +208,7 @@ class Senses(Task):
 
     def moved(self, example: Example, predicate: int) -> Example:
         """An example of another predicate of the same sentence, without gold."""
-        return self._example(example.entry, Proposition(predicate, None, None))
+        return self._example(example.words, Proposition(predicate, None, None), example.entry)
 
     def _set(self, vocabulary: Vocabulary, inventory: Inventory, names: Sequence[str]) -> None:
         self._vocabulary, self._inventory = vocabulary, inventory
@@ -206,19 +217,23 @@ class Senses(Task):
         self.space = TagSequence([str(place + 1) for place in range(PLACES)])
         self._number = {name: i for i, name in enumerate(names, 2)}
 
-    def _example(self, entry: Entry, given: Proposition) -> Example:
+    def _example(self, words: tuple[str, ...], given: Proposition, whole: Entry | None = None) -> Example:
+        """An example; `whole` is the sentence's entry, if it is at hand."""
+        at, window = given.predicate, self.config.window
         lemma = lemma_of(given) if self.config.lemmas == "file" else None
-        lemmas = self._inventory.lemmas(entry.words[given.predicate], lemma)
-        seen = any(one in self._inventory.counts for one in lemmas)
-        candidates = self._inventory.candidates(entry.words, given.predicate, lemma)
-        return Example(entry, given.predicate, candidates, seen, given.roleset, given.pos)
+        seen = any(one in self._inventory.counts for one in self._inventory.lemmas(words[at], lemma))
+        candidates = self._inventory.candidates(words, at, lemma)
+        start = 0 if window is None else max(0, at - window)
+        read = words if window is None else words[start : at + window + 1]
+        entry = whole if whole is not None and whole.words == read else self._vocabulary.entry(read)
+        return Example(entry, at - start, words, at, candidates, seen, given.roleset, given.pos)
 
     def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
         examples = []
         for sentence in sentences:
             if sentence.propositions:
-                entry = self._vocabulary.entry(sentence.words)
-                examples += [self._example(entry, given) for given in sentence.propositions]
+                entry = self._vocabulary.entry(sentence.words) if self.config.window is None else None
+                examples += [self._example(sentence.words, given, entry) for given in sentence.propositions]
         return examples
 
     def _collated(self, examples: Sequence[Example]) -> Tensor:
