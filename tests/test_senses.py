@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from spen_plugins.builtin.nets.choice import Choice
+from spen_plugins.builtin.tasks.predicate_kinds import kind_of
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Inventory, spelt
 from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.role_items import sentence_of
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.rolesets import particles, rolesets
-from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net
 from tests.loaded import loaded
 
@@ -186,3 +187,35 @@ def test_a_prediction_reads_as_gold() -> None:
     again = task.parse(found)
     assert again.sense == found["sense"] and again.predicate == example.predicate
     assert task.moved(again, again.predicate).candidates == again.candidates
+
+
+WITH_AUXILIARY = (
+    "0\tAnna\tNNP\t*\t-\t-\t*\t(ARG0*)\n1\thas\tVBZ\t*\thave\thave.01\t(V*)\t*\n2\tleft\tVBN\t*\tleave\tleave.01\t*\t(V*)\n"
+    "3\tit\tPRP\t*\t-\t-\t*\t(ARG1*)\n4\tfor\tIN\t*\t-\t-\t*\t*\n\n"
+)
+
+
+def test_auxiliaries_are_left_out_where_asked(tmp_path: Path) -> None:
+    assert all(name in rolesets() and not rolesets()[name].roles for name in AUXILIARIES)
+    (tmp_path / "a.conll").write_text(WITH_AUXILIARY)
+    files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
+    for auxiliaries in (True, False):
+        roles = loaded("srl", **files, auxiliaries=auxiliaries)
+        assert [example.predicate for example in roles.part("train")] == [1, 2][not auxiliaries :]
+        tags = loaded("tagging", **files, auxiliaries=auxiliaries, format="predicates", scheme="bio")
+        assert tags.part("train")[0].names == ("O", "B-V" if auxiliaries else "O", "B-V", "O", "O")
+    with pytest.raises(ConfigError, match=r"task\.auxiliaries: it is of predicates"):
+        loaded("tagging", **files, auxiliaries=False)
+
+
+def test_roles_are_scored_by_kind_of_predicate(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text(WITH_AUXILIARY.replace("VBN", "NN"))
+    task = loaded("srl", **dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll")))
+    batch = task.collate(task.part("train"))
+    metric = task.metric()
+    metric.update(task.space.independent(task.space.logits(batch.gold, batch.x.mask), batch.x.mask), batch)
+    scores = metric.compute()
+    assert scores["span_f1"] == scores["nouns_f1"] == 1 and scores["verbs_f1"] == 0 and "adjectives_f1" not in scores
+    assert [kind_of(tag) for tag in ("VBD", "MD", "AUX", "NOUN", "JJ", "ADJ", "ADV", "IN", None)] == [
+        *("verbs", "verbs", "verbs", "nouns", "adjectives", "adjectives", None, None, None)
+    ]

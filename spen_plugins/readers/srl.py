@@ -24,6 +24,10 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 
 UNMARKED = frozenset(("-", "_"))
+AUXILIARIES = frozenset(
+    ("be.03", "become.03", "do.01", "get.24", "go.04", "have.01", "have.02", "use.03"),
+)
+"""PropBank's rolesets of auxiliaries and modals, which have no arguments."""
 _CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
 _NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 _SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
@@ -55,6 +59,11 @@ class Sentence:
     words: tuple[str, ...]
     propositions: tuple[Proposition, ...]
     name: str | None = None
+
+    def without_auxiliaries(self) -> Sentence:
+        """The sentence without the propositions of `AUXILIARIES`."""
+        kept = tuple(p for p in self.propositions if p.roleset not in AUXILIARIES)
+        return self if len(kept) == len(self.propositions) else Sentence(self.words, kept, self.name)
 
 
 @dataclass(frozen=True, slots=True)

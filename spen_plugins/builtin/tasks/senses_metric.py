@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.builtin.tasks.predicate_kinds import KINDS, kind_of
 from spen_plugins.builtin.tasks.sentences import SentenceBatch
 from spen_plugins.errors import DataError
 from spen_plugins.spaces import Proposal
@@ -24,12 +25,6 @@ DEFINITIONS = {
     "reach": "share of predicates whose sense is among the candidates",
 }
 """Definitions of the scores, for a run's protocol."""
-KINDS = {"V": "verbs", "M": "verbs", "A": "verbs", "N": "nouns", "J": "adjectives"}
-
-
-def kind_of(pos: str | None) -> str | None:
-    """verbs, nouns or adjectives, of a tag of the Penn treebank or a universal one; None for others."""
-    return "adjectives" if pos == "ADJ" else None if pos == "ADV" or not pos else KINDS.get(pos[0])
 
 
 class SensesMetric(Metric):
@@ -74,7 +69,7 @@ class SensesMetric(Metric):
             "most_frequent": self._counts["all first"] / n,
             "reach": self._counts["reached"] / n,
         }
-        for name in (*dict.fromkeys(KINDS.values()), "unseen"):
+        for name in (*KINDS, "unseen"):
             if some := self._counts[f"{name} n"]:
                 scores[name] = self._counts[f"{name} right"] / some
                 scores[f"{name}_most_frequent"] = self._counts[f"{name} first"] / some
