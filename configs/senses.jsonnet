@@ -19,7 +19,7 @@ local pretrained = { every: { trainer+: { batch_size: 16, epochs: 6, patience: 3
 // A sense shows near its predicate: a few words are read in less time than whole sentences.
 local bilstm = {
   features:: { type: 'bilstm', word_dim: 100, hidden: 160, layers: 1, dropout: 0.4, word_dropout: 0.1 },
-  every: { task+: { window: 12 }, trainer+: { batch_size: 64, epochs: 14, patience: 3, net+: { lr: 3e-3, clip: 5, plateau: { factor: 0.5, patience: 0 } } } },
+  every: { task+: { window: 12 }, trainer+: { batch_size: 64, epochs: 9, patience: 3, net+: { lr: 3e-3, clip: 5, plateau: { factor: 0.5, patience: 0 } } } },
 };
 local small = bilstm {
   features:: { type: 'bilstm', word_dim: 32, hidden: 32, layers: 1, dropout: 0.1 },
