@@ -105,11 +105,11 @@ def factory(run: RunFolder) -> str:
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"senses": SENSES, "srl": "spen_srl", "text": "spen_multilabel"}
+    known = {"srl": "spen_srl", "senses": SENSES, "text": "spen_multilabel"}
     if kind not in known:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, {' and '.join(known)}"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, senses and text"
         )
     return known[kind]
 
