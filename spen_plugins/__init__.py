@@ -25,9 +25,10 @@ hookimpl = pluggy.HookimplMarker("spen_plugins")
 __getattr__, _NAMES = lazy_names(
     globals(),
     {
-        "batch": ("ArcInputs", "Batch", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
+        "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
         "builtin.nets.gbi": ("Gbi", "gbi_score"),
+        "builtin.tasks.senses": ("Senses",),
         "builtin.tasks.srl": ("SemanticRoles",),
         "builtin.tasks.tagging": ("Tagging",),
         "builtin.tasks.text": ("TextLabels",),
@@ -54,6 +55,7 @@ __getattr__, _NAMES = lazy_names(
         "inference_net": ("CostNet", "InferenceNet"),
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
+        "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
         "readers.text": ("sha256",),
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
@@ -85,9 +87,10 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.batch import ArcInputs, Batch, ImageInputs, TextInputs, VectorInputs, WordInputs, X
+    from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
     from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
+    from spen_plugins.builtin.tasks.senses import Senses
     from spen_plugins.builtin.tasks.srl import SemanticRoles
     from spen_plugins.builtin.tasks.tagging import Tagging
     from spen_plugins.builtin.tasks.text import TextLabels
@@ -114,6 +117,7 @@ if TYPE_CHECKING:
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
+    from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
     from spen_plugins.readers.text import sha256
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder

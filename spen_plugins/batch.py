@@ -107,6 +107,20 @@ class ArcInputs(WordInputs):
 
 
 @dataclass(frozen=True)
+class ChoiceInputs(WordInputs):
+    """Inputs of sentences with a marked word, for which one of several candidates is chosen.
+
+    A batch's `X.inputs` holds what that of `WordInputs` does, and besides `"candidates"` `(batch, candidate,
+    attribute)`: each candidate's attributes as indices (0 padding, 1 unknown, then `attributes` in order), the first
+    above 0. Outputs are tags of one place, the candidate's index; the mask is `(batch, 1)`, and feature networks want
+    that of words in its place: `X(inputs, inputs["words"] > 0, size)`.
+    """
+
+    attributes: Sequence[str] = ()
+    """What candidates have."""
+
+
+@dataclass(frozen=True)
 class TextInputs:
     """Inputs of whole texts, each encoded as one vector.
 

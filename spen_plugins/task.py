@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.batch import ArcInputs, Batch, ImageInputs, TextInputs, VectorInputs, WordInputs, X
+from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.raw_text import RawText
@@ -97,7 +97,7 @@ class Task(ABC):
 
     Attributes set by `load`, `take` and `restore`:
         space: the output space.
-        inputs: `VectorInputs`, `WordInputs`, `ArcInputs`, `TextInputs` or `ImageInputs`.
+        inputs: `VectorInputs`, `WordInputs`, `ArcInputs`, `ChoiceInputs`, `TextInputs` or `ImageInputs`.
         indexers: indexers of feature networks, by name; set when the model is built.
     """
 
@@ -110,7 +110,7 @@ class Task(ABC):
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
     space: OutputSpace
-    inputs: VectorInputs | WordInputs | ArcInputs | TextInputs | ImageInputs
+    inputs: VectorInputs | WordInputs | ArcInputs | ChoiceInputs | TextInputs | ImageInputs
 
     def __init__(self, config: Any) -> None:
         self.config = config

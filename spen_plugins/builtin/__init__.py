@@ -14,6 +14,7 @@ def spen_task() -> Classes:
         "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "segmentation": "spen_plugins.builtin.tasks.segmentation:Segmentation",
+        "senses": "spen_plugins.builtin.tasks.senses:Senses",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
         "text": "spen_plugins.builtin.tasks.text:TextLabels",
@@ -37,6 +38,7 @@ def spen_feature_network() -> Classes:
 def spen_inference_net() -> Classes:
     return {
         "independent": "spen_plugins.builtin.nets.independent:Independent",
+        "choice": "spen_plugins.builtin.nets.choice:Choice",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
         "fcn": "spen_plugins.builtin.nets.fcn:Fcn",
         "gbi": "spen_plugins.builtin.nets.gbi:Gbi",

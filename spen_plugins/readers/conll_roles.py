@@ -37,7 +37,7 @@ from spen_plugins.readers.srl import (
 )
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 
-TOKEN, WORD, LEMMA, FRAME = 2, 3, 6, 7  # columns of CoNLL-2012, from 0
+TOKEN, WORD, POS, LEMMA, FRAME = 2, 3, 4, 6, 7  # columns of CoNLL-2012, from 0
 _BEGINS, _VERB = "#begin document", re.compile(r"\(V[*)]")
 _CELL = re.compile(r"(?P<roles>(?:\([^()*\s]+)*)\*(?P<closed>\)*)")
 _BRACKETS = re.compile(r"\(?[^()*\s]*\*\)?")
@@ -99,7 +99,7 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
     words = tuple(row[WORD] for row in rows)
     if fixed is None:
         marked = [i for i, row in enumerate(rows) if row[FRAME] not in UNMARKED]
-        return Sentence(words, tuple(Proposition(i, rows[i][LEMMA], None) for i in marked), block.name)
+        return Sentence(words, tuple(_proposition(rows[i], i, None) for i in marked), block.name)
     propositions = []
     for column in range(fixed, len(rows[0]) - after):
         predicate = next((i for i, row in enumerate(rows) if _VERB.search(row[column])), None)
@@ -107,9 +107,17 @@ def _sentence(path: Path, block: Block, fixed: int | None, after: int) -> Senten
             found = f"no (V*) in column {column + 1}{block.end(block.first)}"
             raise DataError(path, block.first, found, "(V*) at the predicate, in each column of brackets")
         tags = tags_of_spans(len(rows), predicate, _spans(path, block, column))
-        propositions.append(Proposition(predicate, rows[predicate][LEMMA], tags))
+        propositions.append(_proposition(rows[predicate], predicate, tags))
     propositions.sort(key=lambda proposition: proposition.predicate)
     return Sentence(words, tuple(propositions), block.name)
+
+
+def _proposition(row: Sequence[str], predicate: int, tags: tuple[str, ...] | None) -> Proposition:
+    """With its roleset: `leave.01` of the frame 01, or as it is written there."""
+    lemma, frame = row[LEMMA], row[FRAME]
+    known = frame not in UNMARKED and "*" not in frame and "(" not in frame
+    roleset = None if not known else frame if "." in frame else f"{lemma}.{frame}"
+    return Proposition(predicate, lemma, tags, roleset, row[POS])
 
 
 def _spans(path: Path, block: Block, column: int) -> list[tuple[str, int, int]]:

@@ -179,7 +179,8 @@ def _plus(path: Path, words: Sequence[_Word]) -> list[Proposition]:
             continue
         spans = word.fields.get("up:argspans")
         if spans is not None:
-            found.append(Proposition(i, frame, tags_of_spans(len(words), i, [*_places(path, word, spans, place)])))
+            tags = tags_of_spans(len(words), i, [*_places(path, word, spans, place)])
+            found.append(_proposition(word, i, frame, tags))
             continue
         roles = ["_"] * len(words)
         for role, first, _ in _places(path, word, word.fields.get("up:argheads", "_"), place):
@@ -213,7 +214,12 @@ def _of_heads(path: Path, words: Sequence[_Word], predicate: int, frame: str, ro
             raise DataError(path, words[word].line, "a word below itself", "heads in a tree")
         owner.append(predicate if word == predicate else None if above == predicate else above)
     names = ["V" if i == predicate else role for i, role in enumerate(roles)]
-    return Proposition(predicate, frame, tags_of_owners(owner, names))
+    return _proposition(words[predicate], predicate, frame, tags_of_owners(owner, names))
+
+
+def _proposition(word: _Word, predicate: int, frame: str, tags: tuple[str, ...]) -> Proposition:
+    pos = next((word.fields[name] for name in ("xpos", "pos", "upos") if word.fields.get(name, "_") != "_"), None)
+    return Proposition(predicate, frame, tags, frame if "." in frame else None, pos)
 
 
 def _heads(path: Path, words: Sequence[_Word]) -> list[int | None]:

@@ -20,7 +20,8 @@ def sentence_of(item: Any) -> Sentence:
     Either of one predicate: `{"words": […], "predicate": 1, "tags": […]}`, or of several: `{"words": […],
     "predicates": [1, 4], "tags": [[…], […]]}`; or of none. Predicates are words, from 0, or tables `{"index": 1}`.
     Gold is optional: BIO tags, or in their place `"arguments"`, tables of `role`, `start` and `end` (exclusive), beside
-    `predicate` or in the table of each of `predicates`. What `spen predict` writes has one of these forms.
+    `predicate` or in the table of each of `predicates`; in the same place `"lemma"` and the roleset, `"sense"`. What
+    `spen predict` writes has one of these forms.
 
     Raises:
         DataError: another form.
@@ -65,7 +66,10 @@ def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) ->
         raise _bad(f"{len(tags)} tags for {words} words", "a tag a word")
     if tags is None and table.get("arguments") is not None:
         tags = _tags(table["arguments"], predicate, words)
-    return Proposition(predicate, None, None if tags is None else tuple(tags))
+    for key in ("lemma", "sense"):
+        if not isinstance(table.get(key), (str, type(None))):
+            raise _bad(f"{key} {table[key]!r:.80}", "a text, as in give and give.01")
+    return Proposition(predicate, table.get("lemma"), None if tags is None else tuple(tags), table.get("sense") or None)
 
 
 def _tags(arguments: Any, predicate: int, words: int) -> list[str]:

@@ -24,6 +24,10 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 
 UNMARKED = frozenset(("-", "_"))
+AUXILIARIES = frozenset(
+    ("be.03", "become.03", "do.01", "get.24", "go.04", "have.01", "have.02", "use.03"),
+)
+"""PropBank's rolesets of auxiliaries and modals, which have no arguments."""
 _CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
 _NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
 _SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
@@ -37,11 +41,15 @@ class Proposition:
         predicate: the predicate's token, from 0.
         lemma: the content of the predicate's column.
         tags: one BIO tag per token, `B-V` at the predicate; None if the file has no brackets.
+        roleset: the predicate's sense, `kill.01`, if the file has it.
+        pos: the predicate's part of speech, in the file's tags, if it has them.
     """
 
     predicate: int
     lemma: str | None
     tags: tuple[str, ...] | None
+    roleset: str | None = None
+    pos: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,11 @@ class Sentence:
     propositions: tuple[Proposition, ...]
     name: str | None = None
 
+    def without_auxiliaries(self) -> Sentence:
+        """The sentence without the propositions of `AUXILIARIES`."""
+        kept = tuple(p for p in self.propositions if p.roleset not in AUXILIARIES)
+        return self if len(kept) == len(self.propositions) else Sentence(self.words, kept, self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -60,9 +73,11 @@ class Layout:
     word: int
     predicate: int
     brackets: int
+    roleset: int | None = None
+    pos: int | None = None
 
 
-LAYOUTS = {"propbank": Layout(1, 4, 6), "word-predicate": Layout(0, 1, 2)}
+LAYOUTS = {"propbank": Layout(1, 4, 6, roleset=5, pos=2), "word-predicate": Layout(0, 1, 2)}
 """Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
 _WANTED = (
     "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
@@ -184,7 +199,9 @@ def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence
     propositions = []
     for k, predicate in enumerate(predicates):
         tags = bracket_tags(path, block, columns.brackets + k, predicate) if count else None
-        propositions.append(Proposition(predicate, rows[predicate][columns.predicate], tags))
+        row = rows[predicate]
+        found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
+        propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
     return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
 
 

@@ -49,7 +49,7 @@ def _marked(words: Sequence[str], given: Proposition) -> Proposition:
             tags[end] = f"{'B' if end == at + 1 else 'I'}-{later}"
             end += 1
         tags[at] = "B-V"
-    return Proposition(at, lemma, tuple(tags))
+    return Proposition(at, given.lemma or lemma, tuple(tags), given.roleset)
 
 
 def columns(sentences: Iterable[Sentence]) -> str:

@@ -19,6 +19,7 @@ SHORT = {
     "ner_infnet": ["trainer.epochs=6"],
     "pos_infnet": ["method=cross_entropy", "trainer.epochs=1"],
     "srl_seal": ["method=cross_entropy", "trainer.epochs=3"],
+    "senses": ["trainer.epochs=1"],
     "predicates": ["trainer.epochs=3"],
     "text_seal": ["method=cross_entropy", "trainer.epochs=1"],
 }

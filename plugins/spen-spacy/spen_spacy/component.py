@@ -39,6 +39,8 @@ class Component(Pipe):
     """
 
     factory: ClassVar[str]
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Names of runs that it may have or not."""
 
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name
@@ -176,7 +178,7 @@ class Component(Pipe):
             if not place.is_dir():
                 wrote = "expected what to_disk of a component with the same config wrote"
                 raise RunError(f"{self.name}: {path} holds no folder {part!r}; {wrote}")
-        self.load(places)
+        self.load(places | {part: Path(path) / part for part in self.optional if (Path(path) / part).is_dir()})
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:

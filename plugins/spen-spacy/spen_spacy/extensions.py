@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
-from spen_plugins import RunError
+from spen_plugins import RunError, rolesets
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
@@ -26,19 +26,40 @@ STARTS = "frame_starts"
 """Attribute of a span group of frames: the index of each frame's first span, its predicate."""
 ENERGIES = "frame_energies"
 """Attribute of a span group of frames: the energy of each frame, empty without the setting `energy`."""
+SENSES = "frame_senses"
+"""Attribute of a span group of frames: the sense of each frame, empty without a model of senses."""
+SENSE_SCORES = "frame_sense_scores"
+"""Attribute of a span group of frames: the probability of each sense, empty without a model of senses."""
 TOKEN_SCORES = "spen_token_scores"
 """Entry of `user_data`: float32 `(token,)`, NaN for whitespace."""
 ENERGY = "spen_energy"
 """Entry of `user_data`: energies by component name."""
 
 
-class Argument(NamedTuple):
-    """An argument of a predicate."""
-
+class _Argument(NamedTuple):
     role: str
     span: Span
     score: float
-    """Its probability."""
+
+
+class Argument(_Argument):
+    """An argument of a predicate: a tuple of `role`, `span` and `score`, its probability.
+
+    Args:
+        sense: the sense of its predicate, if known.
+    """
+
+    def __new__(cls, role: str, span: Span, score: float, sense: str | None = None) -> Self:
+        made = super().__new__(cls, role, span, score)
+        made._sense = sense
+        return made
+
+    @property
+    def description(self) -> str | None:
+        """What PropBank says of the role in the predicate's sense: "thing given"; None without a sense, and for roles
+        that mean the same everywhere, such as ARGM-TMP."""
+        known = None if self._sense is None else rolesets().get(self._sense)
+        return None if known is None else known.describe(self.role)
 
 
 @dataclass(frozen=True)
@@ -51,6 +72,16 @@ class Frame:
     """Probability that this is a predicate; 1 for those of rules or of the user."""
     energy: float | None
     """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
+    sense: str | None = None
+    """Its roleset in PropBank: "give.01"; None without the setting `senses_model`, and for a word that is not known."""
+    sense_score: float | None = None
+    """Probability of the sense, if this is a predicate."""
+
+    @property
+    def gloss(self) -> str | None:
+        """What the sense means, in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
+        known = None if self.sense is None else rolesets().get(self.sense)
+        return None if known is None else known.gloss or None
 
 
 def set_extensions() -> None:
@@ -153,6 +184,9 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], float(scores[i])) for i in range(first, last)]
+    senses, certain = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
+    sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
-    arguments = [Argument(span.label_, span, score) for span, score in others]
-    return Frame(predicate[0], arguments, score, float(of_frames[number]) if len(of_frames) else None)
+    arguments = [Argument(span.label_, span, score, sense) for span, score in others]
+    energy = float(of_frames[number]) if len(of_frames) else None
+    return Frame(predicate[0], arguments, score, energy, sense, sense_score)

@@ -148,7 +148,7 @@ def _forget_runs(path: Path, found: Sequence[Component]) -> None:
     """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models."""
     config = spacy.util.load_config(path, interpolate=False)
     for component in found:
-        for key in ("model", "predicates_model"):
+        for key in ("model", "predicates_model", "senses_model"):
             if key in config["components"][component.name]:
                 config["components"][component.name][key] = None
     config.to_disk(path)

@@ -8,7 +8,7 @@ from typing import Any
 
 from spen_plugins import RunFolder
 from spen_spacy.package_meta import written_tags
-from spen_spacy.package_runs import PREDICATES, Component
+from spen_spacy.package_runs import PREDICATES, SENSES, Component
 
 DOES = {
     "spen_ner": "named entities: `doc.ents`, and with scores `doc.spans[{name!r}]`",
@@ -45,7 +45,7 @@ def card(meta: Mapping[str, Any], full_name: str, components: Sequence[Component
     lines += [f"| `{c.name}` | `{c.factory}` | {_does(c)} |" for c in components]
     for component in components:
         for part, run in component.runs.items():
-            title = component.name + (", its predicates" if part == PREDICATES else "")
+            title = component.name + (f", its {part}" if part in (PREDICATES, SENSES) else "")
             remark = GOLD_PREDICATES if component.factory == "spen_srl" and part != PREDICATES else ""
             lines += ["", f"## {title}", "", *_run(f"{component.name}-{part}", run, remark)]
     lines += ["", "## Licences", "", *_licences(meta)]
@@ -66,6 +66,8 @@ def _does(component: Component) -> str:
     text = DOES[component.factory].format(name=component.name, tags=tags)
     if component.factory == "spen_srl":
         text += "; predicates by " + ("a trained tagger" if component.predicates_run else "spaCy's parts of speech")
+        if component.senses_run:
+            text += "; the sense of each predicate and what its roles mean: `frame.sense`, `argument.description`"
     return text
 
 

@@ -23,9 +23,16 @@ SCORES = {
     },
     "spen_multilabel": {"micro_f1": "cats_micro_f", "macro_f1": "cats_macro_f", "example_f1": "cats_example_f"},
     "predicates": {"precision": "predicates_p", "recall": "predicates_r", "f1": "predicates_f"},
+    "senses": {"accuracy": "senses_acc"},
 }
 """Component -> score of a run -> its name in meta.json: spaCy's where the meaning is the same. `srl_f` of
 `spacy evaluate` is for predicted predicates, a run's score for gold ones."""
+FRAMES = {
+    "name": "PropBank frames: senses of predicates and descriptions of their roles, part of spen-plugins",
+    "license": "CC BY-SA 4.0",
+    "url": "https://github.com/propbank/propbank-frames",
+}
+"""The lexicon of a run of senses."""
 SAMPLE = {"name": "synthetic corpus of spen-plugins", "license": "Apache-2.0"}
 
 
@@ -38,7 +45,7 @@ def performance(components: Sequence[Component]) -> dict[str, Any]:
     for component in components:
         for part, run in component.runs.items():
             scores = (run.metrics() or {}).get("test") or {}
-            names = _names(component, run) if part == "model" else SCORES["predicates"]
+            names = _names(component, run) if part == "model" else SCORES[part]
             for score, name in names.items():
                 if score in scores:
                     found[name if name not in found else f"{component.name}_{name}"] = _table(scores[score])
@@ -88,6 +95,8 @@ def sources(components: Sequence[Component]) -> list[dict[str, str]]:
     runs = [run for component in components for run in component.runs.values()]
     found = {entry.name: entry for run in runs for entry in run.data_sets()}
     listed = [source(entry) for entry in found.values()]
+    if any(component.senses_run is not None for component in components):
+        listed.append(FRAMES)
     if any(run.config()["task"].get("corpus") is not None for run in runs):
         listed.append(SAMPLE)
     files = dict.fromkeys(Path(path).name for run in runs for path in run.own_files())

@@ -9,7 +9,7 @@ from typing import Any
 
 from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
 
-PREDICATES = "predicates"
+PREDICATES, SENSES = "predicates", "senses"
 ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
 """Factories in the order of a pipeline: role labellers may need parts of speech."""
 
@@ -23,12 +23,14 @@ class Component:
         factory: name of the spaCy factory.
         run: the run that holds its model.
         predicates_run: of a role labeller: the run that tags its predicates; None for verbs.
+        senses_run: of a role labeller: the run that finds the predicates' senses, if any.
     """
 
     name: str
     factory: str
     run: RunFolder
     predicates_run: RunFolder | None = None
+    senses_run: RunFolder | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -36,6 +38,8 @@ class Component:
         config = {"model": str(self.run.path)}
         if self.factory != "spen_srl":
             return config
+        if self.senses_run is not None:
+            config["senses_model"] = str(self.senses_run.path)
         if self.predicates_run is None:
             return config | {"predicates": "verbs"}
         return config | {"predicates": "model", "predicates_model": str(self.predicates_run.path)}
@@ -43,7 +47,8 @@ class Component:
     @property
     def runs(self) -> dict[str, RunFolder]:
         """The component's runs, by the name of their folder below the component's."""
-        return {"model": self.run} | ({} if self.predicates_run is None else {PREDICATES: self.predicates_run})
+        others = {PREDICATES: self.predicates_run, SENSES: self.senses_run}
+        return {"model": self.run} | {part: run for part, run in others.items() if run is not None}
 
 
 def components(words: Sequence[str], predicates: str | None = None) -> list[Component]:
@@ -59,12 +64,12 @@ def components(words: Sequence[str], predicates: str | None = None) -> list[Comp
         RunError: a run has no weights.
     """
     found: dict[str, Component] = {}
-    taggers: list[RunFolder] = []
+    others: dict[str, list[RunFolder]] = {PREDICATES: [], SENSES: []}
     for word in words:
         name, run = _read(word)
         kind = factory(run)
-        if kind == PREDICATES:
-            taggers.append(run)
+        if kind in others:
+            others[kind].append(run)
             continue
         name = name or kind
         if name in found:
@@ -75,10 +80,11 @@ def components(words: Sequence[str], predicates: str | None = None) -> list[Comp
         if "." in name or not name.strip():
             raise ConfigError(f"{word}: {name!r} is no name of a component; take letters, digits and _")
         found[name] = Component(name, kind, run)
-    tagger = _tagger(list(found.values()), taggers, predicates)
+    tagger = _tagger(list(found.values()), others[PREDICATES], predicates)
+    senses = _senses(list(found.values()), others[SENSES])
     for name, component in found.items():
         if component.factory == "spen_srl":
-            found[name] = Component(name, "spen_srl", component.run, tagger)
+            found[name] = Component(name, "spen_srl", component.run, tagger, senses)
     return sorted(found.values(), key=lambda component: ORDER.index(component.factory))
 
 
@@ -92,18 +98,18 @@ def _read(word: str) -> tuple[str, RunFolder]:
 
 
 def factory(run: RunFolder) -> str:
-    """The factory of a run's component, or `PREDICATES` for a predicate tagger."""
+    """The factory of a run's component; `PREDICATES` for a predicate tagger, `SENSES` for a run of senses."""
     task = run.config()["task"]
     kind = str(task.get("type", "")).removeprefix("core.")
     if kind == "tagging":
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"srl": "spen_srl", "text": "spen_multilabel"}
+    known = {"srl": "spen_srl", "senses": SENSES, "text": "spen_multilabel"}
     if kind not in known:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, {' and '.join(known)}"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, senses and text"
         )
     return known[kind]
 
@@ -130,3 +136,13 @@ def _tagger(found: Sequence[Component], taggers: Sequence[RunFolder], predicates
     if len(taggers) > 1:
         raise ConfigError(f"{paths} both tag predicates; give one of them")
     return taggers[0]
+
+
+def _senses(found: Sequence[Component], runs: Sequence[RunFolder]) -> RunFolder | None:
+    """The run that finds senses, if one is given."""
+    paths = " and ".join(str(run.path) for run in runs)
+    if runs and not any(component.factory == "spen_srl" for component in found):
+        raise ConfigError(f"{paths}: there are no roles to label; give a run of task srl, too")
+    if len(runs) > 1:
+        raise ConfigError(f"{paths} both find senses; give one of them")
+    return runs[0] if runs else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spen_plugins import ConfigError, PluginError, Registry
 
-PARTS = ("model", "predicates")
+PARTS = ("model", "predicates", "senses")
 """Subfolders of a saved component."""
 CONFIGS = {
     "spen_ner": "ner_infnet",
@@ -25,7 +25,7 @@ DATA = {
 
 
 def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path]:
-    """The folders of a component's models: `model`, and `predicates` if there is one.
+    """The folders of a component's models: `model`, and `predicates` and `senses` if there are.
 
     Args:
         name: the component's name, for messages.

@@ -13,9 +13,9 @@ from spacy.symbols import VERB
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
-from spen_plugins import ConfigError, SemanticRoles, Tagging
+from spen_plugins import ConfigError, SemanticRoles, Senses, Tagging
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import ENERGIES, STARTS, group_of
+from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of
 from spen_spacy.places import folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
@@ -28,6 +28,7 @@ class SpenSrl(WordComponent):
     """Frames of a run of task `srl`, at predicates of a run of task `tagging`; see the factory for its settings."""
 
     factory = "spen_srl"
+    optional = ("senses",)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -55,10 +56,19 @@ class SpenSrl(WordComponent):
                 "predicates, on the files of the roles) and give its folder as predicates_model; "
                 'or set predicates="verbs", for the words that an earlier component tags VERB'
             )
+        if (senses := self.settings["senses_model"]) is not None:
+            found = folders(self.name, self.factory, senses)
+            places["senses"] = found.get("senses", found["model"])
         return places
 
     def check(self, part: str, run: Run) -> None:
-        if part == "model":
+        if part == "senses":
+            if not isinstance(run.task, Senses):
+                raise ConfigError(
+                    f"{self.name}: found senses_model, a run that finds no senses; expected one of task 'senses', as "
+                    "senses trains"
+                )
+        elif part == "model":
             if not isinstance(run.task, SemanticRoles):
                 raise ConfigError(
                     f"{self.name}: found a run that labels no semantic roles; expected one of task 'srl', as "
@@ -74,7 +84,8 @@ class SpenSrl(WordComponent):
         run = self.run()
         readings = [Reading(doc) for doc in docs]
         owners, windows, certain, examples = [], [], [], []
-        for number, (reading, predicates) in enumerate(zip(readings, self._predicates(readings), strict=True)):
+        chosen = self._predicates(readings)
+        for number, (reading, predicates) in enumerate(zip(readings, chosen, strict=True)):
             for place, window, example in self._examples(run, reading, predicates):
                 owners.append(number)
                 windows.append(window)
@@ -83,8 +94,24 @@ class SpenSrl(WordComponent):
         found: list[list[tuple[Window, float, Any]]] = [[] for _ in docs]
         for number, window, score, answer in zip(owners, windows, certain, run.predict(examples), strict=True):
             found[number].append((window, score, answer))
-        for reading, frames in zip(readings, found, strict=True):
-            self._set(reading, frames)
+        for reading, frames, senses in zip(readings, found, self._senses(readings, chosen), strict=True):
+            self._set(reading, frames, senses)
+
+    def _senses(
+        self, readings: Sequence[Reading], chosen: Sequence[Predicates]
+    ) -> list[list[tuple[str | None, float | None]]]:
+        """The sense of each predicate and its probability, doc by doc; empty lists without a model of senses."""
+        self.run()
+        if "senses" not in self._runs:
+            return [[] for _ in readings]
+        run = self.run("senses")
+        examples = [
+            [example for _, _, example in self._examples(run, reading, predicates)]
+            for reading, predicates in zip(readings, chosen, strict=True)
+        ]
+        answers = iter(run.predict([example for some in examples for example in some]))
+        pairs = [[next(answers) for _ in some] for some in examples]
+        return [[(answer["sense"], answer["score"]) for answer in some] for some in pairs]
 
     def _examples(self, run: Run, reading: Reading, predicates: Predicates) -> Iterable[tuple[int, Window, Any]]:
         """Each predicate with the window around it and its example."""
@@ -101,7 +128,7 @@ class SpenSrl(WordComponent):
                 if sentence is None or sentence[0] != window:
                     words = reading.words[window.start : window.end]
                     sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
-                example = replace(sentence[1], predicate=place - window.start)
+                example = _moved(run, sentence[1], place - window.start)
                 seen = run.seen(example)
                 if seen is None:
                     break
@@ -148,7 +175,12 @@ class SpenSrl(WordComponent):
                 found.append(word[place])
         return found
 
-    def _set(self, reading: Reading, frames: Sequence[tuple[Window, float, Any]]) -> None:
+    def _set(
+        self,
+        reading: Reading,
+        frames: Sequence[tuple[Window, float, Any]],
+        senses: Sequence[tuple[str | None, float | None]],
+    ) -> None:
         doc, places = reading.doc, reading.places
         spans, scores, starts = [], [], []
         for window, score, answer in frames:
@@ -163,7 +195,9 @@ class SpenSrl(WordComponent):
                 scores.append(argument["score"])
         key = self.settings["spans_key"] or self.name
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
-        doc.spans[key] = group_of(doc, key, spans, scores, **{STARTS: starts, ENERGIES: energies})
+        of_frames = {STARTS: starts, ENERGIES: energies}
+        of_frames |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
+        doc.spans[key] = group_of(doc, key, spans, scores, **of_frames)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -181,3 +215,8 @@ class SpenSrl(WordComponent):
             allow_overlap=True,
         )
         return {name.replace(f"spans_{key}", "srl"): score for name, score in scores.items()} | scores
+
+
+def _moved(run: Run, example: Any, predicate: int) -> Any:
+    """An example of another predicate of the same words."""
+    return run.task.moved(example, predicate) if isinstance(run.task, Senses) else replace(example, predicate=predicate)

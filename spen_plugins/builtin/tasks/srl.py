@@ -54,6 +54,9 @@ class SemanticRoles(Task):
         layout: Literal["auto", "propbank", "word-predicate"] = "auto"
         """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
         before them, the word's first."""
+        auxiliaries: bool = True
+        """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01 and the like),
+        are left out, where the file has rolesets."""
 
     def load(self) -> None:
         self._read = read_parts(self.config)
@@ -80,7 +83,7 @@ class SemanticRoles(Task):
     def read(self, path: str) -> list[Example]:
         found = read_roles(locate(path), self.config.layout, gold=False)
         self._read = self._read._replace(notes=[f"{path}: {found.said}"])
-        return self._examples(found.sentences)
+        return self._examples(kept(self.config, found.sentences))
 
     def read_text(self, raw: RawText) -> list[Example]:
         return self._examples(sentences_of_text(raw))
@@ -96,7 +99,7 @@ class SemanticRoles(Task):
             found = f"{len(sentence.propositions)} predicates"
             raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
         [given] = sentence.propositions
-        return self._example(self._vocabulary.entry(sentence.words), given.predicate, given.tags)
+        return self._example(self._vocabulary.entry(sentence.words), given)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         entries, b = [example.entry for example in examples], len(examples)
@@ -181,9 +184,10 @@ class SemanticRoles(Task):
         self._tag = {tag: i for i, tag in enumerate(tags)}
         self._outside = self._tag["O"]
 
-    def _example(self, entry: Entry, predicate: int, names: tuple[str, ...] | None) -> Example:
+    def _example(self, entry: Entry, given: Proposition) -> Example:
+        names = given.tags
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(entry, predicate, names, tags)
+        return Example(entry, given.predicate, names, tags, given.pos)
 
     def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
         examples, words, rows = [], [], []
@@ -191,7 +195,7 @@ class SemanticRoles(Task):
             words.append(sentence.words)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words)
-                examples.extend(self._example(entry, p.predicate, p.tags) for p in sentence.propositions)
+                examples.extend(self._example(entry, p) for p in sentence.propositions)
                 rows.extend([row] * len(sentence.propositions))
         return FileExamples(examples, words, rows)
 
@@ -254,9 +258,14 @@ def read_parts(config: Any) -> FileParts[Sentence]:
 
     def read(path: Path) -> tuple[list[Sentence], str]:
         found = read_roles(path, config.layout)
-        return found.sentences, found.said
+        return kept(config, found.sentences), found.said
 
     return read_file_parts(files, read, _roles, "roles")
+
+
+def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
+    """The sentences without auxiliaries, if the config says so."""
+    return sentences if getattr(config, "auxiliaries", True) else [s.without_auxiliaries() for s in sentences]
 
 
 def _roles(sentence: Sentence) -> set[str]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.builtin.tasks.predicate_kinds import KINDS, kind_of
 from spen_plugins.builtin.tasks.sentences import Entry, SentenceBatch
 from spen_plugins.errors import DataError
 from spen_plugins.scores.spans import Argument, SpanCounts, SpanTable, arguments_of
@@ -24,6 +25,7 @@ DEFINITIONS = {
     "C-X joined to the X before it, R-X a role of its own; decoded by Viterbi under BIO",
     "ucr": "share of predicates whose decoded tags begin a core role (A0-A5, ARG0-ARG5; no C-, R-) more than once",
     "invalid_bio": "share of predicates whose most probable tag at each token breaks BIO, before decoding",
+    "verbs_f1": "span F1 of predicates that the file tags as verbs; nouns_f1 and adjectives_f1 likewise",
     "unseen_roles": "gold arguments whose role is not in the training part count as missed",
 }
 """Definitions of the scores, for a run's protocol."""
@@ -31,12 +33,14 @@ DEFINITIONS = {
 
 @dataclass(eq=False)
 class Example:
-    """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their indices, -1 if unseen."""
+    """One predicate of a sentence; `names` are its gold BIO tags if known, `tags` their indices, -1 if unseen; `pos` is
+    its part of speech if the file has it."""
 
     entry: Entry
     predicate: int
     names: tuple[str, ...] | None
     tags: np.ndarray | None
+    pos: str | None = None
 
     @cached_property
     def arguments(self) -> list[Argument]:
@@ -45,7 +49,8 @@ class Example:
 
 
 class SrlMetric(Metric):
-    """`span_precision`, `span_recall`, `span_f1`, `ucr`, `ucr_gold`, `invalid_bio`, token `accuracy`, `roles`.
+    """`span_precision`, `span_recall`, `span_f1`, that of verbs, nouns and adjectives, `ucr`, `ucr_gold`,
+    `invalid_bio`, token `accuracy`, `roles`.
 
     Args:
         tags: the tags' names.
@@ -56,6 +61,7 @@ class SrlMetric(Metric):
         self._decode = decode
         self._table = SpanTable(tags)
         self._spans = SpanCounts()
+        self._kinds = {kind: SpanCounts() for kind in KINDS}
         self._sums: Counter[str] = Counter()
         self._ratios: list[Tensor] = []
 
@@ -72,13 +78,18 @@ class SrlMetric(Metric):
         inside = batch.x.mask.cpu().numpy()[rows]
         lengths = inside.sum(1)
         answers = self._table.arguments(gold, lengths)
+        kinds: list[str | None] = [None] * len(rows)
         if isinstance(batch, SentenceBatch) and batch.examples:
             examples = [batch.examples[i] for i in rows]
             answers = [example.arguments for example in examples]
+            kinds = [kind_of(example.pos) for example in examples]
             gold[inside] = np.concatenate([example.tags for example in examples])
         pairs = []
-        for predicted, answer in zip(self._table.arguments(best, lengths), answers, strict=True):
+        for predicted, answer, kind in zip(self._table.arguments(best, lengths), answers, kinds, strict=True):
             right = self._spans.add(predicted, answer)
+            if kind is not None:
+                self._kinds[kind].add(predicted, answer)
+                self._sums[kind] += 1
             pairs.append((2 * right, len(predicted) + len(answer)))
         ratios[rows] = torch.tensor(pairs, dtype=torch.double)
         counts = {
@@ -102,8 +113,10 @@ class SrlMetric(Metric):
         n, tokens = self._sums["predicates"], self._sums["tokens"]
         scores = self._spans.scores()
         roles = scores.pop("roles")
+        kinds = {f"{kind}_f1": some.scores()["span_f1"] for kind, some in self._kinds.items() if self._sums[kind]}
         return {
             **scores,
+            **kinds,
             "ucr": self._sums["repeats"] / n,
             "ucr_gold": self._sums["repeats_gold"] / n,
             "invalid_bio": self._sums["broken"] / n,

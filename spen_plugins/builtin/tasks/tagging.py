@@ -48,7 +48,7 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs, Writer
 class Tagging(Task):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(tagging_files.SentencesConfig, OnDiskConfig):
+    class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic

@@ -13,6 +13,7 @@ from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts, stays_on_disk
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
+from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
@@ -41,6 +42,14 @@ class SentencesConfig(FilesConfig):
     """A file, or several, to train on without tags; tags in it are not looked at."""
     repeat: int = Field(1, ge=1)
     """How often an epoch has each labelled training sentence; those without tags come once."""
+
+
+class PredicatesConfig(Config):
+    """Which predicates of files of semantic roles are tagged."""
+
+    auxiliaries: bool = True
+    """Of format predicates: if false, auxiliaries and modals, whose frames have no arguments (be.03, do.01, have.01 and
+    the like), are no predicates, where the file has rolesets."""
 
 
 Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]

@@ -20,7 +20,14 @@ FLOATS = pa.list_(pa.float32())
 PLACE = [("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("score", pa.float32())]
 SPANS = pa.list_(pa.struct([("label", pa.string()), *PLACE]))
 FRAMES = pa.list_(
-    pa.struct([("predicate", pa.struct(PLACE)), ("arguments", pa.list_(pa.struct([("role", pa.string()), *PLACE])))])
+    pa.struct(
+        [
+            ("predicate", pa.struct(PLACE)),
+            *((name, pa.string()) for name in ("sense", "gloss")),
+            ("sense_score", pa.float32()),
+            ("arguments", pa.list_(pa.struct([("role", pa.string()), ("description", pa.string()), *PLACE]))),
+        ]
+    )
 )
 GROUPS = pa.list_(pa.struct([("key", pa.string()), ("label", pa.string()), *PLACE]))
 CATS = pa.map_(pa.string(), pa.float32())
@@ -97,7 +104,12 @@ def _frame(frame: Frame) -> dict[str, Any]:
     i = frame.predicate.i
     return {
         "predicate": _place(frame.predicate.doc[i : i + 1], frame.score),
-        "arguments": [{"role": role, **_place(span, score)} for role, span, score in frame.arguments],
+        "sense": frame.sense,
+        "gloss": frame.gloss,
+        "sense_score": frame.sense_score,
+        "arguments": [
+            {"role": a.role, "description": a.description, **_place(a.span, a.score)} for a in frame.arguments
+        ],
     }
 
 

@@ -1,0 +1,69 @@
+"""Inference net `choice`: one of some candidates, each known by its attributes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from spen_plugins.batch import ChoiceInputs, X
+from spen_plugins.config.config import Config
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import Task
+
+IMPOSSIBLE = -1e4
+"""Logit of a place without a candidate: its probability is 0, and what is computed with it stays finite."""
+
+
+class Choice(InferenceNet):
+    """Logits `(batch, 1, 1, place)` of the candidates of the marked word: of each the product of its vector and the
+    word's, and a bias. Vector and bias are sums over its attributes, so that a candidate that is new has those, too."""
+
+    uses_features = True
+
+    class Config(Config):
+        dim: int = Field(128, ge=1)
+        """Width of the attributes' vectors."""
+        dropout: float = Field(0.3, ge=0, lt=1)
+        """Dropout of the word's vector, and share of attributes that training leaves out."""
+
+    def __init__(self, config: Any, task: Task, features: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, features)
+        assert features is not None
+        inputs = task.inputs
+        if not isinstance(inputs, ChoiceInputs):
+            raise ConfigError("inference_net 'choice' takes candidates (task 'senses'); this task's inputs are others")
+        self._mark = next(iter(inputs.marks))
+        self.query = nn.Linear(features.output_dim, config.dim)
+        self.vectors = nn.Embedding(len(inputs.attributes) + 2, config.dim, padding_idx=0)
+        self.biases = nn.Embedding(len(inputs.attributes) + 2, 1, padding_idx=0)
+        nn.init.normal_(self.vectors.weight, std=0.1)
+        nn.init.zeros_(self.biases.weight)
+        with torch.no_grad():
+            self.vectors.weight[0].zero_()
+
+    def forward(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
+        h = self.features(X(x.inputs, x.inputs["words"] > 0, x.size))
+        rows = torch.arange(x.size, device=h.device)
+        dropped = nn.functional.dropout(h[rows, x.inputs[self._mark].argmax(1)], self.config.dropout, self.training)
+        query = self.query(dropped)
+        candidates = x.inputs["candidates"]
+        row, place = (candidates[..., 0] > 0).nonzero(as_tuple=True)
+        found = self._kept(candidates[row, place])
+        products = (query[row] * self.vectors(found).sum(1)).sum(-1)
+        scores = products + self.biases(found).sum(1).squeeze(-1)
+        logits = scores.new_full((x.size, self.space.shape[-1]), IMPOSSIBLE)
+        logits = logits.index_put((row, place), scores)
+        return self.space.independent(logits[:, None, None], x.mask)
+
+    def _kept(self, found: Tensor) -> Tensor:
+        """Attributes `(candidate, attribute)`, in training with a share of them left out."""
+        if not self.training or not self.config.dropout:
+            return found
+        return found.masked_fill(torch.rand(found.shape, device=found.device) < self.config.dropout, 0)

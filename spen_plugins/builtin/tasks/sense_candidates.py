@@ -1,0 +1,159 @@
+"""The senses that a predicate may have, and what is known of each: candidates of task `senses`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from spen_plugins.readers.irregular import irregular
+from spen_plugins.readers.rolesets import particles, rolesets
+from spen_plugins.readers.srl import Proposition, Sentence
+
+PLACES = 40
+"""Most candidates of a predicate."""
+NEAR = 8
+"""A particle is looked for in so many words after the predicate."""
+_SHARES = (0.0, 0.02, 0.1, 0.25, 0.5, 0.75, 0.95)
+_WORD = re.compile(r"[a-z]{3,}")
+
+
+class Candidate(NamedTuple):
+    """A sense, "" for that of a word that nothing is known of, and its attributes as texts."""
+
+    sense: str
+    attributes: tuple[str, ...]
+
+
+class Inventory:
+    """Senses by lemma: those of the lexicon and those of the training part, the most frequent first.
+
+    Args:
+        counts: lemma -> sense -> number of times in the training part.
+        forms: word in lower case -> its lemmas in the training part.
+    """
+
+    def __init__(self, counts: Mapping[str, Mapping[str, int]], forms: Mapping[str, Sequence[str]]) -> None:
+        self.counts = {lemma: dict(some) for lemma, some in counts.items()}
+        self.forms = {form: tuple(some) for form, some in forms.items()}
+        self._static = lru_cache(20_000)(_static)
+
+    @classmethod
+    def of(cls, sentences: Iterable[Sentence]) -> Inventory:
+        """The inventory of sentences with senses."""
+        counts: dict[str, Counter[str]] = {}
+        forms: dict[str, Counter[str]] = {}
+        for sentence in sentences:
+            for p in sentence.propositions:
+                if p.roleset is not None:
+                    lemma, form = lemma_of(p) or "", sentence.words[p.predicate].lower()
+                    lemma = lemma or p.roleset.rpartition(".")[0].partition("_")[0]
+                    counts.setdefault(lemma, Counter())[p.roleset] += 1
+                    forms.setdefault(form, Counter())[lemma] += 1
+        return cls(counts, {form: [lemma for lemma, _ in some.most_common()] for form, some in forms.items()})
+
+    def lemmas(self, word: str, lemma: str | None = None) -> tuple[str, ...]:
+        """Lemmas of a predicate: the given one; otherwise those of the word in the training part; otherwise those of
+        the lexicon that its spelling allows; otherwise the word in lower case."""
+        if lemma is not None and self._known(lemma):
+            return (lemma,)
+        form = word.lower()
+        return self.forms.get(form) or tuple(s for s in dict.fromkeys(spelt(form)) if self._known(s)) or (form,)
+
+    def candidates(self, words: Sequence[str], predicate: int, lemma: str | None = None) -> list[Candidate]:
+        """The candidates of a predicate, at least one, at most `PLACES`."""
+        lemmas = self.lemmas(words[predicate], lemma)
+        near = [word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR]]
+        found: Counter[str] = Counter()
+        for one in lemmas:
+            found.update(self.counts.get(one, {}))
+        total = found.total()
+        for one in lemmas:
+            here = (sense for sense in rolesets().phrases(one) if all(p in near for p in particles(sense)))
+            for sense in (*rolesets().senses(one), *here):
+                found.setdefault(sense, 0)
+        if not found:
+            found[f"{lemma}.01" if lemma else ""] = 0
+        heads = tuple(f"{one}." for one in lemmas)
+        ordered = sorted(found, key=lambda sense: (-found[sense], not sense.startswith(heads), sense))[:PLACES]
+        form = words[predicate].lower()
+        return [
+            Candidate(
+                sense,
+                (
+                    f"place {min(place, 5)}",
+                    _share(found[sense], total),
+                    *_particles(sense, near),
+                    *self._static(sense, lemmas[0], form),
+                ),
+            )
+            for place, sense in enumerate(ordered)
+        ]
+
+    def _known(self, lemma: str) -> bool:
+        return lemma in self.counts or bool(rolesets().senses(lemma))
+
+
+def lemma_of(proposition: Proposition) -> str | None:
+    """The predicate's lemma: of `leave.01`, which some formats have in its place, that is leave."""
+    lemma = proposition.lemma
+    if lemma and lemma == proposition.roleset:
+        lemma = lemma.rpartition(".")[0].partition("_")[0]
+    return lemma.lower() if lemma else None
+
+
+def spelt(word: str) -> Iterator[str]:
+    """What the lemma of a word in lower case may be by its spelling."""
+    yield from irregular(word)
+    yield word
+    for ending in ("s", "es", "ed", "d", "ing", "n", "en"):
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) < 2:
+            continue
+        yield stem
+        yield f"{stem}e"
+        if stem[-1] == "i":
+            yield f"{stem[:-1]}y"
+        if ending == "ing" and stem[-1] == "y":
+            yield f"{stem[:-1]}ie"
+        if len(stem) > 2 and stem[-1] == stem[-2]:
+            yield stem[:-1]
+
+
+def _share(count: int, total: int) -> str:
+    """How much of the lemma's training examples a sense has, roughly, and of how many."""
+    if not count:
+        return f"share 0 of {'some' if total > 10 else 'few' if total else 'none'}"
+    share = sum(count / total > bound for bound in _SHARES)
+    return f"share {share} of {'some' if total > 10 else 'few'}"
+
+
+def _particles(sense: str, near: Sequence[str]) -> tuple[str, ...]:
+    names = particles(sense)
+    if not names:
+        return ("particle none",)
+    distance = [near.index(name) for name in names if name in near]
+    here = "absent" if len(distance) < len(names) else "next" if min(distance) == 0 else "near"
+    return (f"particle {here}", *(f"particle {name} {here}" for name in names))
+
+
+def _static(sense: str, lemma: str, form: str) -> tuple[str, ...]:
+    """Attributes of a sense that do not depend on the sentence."""
+    name, _, number = sense.rpartition(".")
+    found = [f"sense {sense}", f"number {number}", f"lemma {'same' if name == lemma else 'other'}"]
+    known = rolesets().get(sense)
+    if known is not None:
+        of_form = sorted({pos for alias, pos in known.aliases if alias in spelt(form)})
+        found += [f"is {pos}" for pos in sorted({pos for _, pos in known.aliases})]
+        found += [f"form is {pos}" for pos in of_form]
+        found += [f"has {role}" for role in known.roles]
+        found += [f"gloss {word}" for word in dict.fromkeys(_WORD.findall(known.gloss.lower()))]
+    return tuple(found)
+
+
+def attributes(found: Iterable[Sequence[Candidate]], least: int = 2) -> list[str]:
+    """The attributes that candidates have at least so often, in alphabetical order."""
+    counts = Counter(name for some in found for candidate in some for name in candidate.attributes)
+    return sorted(name for name, count in counts.items() if count >= least)

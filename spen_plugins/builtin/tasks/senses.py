@@ -1,0 +1,278 @@
+"""Task `senses`: which sense of its lemma a predicate has, one example per predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from spen_plugins.batch import Batch, ChoiceInputs, X
+from spen_plugins.builtin.tasks.facts import listed
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
+from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
+from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary, collate_words
+from spen_plugins.datasets import locate
+from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
+from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.rolesets import rolesets
+from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
+from spen_plugins.spaces import Proposal, TagSequence
+from spen_plugins.task import PARTS, Shown, Task
+
+WITH_SENSES = "PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with sense"
+
+
+@dataclass(eq=False)
+class Example:
+    """One predicate of a sentence with its candidates; `sense` is gold, `place` its candidate's, -1 if none is."""
+
+    entry: Entry
+    """The words that are read."""
+    at: int
+    """The predicate among these."""
+    words: tuple[str, ...]
+    """All words."""
+    predicate: int
+    candidates: list[Candidate]
+    seen: bool
+    """True if the lemma is in the training part."""
+    sense: str | None = None
+    pos: str | None = None
+    numbers: np.ndarray | None = None
+    """`(candidate, attribute)` indices, once they are known."""
+
+    @property
+    def place(self) -> int:
+        return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
+
+
+class Senses(Task):
+    """Senses of predicates: words and a marked predicate -> one of the rolesets of its lemma.
+
+    Candidates are the senses that PropBank's lexicon or the training part has for the lemma, those with a particle
+    (`give_up.07`) where it is near. The output is one tag, the candidate's place, the most frequent first.
+    """
+
+    selection = "accuracy"
+
+    class Config(FilesConfig):
+        corpus: Literal["sample"] | None = None
+        """"sample": made-up sentences of the package; null: the files below."""
+        train: str | None = None
+        """Training file with rolesets: PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with
+        `sense`; `data:` paths are below $SPEN_DATA."""
+        validation: str | None = None
+        """Validation file; without one, it is carved from the training file, stratified by senses."""
+        layout: Literal["auto", "propbank"] = "auto"
+        """Order of columns; auto: the format is recognised by its content."""
+        lemmas: Literal["file", "words"] = "file"
+        """Lemmas of predicates: the file's where it has them, or always those that the word can have, by the training
+        part's words, the lexicon and spelling."""
+        window: int | None = Field(None, ge=1)
+        """Words that are read on each side of the predicate; null: all."""
+
+    def load(self) -> None:
+        self._read = read_parts(self.config)
+        sentences = {part: some for part, (_, some) in self._read.parts.items()}
+        inventory = Inventory.of(sentences["train"])
+        if not inventory.counts:
+            where = self._read.parts["train"][0]
+            raise DataError(where, None, "no predicate with a sense (task.train)", f"rolesets: {WITH_SENSES}")
+        vocabulary = Vocabulary.of((s.words for s in sentences["train"]), self.config)
+        self._set(vocabulary, inventory, [])
+        self._parts = {part: self._examples(sentences[part]) for part in PARTS}
+        names = attributes(example.candidates for example in self._parts["train"])
+        self._set(vocabulary, inventory, names)
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        inventory = Inventory(facts["senses"], facts["forms"])
+        self._set(Vocabulary(listed(facts, "words"), self.config), inventory, listed(facts, "attributes"))
+        self._parts = {part: [] for part in PARTS}
+        self._read = FileParts({}, {}, [], None)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "words": self._vocabulary.words,
+            "attributes": list(self.inputs.attributes),
+            "senses": self._inventory.counts,
+            "forms": {form: list(some) for form, some in self._inventory.forms.items()},
+        }
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts[name]
+
+    def read(self, path: str) -> list[Example]:
+        found = read_roles(locate(path), self.config.layout, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
+        return self._examples(found.sentences)
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        sentences = raw.sentences()
+        return self._examples(
+            Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
+            for words, some in zip(sentences, raw.predicates(sentences), strict=True)
+        )
+
+    def parse(self, item: Any) -> Example:
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional are `"lemma"`, and gold,
+        `"sense"`, such as `"kill.01"`."""
+        sentence = sentence_of(item)
+        if len(sentence.propositions) != 1:
+            found = f"{len(sentence.propositions)} predicates"
+            raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
+        return self._examples([sentence])[0]
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
+        inputs, _ = collate_words([example.entry for example in examples], self.indexers)
+        b = len(examples)
+        inputs["predicate"] = torch.zeros_like(inputs["words"])
+        inputs["predicate"][torch.arange(b), [example.at for example in examples]] = 1
+        inputs["candidates"] = self._collated(examples)
+        known = torch.tensor([example.sense is not None for example in examples])
+        gold = None
+        if known.any():
+            places = torch.tensor([max(example.place, 0) for example in examples])
+            gold = torch.nn.functional.one_hot(places, PLACES).float() * known.unsqueeze(-1)
+            gold = gold[:, None, None]
+        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        x = X(inputs, torch.ones(b, 1, dtype=torch.bool), b)
+        return SentenceBatch(x, numbers, gold, known, tuple(examples))
+
+    def metric(self) -> SensesMetric:
+        return SensesMetric(self.decode)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """The `sense`, its `gloss` if the lexicon has it, and `score`, the calibrated probability that it is right.
+
+        All three are None for a word that neither the lexicon nor the training part knows.
+        """
+        best, confidences = self._confidences(proposal, np.ones(len(examples), dtype=bool))
+        found = []
+        for example, place, score in zip(
+            examples, best.tolist(), rounded(confidences.at(self.temperature)), strict=True
+        ):
+            sense = example.candidates[place].sense or None
+            words = list(example.words)
+            known = rolesets().get(sense or "")
+            found.append(
+                {
+                    "words": words,
+                    "predicate": {"index": example.predicate, "word": words[example.predicate]},
+                    "sense": sense,
+                    "gloss": None if known is None else known.gloss,
+                    "score": score if sense else None,
+                }
+            )
+        return found
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Decisions on each predicate's sense."""
+        assert isinstance(batch, SentenceBatch)
+        if batch.gold is None:
+            return None
+        known = batch.labelled.cpu().numpy()
+        best, confidences = self._confidences(proposal, known)
+        gold = np.array([example.place for example in batch.examples], dtype=np.int64)[known]
+        return Decisions("senses", confidences, best == gold)
+
+    def protocol(self) -> dict[str, Any]:
+        lemmas = "the file's" if self.config.lemmas == "file" else "of the words"
+        return {**DEFINITIONS, "lemmas": lemmas, "split": self._read.split, "threshold": None}
+
+    def show(self, example: Example) -> Shown:
+        words = list(example.words)
+        words[example.predicate] = f"[{words[example.predicate]}]"
+        return Shown([" ".join(words)], None if example.sense is None else [example.sense])
+
+    def notes(self) -> Sequence[str]:
+        return self._read.notes
+
+    def checksums(self) -> dict[str, str]:
+        return self._read.checksums
+
+    def length(self, example: Example) -> int:
+        return len(example.entry.ids)
+
+    def words_read(self, example: Example) -> int | None:
+        return example.entry.words_read(self.indexers)
+
+    def moved(self, example: Example, predicate: int) -> Example:
+        """An example of another predicate of the same sentence, without gold."""
+        return self._example(example.words, Proposition(predicate, None, None), example.entry)
+
+    def _set(self, vocabulary: Vocabulary, inventory: Inventory, names: Sequence[str]) -> None:
+        self._vocabulary, self._inventory = vocabulary, inventory
+        words = [PADDING, UNKNOWN, *vocabulary.words]
+        self.inputs = ChoiceInputs(words, {"predicate": 2}, attributes=list(names))
+        self.space = TagSequence([str(place + 1) for place in range(PLACES)])
+        self._number = {name: i for i, name in enumerate(names, 2)}
+
+    def _example(self, words: tuple[str, ...], given: Proposition, whole: Entry | None = None) -> Example:
+        """An example; `whole` is the sentence's entry, if it is at hand."""
+        at, window = given.predicate, self.config.window
+        lemma = lemma_of(given) if self.config.lemmas == "file" else None
+        seen = any(one in self._inventory.counts for one in self._inventory.lemmas(words[at], lemma))
+        candidates = self._inventory.candidates(words, at, lemma)
+        start = 0 if window is None else max(0, at - window)
+        read = words if window is None else words[start : at + window + 1]
+        entry = whole if whole is not None and whole.words == read else self._vocabulary.entry(read)
+        return Example(entry, at - start, words, at, candidates, seen, given.roleset, given.pos)
+
+    def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
+        examples = []
+        for sentence in sentences:
+            if sentence.propositions:
+                entry = self._vocabulary.entry(sentence.words) if self.config.window is None else None
+                examples += [self._example(sentence.words, given, entry) for given in sentence.propositions]
+        return examples
+
+    def _collated(self, examples: Sequence[Example]) -> Tensor:
+        """Attributes `(batch, candidate, attribute)`."""
+        tables = [self._table(example) for example in examples]
+        shape = [max((table.shape[axis] for table in tables), default=1) for axis in (0, 1)]
+        found = np.zeros((len(tables), *shape), dtype=np.int64)
+        for row, table in zip(found, tables, strict=True):
+            row[: table.shape[0], : table.shape[1]] = table
+        return torch.from_numpy(found)
+
+    def _table(self, example: Example) -> np.ndarray:
+        if example.numbers is None:
+            rows = [[self._number.get(name, 1) for name in one.attributes] for one in example.candidates]
+            width = max(map(len, rows))
+            example.numbers = np.array([row + [0] * (width - len(row)) for row in rows], dtype=np.int32)
+        return example.numbers
+
+    def _confidences(self, proposal: Proposal, rows: np.ndarray) -> tuple[np.ndarray, TagConfidences]:
+        """Places `(row,)` of the chosen rows, and the confidences in them."""
+        best = self.decode(proposal)[:, 0, 0].argmax(-1).cpu().numpy()[rows]
+        return best, TagConfidences(proposal.mean[:, 0, 0].detach().float().cpu().numpy()[rows], best)
+
+
+def read_parts(config: Any) -> FileParts[Sentence]:
+    """The sentences of each part."""
+    files = files_of(config, ["sample"])
+    if not files:
+        from spen_plugins.samples.senses import sample_senses
+
+        parts = {part: ("the sample", some) for part, some in sample_senses().items()}
+        return FileParts(parts, {}, [], "sample (synthetic)")
+
+    def read(path: Path) -> tuple[list[Sentence], str]:
+        found = read_roles(path, config.layout, gold=False)
+        return found.sentences, found.said
+
+    return read_file_parts(files, read, _senses, "senses")
+
+
+def _senses(sentence: Sentence) -> set[str]:
+    return {proposition.roleset for proposition in sentence.propositions if proposition.roleset}

@@ -1,0 +1,76 @@
+"""Scores of task `senses`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch
+from spen_plugins.builtin.tasks.predicate_kinds import KINDS, kind_of
+from spen_plugins.builtin.tasks.sentences import SentenceBatch
+from spen_plugins.errors import DataError
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import Metric
+
+DEFINITIONS = {
+    "accuracy": "share of predicates with the right sense",
+    "most_frequent": "the same of the lemma's most frequent sense in the training part; of a lemma that is not there, "
+    "its first in the lexicon",
+    "verbs": "accuracy of predicates that the file tags as verbs; nouns and adjectives likewise",
+    "unseen": "accuracy of predicates whose lemma is not in the training part",
+    "reach": "share of predicates whose sense is among the candidates",
+}
+"""Definitions of the scores, for a run's protocol."""
+
+
+class SensesMetric(Metric):
+    """`accuracy` and `most_frequent`, both also by the predicates' part of speech; `unseen` lemmas; `reach`."""
+
+    def __init__(self, decode: Callable[[Proposal], Tensor]) -> None:
+        self._decode = decode
+        self._counts: Counter[str] = Counter()
+        self._ratios: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
+        self._ratios.append(ratios)
+        if batch.gold is None:
+            return
+        places = self._decode(proposal)[:, 0, 0].argmax(-1).tolist()
+        golds = batch.gold[:, 0, 0].argmax(-1).tolist()
+        for row in batch.labelled.nonzero().squeeze(1).tolist():
+            gold, kinds = golds[row], ["all"]
+            if isinstance(batch, SentenceBatch) and batch.examples:
+                example = batch.examples[row]
+                gold, kind = example.place, kind_of(example.pos)
+                kinds += [name for name in (kind, None if example.seen else "unseen") if name]
+            for name in kinds:
+                self._counts[f"{name} n"] += 1
+                self._counts[f"{name} right"] += places[row] == gold
+                self._counts[f"{name} first"] += gold == 0
+            self._counts["reached"] += gold >= 0
+            ratios[row] = torch.tensor([float(places[row] == gold), 1.0])
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """One for each predicate that is right, and one for each: accuracy is the ratio of their sums."""
+        numerator, denominator = torch.cat(self._ratios).unbind(1)
+        return numerator, denominator
+
+    def compute(self) -> dict[str, Any]:
+        n = self._counts["all n"]
+        if not n:
+            raise DataError("scores", None, "no predicate with a sense", "at least one to score")
+        scores = {
+            "accuracy": self._counts["all right"] / n,
+            "most_frequent": self._counts["all first"] / n,
+            "reach": self._counts["reached"] / n,
+        }
+        for name in (*KINDS, "unseen"):
+            if some := self._counts[f"{name} n"]:
+                scores[name] = self._counts[f"{name} right"] / some
+                scores[f"{name}_most_frequent"] = self._counts[f"{name} first"] / some
+        return scores

@@ -1,0 +1,107 @@
+"""Senses of frames in spaCy: what a frame and its arguments say, and that it is kept."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span
+
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError
+from spen_plugins.runs.runner import run
+from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, Argument, group_of, set_extensions
+from spen_spacy.package_card import card
+from spen_spacy.package_meta import sources
+from spen_spacy.package_runs import components
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TEXT = "The old farmer gave the book. Then they told Anna it."
+
+
+@pytest.fixture(scope="module")
+def senses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    values = {"features.hidden": "8", "trainer.epochs": "1", "trainer.patience": "1"}
+    out = tmp_path_factory.mktemp("senses") / "senses"
+    return run(evaluate(ROOT / "configs/senses.jsonnet", values), "senses", out=out, device="cpu", quiet=True)
+
+
+@pytest.fixture(scope="module")
+def roles(runs: dict[str, Path], senses: Path) -> Language:
+    nlp = spacy.blank("en")
+    models = {"model": runs["srl"], "predicates_model": runs["predicates"], "senses_model": senses}
+    nlp.add_pipe("spen_srl", config={key: str(path) for key, path in models.items()})
+    return nlp
+
+
+def said(doc: Doc) -> list[object]:
+    return [
+        (frame.predicate.text, frame.sense, frame.sense_score, frame.gloss, [a.description for a in frame.arguments])
+        for frame in doc._.srl
+    ]
+
+
+def test_a_frame_says_what_its_sense_and_its_roles_mean() -> None:
+    set_extensions()
+    doc = Doc(spacy.blank("en").vocab, words=["Anna", "gave", "it", "up"])
+    spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARGM-TMP")]
+    more = {STARTS: [0], ENERGIES: [], SENSES: ["give.01"], SENSE_SCORES: [0.75]}
+    doc.spans["roles"] = group_of(doc, "roles", spans, [1.0, 1.0, 1.0], **more)
+    [frame] = doc._.srl
+    assert (frame.sense, frame.gloss, frame.sense_score) == ("give.01", "transfer", 0.75)
+    assert [argument.description for argument in frame.arguments] == ["giver", None]
+    role, span, score = frame.arguments[0]
+    assert (role, span.text, score) == ("ARG0", "Anna", 1.0)
+    copied = pickle.loads(pickle.dumps(Argument("ARG1", None, 0.5, "give.01")))
+    assert copied == Argument("ARG1", None, 0.5) and copied.description == "thing given"
+
+
+def test_senses_are_those_of_the_lemma_and_are_kept(roles: Language, tmp_path: Path) -> None:
+    doc = roles(TEXT)
+    assert doc._.srl
+    for frame in doc._.srl:
+        assert frame.sense.startswith({"gave": "give", "told": "tell"}[frame.predicate.text])
+        assert 0 < frame.sense_score <= 1 and frame.gloss
+    bin_ = DocBin(docs=[doc], store_user_data=True)
+    [again] = DocBin().from_bytes(bin_.to_bytes()).get_docs(roles.vocab)
+    assert said(again) == said(doc) == said(Doc(roles.vocab).from_bytes(doc.to_bytes()))
+    roles.to_disk(tmp_path / "saved")
+    assert {path.name for path in (tmp_path / "saved/spen_srl").iterdir()} == {"model", "predicates", "senses"}
+    loaded = spacy.load(tmp_path / "saved")
+    assert said(loaded(TEXT)) == said(doc)
+    other = spacy.blank("en")
+    other.add_pipe("spen_srl", config={"model": str(tmp_path / "saved/spen_srl")})
+    assert (
+        said(other(TEXT))
+        == said(doc)
+        == said(pickle.loads(pickle.dumps(roles.get_pipe("spen_srl")))(other.make_doc(TEXT)))
+    )
+
+
+def test_frames_have_no_sense_without_such_a_run(nlp: Language) -> None:
+    for frame in nlp(TEXT)._.srl:
+        assert frame.sense is frame.gloss is frame.sense_score is None
+        assert all(argument.description is None for argument in frame.arguments)
+
+
+def test_a_run_of_another_task_is_refused(runs: dict[str, Path]) -> None:
+    config = {"model": str(runs["srl"]), "predicates_model": str(runs["predicates"]), "senses_model": str(runs["pos"])}
+    with pytest.raises(ConfigError, match="found senses_model, a run that finds no senses"):
+        spacy.blank("en").add_pipe("spen_srl", config=config)
+
+
+def test_a_package_carries_the_run_and_names_the_lexicon(runs: dict[str, Path], senses: Path) -> None:
+    found = components([str(runs["srl"]), str(runs["predicates"]), str(senses)])
+    assert found[0].config["senses_model"] == str(senses) and [*found[0].runs] == ["model", "predicates", "senses"]
+    meta = {"description": "", "version": "1", "license": "x", "spacy_version": "3", "requirements": []}
+    text = card(meta | {"sources": sources(found)}, "en_mine", found)
+    assert "its senses" in text and "frame.sense" in text and "PropBank frames" in text and "CC BY-SA 4.0" in text
+    for words, message in (
+        ([senses], "no roles to label"),
+        ([runs["srl"], runs["predicates"], senses, senses], "both"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            components([str(path) for path in words])
