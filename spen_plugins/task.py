@@ -27,7 +27,7 @@ class Indexer(ABC):
     """Converts words to a feature network's input tensors (word pieces, characters, n-grams), once per example."""
 
     pads: ClassVar[bool] = False
-    """True if texts are padded to a batch's longest, so that batches of texts of similar lengths take less time."""
+    """True if texts are padded to a batch's longest: batches of texts of similar lengths take less time."""
 
     @abstractmethod
     def index(self, words: Sequence[str]) -> Any:
@@ -38,11 +38,7 @@ class Indexer(ABC):
         """Tensors by name for `X.inputs`, padded to the longest."""
 
     def words_read(self, item: Any) -> int | None:
-        """Number of words, from the first, of a sentence that the network reads; None for all.
-
-        Args:
-            item: result of `index` for the sentence.
-        """
+        """Number of words, from the first, that the network reads of a sentence, given its `index`; None for all."""
         return None
 
 
@@ -275,10 +271,8 @@ class Task(ABC):
         return None
 
     def sentence_indexers(self) -> dict[str, Indexer]:
-        """The indexers of networks that read each sentence of a batch once; `indexers` by default: they read each row.
-
-        After another table, batches also have `"sentence"` `(batch,)`, and `"sentence.NAME"` with a row for each.
-        """
+        """The indexers of networks that read each sentence of a batch once, with `"sentence"` `(batch,)` and
+        `"sentence.NAME"`, a row for each; `indexers` by default: they read each row."""
         return self.indexers
 
     def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
