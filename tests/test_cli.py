@@ -331,7 +331,7 @@ def test_the_arguments_of_a_config(spen_run, config):
     for name, value, type_, text in (
         ("task.corpus", '"sample"', '("sample" | null)', ""),
         ("trainer.epochs", "4", "(int, >= 1)", " epochs."),
-        ("trainer.probe.steps", "9", "(int, >= 1)", "Gradient steps."),
+        ("trainer.probe.steps", "9", "(int, >= 1, <= 10000)", "Gradient steps."),
         ("inference_net.bias", "true", "(true or false | null)", ""),
         ("energy.terms.own.features.hidden", "[7]", "(list of int", ""),
         ("energy_loss", "null", "(table)", "trains the energy."),

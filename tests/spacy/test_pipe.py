@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
-from spen_plugins.builtin.features.transformer import PieceIndexer, Pieces
+from spen_plugins.builtin.features.pieces import PieceIndexer, Pieces
 from spen_spacy.component import Component
 from spen_spacy.predicting import EXAMPLES, PADDED, Run, batches
 from spen_spacy.reading import Window, windows

@@ -40,7 +40,7 @@ class Bilevel(sp.Trainer):
         inverse: Literal["series", "cg", "identity", "none"] = "series"
         """(H + δI)⁻¹ ∂L_Prim/∂θ by: the von Neumann series; conjugate gradient; the identity in the place of the
         series' sum; or none, the control, in which training alternates without the implicit term."""
-        terms: int = Field(3, ge=1, le=1000)
+        terms: int = Field(3, ge=1, le=10_000)
         """K, terms of the series after its first, or iterations of conjugate gradient. Each costs a product with H."""
         damping: float = Field(0.1, ge=0)
         """δ / λmax. H is not positive definite in practice."""
