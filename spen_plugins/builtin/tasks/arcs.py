@@ -26,10 +26,11 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats, sentences_of_text
+from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
+from spen_plugins.readers.role_items import sentences_of_text
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import sha256

@@ -17,17 +17,18 @@ from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
+from spen_plugins.builtin.tasks.sentence_task import SentenceTask
 from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary, collate_words
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.rolesets import rolesets
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown, Task
+from spen_plugins.task import PARTS, Shown
 
 WITH_SENSES = "PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with sense"
 
@@ -56,7 +57,7 @@ class Example:
         return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
-class Senses(Task):
+class Senses(SentenceTask):
     """Senses of predicates: words and a marked predicate -> one of the rolesets of its lemma.
 
     Candidates are the senses that PropBank's lexicon or the training part has for the lemma, those with a particle
@@ -108,29 +109,18 @@ class Senses(Task):
             "forms": {form: list(some) for form, some in self._inventory.forms.items()},
         }
 
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
-
     def read(self, path: str) -> list[Example]:
         found = read_roles(locate(path), self.config.layout, gold=False)
         self._read = self._read._replace(notes=[f"{path}: {found.said}"])
         return self._examples(found.sentences)
 
     def read_text(self, raw: RawText) -> list[Example]:
-        sentences = raw.sentences()
-        return self._examples(
-            Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
-            for words, some in zip(sentences, raw.predicates(sentences), strict=True)
-        )
+        return self._examples(sentences_of_text(raw))
 
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional are `"lemma"`, and gold,
         `"sense"`, such as `"kill.01"`."""
-        sentence = sentence_of(item)
-        if len(sentence.propositions) != 1:
-            found = f"{len(sentence.propositions)} predicates"
-            raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
-        return self._examples([sentence])[0]
+        return self._examples([of_one_predicate(item)])[0]
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, _ = collate_words([example.entry for example in examples], self.indexers)
@@ -141,6 +131,8 @@ class Senses(Task):
         known = torch.tensor([example.sense is not None for example in examples])
         gold = None
         if known.any():
+            # A sense that is no candidate has the first one's place here, and counts as wrong in every score. In
+            # training that is one beyond `PLACES`: candidates come from the training part.
             places = torch.tensor([max(example.place, 0) for example in examples])
             gold = torch.nn.functional.one_hot(places, PLACES).float() * known.unsqueeze(-1)
             gold = gold[:, None, None]
@@ -193,18 +185,6 @@ class Senses(Task):
         words = list(example.words)
         words[example.predicate] = f"[{words[example.predicate]}]"
         return Shown([" ".join(words)], None if example.sense is None else [example.sense])
-
-    def notes(self) -> Sequence[str]:
-        return self._read.notes
-
-    def checksums(self) -> dict[str, str]:
-        return self._read.checksums
-
-    def length(self, example: Example) -> int:
-        return len(example.entry.ids)
-
-    def words_read(self, example: Example) -> int | None:
-        return example.entry.words_read(self.indexers)
 
     def moved(self, example: Example, predicate: int) -> Example:
         """An example of another predicate of the same sentence, without gold."""

@@ -12,6 +12,7 @@ import torch
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.sentence_task import SentenceTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -26,17 +27,17 @@ from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlMetri
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.readers.write_roles import FileExamples, columns, conllu, predicted, props
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Indexer, Shown, Task, WordInputs, Writer
+from spen_plugins.task import PARTS, Indexer, Shown, WordInputs, Writer
 
 
-class SemanticRoles(Task):
+class SemanticRoles(SentenceTask):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
@@ -77,9 +78,6 @@ class SemanticRoles(Task):
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "tags": self.space.tags}
 
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
-
     def read(self, path: str) -> list[Example]:
         found = read_roles(locate(path), self.config.layout, gold=False)
         self._read = self._read._replace(notes=[f"{path}: {found.said}"])
@@ -94,10 +92,7 @@ class SemanticRoles(Task):
     def parse(self, item: Any) -> Example:
         """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
         `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
-        sentence = sentence_of(item)
-        if len(sentence.propositions) != 1:
-            found = f"{len(sentence.propositions)} predicates"
-            raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
+        sentence = of_one_predicate(item)
         [given] = sentence.propositions
         return self._example(self._vocabulary.entry(sentence.words), given)
 
@@ -152,15 +147,6 @@ class SemanticRoles(Task):
 
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
-
-    def notes(self) -> Sequence[str]:
-        return self._read.notes
-
-    def checksums(self) -> dict[str, str]:
-        return self._read.checksums
-
-    def length(self, example: Example) -> int:
-        return len(example.entry.ids)
 
     def words_read(self, example: Example) -> int | None:
         return example.entry.words_read({**self.indexers, **(self._read_once or {})})
@@ -227,15 +213,6 @@ class SemanticRoles(Task):
             proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
         )
         return arguments, owner, confidences
-
-
-def sentences_of_text(raw: RawText) -> list[Sentence]:
-    """The sentences of raw text with their predicates."""
-    sentences = raw.sentences()
-    return [
-        Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
-        for words, some in zip(sentences, raw.predicates(sentences), strict=True)
-    ]
 
 
 def role_formats() -> dict[str, Writer]:

@@ -13,6 +13,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig
+from spen_plugins.builtin.tasks.sentence_task import SentenceTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -42,10 +43,10 @@ from spen_plugins.readers.tagged import read_tagged
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import HELD_OUT, PARTS, Shown, Task, WordInputs, Writer
+from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
 
 
-class Tagging(Task):
+class Tagging(SentenceTask):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig):
@@ -122,9 +123,6 @@ class Tagging(Task):
 
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
-
-    def part(self, name: str) -> Sequence[Example]:
-        return self._parts[name]
 
     def read(self, path: str) -> list[Example]:
         """Sentences of a file in the config's format, with or without tags."""
@@ -227,18 +225,6 @@ class Tagging(Task):
 
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
-
-    def checksums(self) -> dict[str, str]:
-        return self._read.checksums
-
-    def notes(self) -> Sequence[str]:
-        return self._read.notes
-
-    def length(self, example: Example) -> int:
-        return len(example.entry.ids)
-
-    def words_read(self, example: Example) -> int | None:
-        return example.entry.words_read(self.indexers)
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
         found, self._index = tagging_files.read_parts(self.config, self._encoding, self._encode)
