@@ -53,17 +53,17 @@ def test_a_config_by_name_with_arguments_and_keys(tmp_path, monkeypatch, capsys)
         "mlc_seal",
         data="sample",
         method="cross_entropy",
-        out=tmp_path / "run",
+        out=tmp_path / "a run",
         quiet=True,
         **{"trainer.epochs": np.int64(2), "trainer.epoch_updates": 1},
     )
     folder = predictor.folder
-    assert folder.path == tmp_path / "run" and folder.metrics()["test"]
+    assert folder.path == tmp_path / "a run" and folder.metrics()["test"]
     assert folder.config()["trainer"]["epochs"] == len(folder.history()) == 2
     assert folder.config()["task"]["corpus"] == "sample"
     assert capsys.readouterr().out == ""
-    with pytest.raises(sp.ConfigError, match="not empty"):
-        sp.train("mlc_seal", out=tmp_path / "run", quiet=True)
+    with pytest.raises(sp.ConfigError, match=r"not empty.*--resume '.*/a run'"):
+        sp.train("mlc_seal", out=tmp_path / "a run", quiet=True)
 
 
 def test_an_evaluated_config(tmp_path) -> None:

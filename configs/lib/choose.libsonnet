@@ -22,7 +22,7 @@
     else if $.is_path(data) && split != null && parts != {} then
       error 'split=%s says which rows of data=%s are of which part; %s is a file of its own: give one of the two' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
     else if $.is_path(data) && split == null && parts == {} then
-      error 'data=%s is the training file; name the others too: data=%s validation=FILE test=FILE (test=FILE alone: a part of data= is held out to validate on), or divide it: `spen data split %s`, then split=FILE.split.json' % [data, data, data]
+      error 'data=%s is the training file; name the others too: data=%s validation=FILE test=FILE (test=FILE alone: a part of data= is held out to validate on), or divide it: `spen data split %s`, then split=FILE.split.json' % [data, data, if std.member(data, ' ') then std.escapeStringBash(data) else data]
     else
       $.data(table, data).task
       + (if !$.is_path(data) then {} else if split == null then { train: data } else { file: data, split: split })

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.runs.folder import RunFolder
@@ -88,7 +89,9 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     done = [run for run in found if unfinished or run.metrics() is not None]
     left_out = [str(run.path) for run in found if run not in done]
     if not done:
-        raise ConfigError(f"{label}: no run is done: {', '.join(left_out)}. Go on with: spen-run --resume {path}")
+        raise ConfigError(
+            f"{label}: no run is done: {', '.join(left_out)}. Go on with: spen-run --resume {quote(str(path))}"
+        )
     notes = [f"{label}: left out, not done: {', '.join(left_out)}"] if left_out else []
     runs: dict[int, RunFolder] = {}
     for run in done:

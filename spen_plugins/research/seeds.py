@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -233,7 +234,7 @@ def _folder(out: Path, seed: int) -> Path:
 
 
 def _interrupted(out: Path) -> Interrupted:
-    return Interrupted(f"stopped; what was trained is saved. Go on with: spen-run --resume {out}")
+    return Interrupted(f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}")
 
 
 def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:

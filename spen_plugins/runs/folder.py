@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import torch
@@ -90,7 +91,7 @@ class RunFolder:
         except OSError as error:
             raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error
         if not free:
-            resume = f"spen-run --resume {path}" if (path / "config.json").exists() else "another --out"
+            resume = f"spen-run --resume {quote(str(path))}" if (path / "config.json").exists() else "another --out"
             raise ConfigError(f"the run folder {path} is not empty; nothing was overwritten. Use {instead or resume}")
 
     @classmethod

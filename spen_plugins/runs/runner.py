@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from accelerate import Accelerator
@@ -280,4 +281,4 @@ def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     if getattr(task.config, "in_memory", False):
         return "Its examples were given in Python and are not kept: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
-    return f"Go on with: spen-run --resume {folder.path}{launcher}"
+    return f"Go on with: spen-run --resume {quote(str(folder.path))}{launcher}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -92,7 +93,9 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
         of_the_corpus(config, ("format", "words", "tags", "layout"))
         return {}
     if files.keys() == {"file"}:
-        raise ConfigError(f"task.split: {config.file} is one file; make a split with `spen data split {config.file}`")
+        raise ConfigError(
+            f"task.split: {config.file} is one file; make a split with `spen data split {quote(str(config.file))}`"
+        )
     if files.keys() & {"file", "split"} and files.keys() != {"file", "split"}:
         found = " and ".join(f"task.{key}" for key in files)
         raise ConfigError(f"task: found {found}; expected task.file and task.split alone, or files for the parts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any, Literal
 
 from pydantic import Field
@@ -91,8 +92,8 @@ def check_vectors(c: Any) -> None:
     named, fits = _named(c, ("corpus", "in_memory"), ("labels", "label_count", "drop"))
     if "file" in named and not {*named} & {"split", "corpus", "in_memory", "train", "validation", "test"}:
         raise ConfigError(
-            f"task.split: {c.file} is one file; make a split with `spen data split {c.file}`, or name a test file "
-            "too: then a part of this one is held out to validate on"
+            f"task.split: {c.file} is one file; make a split with `spen data split {quote(str(c.file))}`, or name a "
+            "test file too: then a part of this one is held out to validate on"
         )
     if not fits or {"labels", "label_count"} <= {*named}:
         raise _refused(
