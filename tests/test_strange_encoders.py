@@ -130,9 +130,10 @@ def test_a_strange_folder_is_a_sentence(model: Path, damage: Callable[[Path], No
         {"_attn_implementation_internal": KERNEL},
         {"auto_map": {"AutoModel": "code.Mine", "AutoConfig": "somebody/else--code.Mine"}},
         {"_name_or_path": "somebody/else"},
+        {"output_attentions": True},
     ],
 )
-def test_attention_is_ours_and_code_is_left_alone(model: Path, values: dict[str, object]) -> None:
+def test_attention_is_ours_and_code_is_left_alone(model: Path, tmp_path: Path, values: dict[str, object]) -> None:
     settings(**values)(model)
     (model / "code.py").write_text("raise AssertionError('code was run')\n")
     (model / "adapter_config.json").write_text('{"base_model_name_or_path": "somebody/else", "peft_type": "LORA"}')
@@ -140,6 +141,7 @@ def test_attention_is_ours_and_code_is_left_alone(model: Path, values: dict[str,
         encoder, _ = load(str(model), attention)
         configs = [encoder.config, *(part.config for part in encoder.modules() if hasattr(part, "config"))]
         assert {config._attn_implementation for config in configs} == {attention}
+        encoder.config.save_pretrained(tmp_path / attention)  # as a run does
 
 
 def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,7 @@ def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
     there = {"trust_remote_code": False, "local_files_only": local}
     settings = AutoConfig.from_pretrained(model, **there)
     settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
+    settings.output_attentions = False  # fused kernels have none, and nobody here asks for them
     spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
