@@ -4,8 +4,9 @@
     python tools/small_data.py runs/small --only names --sizes 50 200 --seeds 0 1 2
 
 Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
-part is the corpus's own. Ours is `spen-run CONFIG` on these files as on a user's own, with no further argument (but for
-labels threshold=validation); roles have our cross entropy as the other. What is done is kept, and printed again.
+part is the corpus's own. No default was chosen on wikigold and gum. Ours is
+`spen-run CONFIG` on these files as on a user's own, with no further argument (but for labels threshold=validation);
+roles have our cross entropy as the other. What is done is kept, and printed again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
+from spen_plugins.readers.schemes import Scheme, convert
 
 BIBTEX, BIBTEX_SPLIT = "data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json"
 
@@ -42,6 +44,7 @@ class Case:
         other: the other's name, and the function that trains and scores it.
         arguments: of our config, besides the files.
         sizes: numbers of training examples.
+        scheme: of its tags, if they are spans in another than BIO; the parts are written in BIO.
     """
 
     config: str
@@ -50,6 +53,13 @@ class Case:
     other: tuple[str, Callable[[Case, Path, int], float]]
     arguments: tuple[str, ...] = ()
     sizes: tuple[int, ...] = (50, 200, 1000)
+    scheme: Scheme = "bio"
+
+    def file(self, folder: Path, part: str) -> Path:
+        """A part that `draw` wrote, or the corpus's test part."""
+        if part == "test" and self.scheme == "bio":
+            return locate(self.files[2])
+        return folder / f"{part}{locate(self.files[0]).suffix}"
 
 
 def main() -> None:
@@ -106,10 +116,27 @@ def draw(case: Case, folder: Path, size: int, seed: int) -> None:
         parts = {part: sorted(draws.sample(split[part], count)) for part, count in chosen.items()}
         save_json({**parts, "test": split["test"]}, folder / "split.json")
         return
-    for part, source, count in zip(("train", "validation"), case.files, (size, max(20, size // 4)), strict=False):
-        sentences = [text for text in locate(source).read_text(encoding="utf-8").split("\n\n") if text.strip()]
-        with writing(folder / f"{part}{locate(case.files[0]).suffix}") as target:
+    for part, source in zip(("train", "validation", "test"), case.files, strict=True):
+        if part == "test" and case.scheme == "bio":
+            continue
+        sentences = sentences_of(locate(source), case.scheme)
+        count = {"train": size, "validation": max(20, size // 4), "test": len(sentences)}[part]
+        with writing(case.file(folder, part)) as target:
             target.write_text("\n\n".join(draws.sample(sentences, count)) + "\n\n", encoding="utf-8")
+
+
+def sentences_of(path: Path, scheme: Scheme) -> list[str]:
+    """The sentences of a file in columns, without marks of a document's start; tags of spans in BIO."""
+    blocks = [block for block in path.read_text(encoding="utf-8").split("\n\n") if block.strip()]
+    blocks = [block for block in blocks if "-DOCSTART-" not in block]
+    if scheme == "bio":
+        return blocks
+    found = []
+    for block in blocks:
+        rows = [line.rsplit(maxsplit=1) for line in block.splitlines() if line.strip()]
+        tags = convert([tag for _, tag in rows], scheme, "bio")
+        found.append("\n".join(f"{cells}\t{tag}" for (cells, _), tag in zip(rows, tags, strict=True)))
+    return found
 
 
 def ours(case: Case, run: Path, folder: Path, seed: int, *more: str) -> float:
@@ -124,9 +151,8 @@ def _command(case: Case, run: Path, folder: Path, seed: int, more: Sequence[str]
     if not case.files:
         files = [f"data={locate(BIBTEX)}", f"split={folder / 'split.json'}"]
     else:
-        suffix = locate(case.files[0]).suffix
-        files = [f"data={folder / 'train'}{suffix}", f"validation={folder / 'validation'}{suffix}"]
-        files.append(f"test={locate(case.files[2])}")
+        names = {"data": "train", "validation": "validation", "test": "test"}
+        files = [f"{key}={case.file(folder, part)}" for key, part in names.items()]
     return [case.config, *files, *case.arguments, *more, f"seed={seed}", "--out", str(run)]
 
 
@@ -145,11 +171,10 @@ def spacy(kind: str) -> Callable[[Case, Path, int], float]:
         from train_spacy import train
 
         tags = "upos"
-        suffix = locate(case.files[0]).suffix
-        files = {"train": folder / f"train{suffix}", "dev": folder / f"validation{suffix}"}
+        files = {"train": case.file(folder, "train"), "dev": case.file(folder, "validation")}
         train(kind, files, folder / "spacy", tags)
         nlp = spacy.load(folder / "spacy" / "model-best")
-        sentences = read(kind, locate(case.files[2]), tags)
+        sentences = read(kind, case.file(folder, "test"), tags)
         docs = list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
         return score(kind, docs, sentences)["accuracy" if kind == "tag" else "f1_strict"]
 
@@ -185,8 +210,15 @@ def logistic_regression(case: Case, folder: Path, seed: int) -> float:
     return example_f1("test", max(np.arange(0.05, 0.96, 0.05), key=lambda t: example_f1("validation", t)))
 
 
+def names(files: str, scheme: Scheme = "bio") -> Case:
+    """Names of a corpus, beside spaCy's."""
+    return Case("ner_infnet", "f1", corpus(files), ("spaCy", spacy("ner")), scheme=scheme)
+
+
 CASES = {
-    "names": Case("ner_infnet", "f1", corpus("data:ner/btc/btc.{}"), ("spaCy", spacy("ner"))),
+    "names": names("data:ner/btc/btc.{}"),
+    "wikigold": names("data:ner/wikigold/{}.conll", "iob1"),
+    "gum": names("data:ner/gum/{}.conll"),
     "tags": Case(
         "pos_infnet", "accuracy", corpus("data:pos/ewt/en_ewt-ud-{}.conllu"), ("spaCy", spacy("tag")), ("tags=upos",)
     ),
