@@ -145,6 +145,21 @@ def test_scores_over_batches(task):
     assert scores["span_recall"] == pytest.approx(4 / 5) and scores["span_precision"] == pytest.approx(4 / 6)
 
 
+def test_core_roles_are_there_once_if_asked(task):
+    unique = type(task)(task.config.model_copy(update={"unique_roles": True}))
+    unique.restore(task.facts())
+    assert not task.protocol()["unique_roles"]
+    [first, *_] = task.part("train")
+    batch = task.collate([first])
+    said = says(task, batch, "B-A0:5 B-V B-A0 O O O")
+    for some, tags in ((task, "B-A0 B-V B-A0 O O O"), (unique, "O B-V B-A0 O O O")):
+        proposal = some.space.independent(said.logits, said.mask)
+        assert some.predictions(proposal, batch, [first])[0]["tags"] == tags.split()
+        metric = some.metric()
+        metric.update(proposal, batch)
+        assert metric.compute()["ucr"] == float(some is task)
+
+
 def test_perfect_on_the_sample(sample):
     metric = sample.metric()
     part = sample.part("test")

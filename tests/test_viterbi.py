@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.builtin.nets.crf import Chain, CrfProposal
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.schemes import span_links
 from spen_plugins.spaces.viterbi import span_viterbi
@@ -142,3 +143,41 @@ def test_a_span_that_cannot_end_is_never_decoded():
     scores = torch.zeros(1, 3, 3)
     scores[..., 1:] = 9.0
     assert span_viterbi(scores, None, span_links(["O", "B-X", "I-X"], "bioes")).tolist() == [[0, 0, 0]]
+
+
+UNIQUE = ["O", "B-A0", "I-A0", "B-A1", "B-A2"]
+
+
+def once(path: tuple[int, ...]) -> bool:
+    """Valid, with at most one span of A0 and one of A1."""
+    return valid(path, tags=UNIQUE) and all(path.count(UNIQUE.index(f"B-{role}")) <= 1 for role in ("A0", "A1"))
+
+
+@pytest.mark.parametrize("chain", [False, True], ids=["independent", "crf"])
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
+def test_each_unique_type_is_there_once_in_the_best_path(chain: bool, masked: bool) -> None:
+    torch.manual_seed(5)
+    k, length = len(UNIQUE), 4
+    scores = torch.randn(30, 1, length, k, dtype=torch.double) * 2
+    scores[..., [1, 3]] += 2  # many paths would repeat one type, or both
+    lengths = [4, 4, 4, 1, 2, 3] * 5 if masked else [length] * 30
+    mask = torch.arange(length) < torch.tensor(lengths).unsqueeze(1) if masked else None
+    space = TagSequence(UNIQUE, "bio", ["A0", "A1"])
+    start, transitions, end = (torch.randn(*shape, dtype=torch.double) for shape in [(k,), (k, k), (k,)])
+    if not chain:
+        start, transitions, end = 0 * start, 0 * transitions, 0 * end
+        proposal = space.independent(scores, mask)
+    else:
+        proposal = CrfProposal(space, scores, mask, chain=Chain(transitions, start, end))
+    found = proposal.mode[:, 0].argmax(-1).tolist()
+    free = 0
+    for row, n, path in zip(scores[:, 0], lengths, found, strict=True):
+        assert tuple(path[:n]) == best_by_enumeration(row, n, start, transitions, end, once)
+        free += not once(best_by_enumeration(row, n, start, transitions, end, lambda path: valid(path, tags=UNIQUE)))
+    assert free >= 6, "the best path without the limit often breaks it"
+    assert (proposal.mode.sum((2, 3))[:, 0] == torch.tensor(lengths)).all(), "padding has no tag"
+
+
+def test_unique_types_need_a_scheme() -> None:
+    with pytest.raises(ValueError, match="scheme"):
+        TagSequence(UNIQUE, "none", ["A0"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,8 @@ from torch.nn import functional as F
 from spen_plugins.spaces.base import OutputSpace, at_least_float32, inner_product
 from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
-from spen_plugins.spaces.schemes import span_links
+from spen_plugins.spaces.schemes import allowed_transitions, span_links
+from spen_plugins.spaces.unique import Scores, begin_once
 from spen_plugins.spaces.viterbi import span_viterbi
 
 
@@ -26,14 +28,23 @@ class TagSequence(OutputSpace):
         tags: the tags' names, in the order of the last axis.
         scheme: "none", or the scheme of modes and k best outputs: "bio" (an I-x follows B-x or I-x) or "bioes"
             (besides, a B-x or I-x is followed by I-x or E-x, and E-x follows B-x or I-x).
+        unique: types of spans that a mode has at most once; k best outputs may repeat them.
+
+    Raises:
+        ValueError: there are unique types and no scheme.
     """
 
     simplex = True
 
-    def __init__(self, tags: list[str], scheme: str = "none") -> None:
+    def __init__(self, tags: list[str], scheme: str = "none", unique: Collection[str] = ()) -> None:
+        if unique and scheme == "none":
+            raise ValueError("unique types are of spans, which need a scheme")
         self.tags = list(tags)
         self.scheme = scheme
         self.links = span_links(self.tags, scheme)
+        first = [[tag in (f"B-{kind}", f"S-{kind}") for tag in self.tags] for kind in unique]
+        self.unique = torch.tensor(first, dtype=torch.bool) if unique else None
+        """`(type, tag)` the tags that begin a span of each unique type; None if there is none."""
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -85,21 +96,28 @@ class TagSequence(OutputSpace):
 class IndependentTags(Proposal):
     """Independent tags, each distributed as softmax(logits) (categorical).
 
-    Samples and probabilities are over all tag sequences; `mode` and `k_best` obey the space's scheme.
+    Samples and probabilities are over all tag sequences; `mode` and `k_best` obey the space's scheme, `mode` its unique
+    types too.
     """
 
     space: TagSequence
 
     @cached_property
     def mode(self) -> Tensor:
-        """The most probable tags that the scheme allows, by Viterbi if there is one."""
+        """The most probable tags that the space allows, by Viterbi if there is a scheme."""
         log_p = torch.log_softmax(self.logits.detach(), -1)
         if self.space.scheme == "none":
             tags = log_p.argmax(-1)
         else:
             b, s, t, _ = log_p.shape
             flat = None if self.mask is None else self.mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
-            tags = span_viterbi(log_p.flatten(0, 1), flat, self.space.links).reshape(b, s, t)
+            scores = log_p.flatten(0, 1)
+            tags = span_viterbi(scores, flat, self.space.links)
+            if self.space.unique is not None:
+                allowed = allowed_transitions(self.space.tags, self.space.scheme)
+                links = (torch.where(a.to(scores.device), 0.0, float("-inf")).to(scores) for a in allowed)
+                tags = begin_once(tags, Scores(scores, flat, *links), self.space.unique.to(scores.device))
+            tags = tags.reshape(b, s, t)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype)
 
     def sample(self, n: int) -> Tensor:

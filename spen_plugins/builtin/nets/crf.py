@@ -17,6 +17,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.k_best import chain_k_best
+from spen_plugins.spaces.unique import Scores, begin_once
 from spen_plugins.task import Task
 
 
@@ -152,12 +153,15 @@ class CrfProposal(Proposal):
 
     @cached_property
     def mode(self) -> Tensor:
-        """Viterbi over emissions and transitions, under the space's scheme if `constrained`."""
-        tags = viterbi(self._emissions.detach(), self.mask, *self._decoding)
+        """Viterbi over emissions and transitions, under the space's scheme and unique types if `constrained`."""
+        scores = Scores(self._emissions.detach(), self.mask, *self._decoding)
+        tags = viterbi(*scores)
+        if self.constrained and self.space.unique is not None:
+            tags = begin_once(tags, scores, self.space.unique.to(tags.device))
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
-        """List Viterbi; scheme as in `mode`."""
+        """List Viterbi; scheme as in `mode`, unique types not."""
         tags, scores = chain_k_best(self._emissions.detach(), self.mask, *self._decoding, k)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype), scores - self.log_z.detach().unsqueeze(1)
 

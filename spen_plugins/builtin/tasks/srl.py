@@ -32,7 +32,7 @@ from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.readers.write_roles import FileExamples, columns, conllu, predicted, props
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
-from spen_plugins.scores.spans import Argument, SpanTable, join
+from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Indexer, Shown, WordInputs, Writer
 
@@ -58,6 +58,9 @@ class SemanticRoles(SentenceTask):
         auxiliaries: bool = True
         """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01 and the like),
         are left out, where the file has rolesets."""
+        unique_roles: bool = False
+        """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
+        probable tags of which that is true (Punyakanok et al. 2008)."""
 
     def load(self) -> None:
         self._read = read_parts(self.config)
@@ -141,6 +144,7 @@ class SemanticRoles(SentenceTask):
     def protocol(self) -> dict[str, Any]:
         return {
             **DEFINITIONS,
+            "unique_roles": self.config.unique_roles,
             "split": self._read.split,
             "threshold": None,
         }
@@ -165,7 +169,8 @@ class SemanticRoles(SentenceTask):
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
         self._vocabulary = vocabulary
         self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
-        self.space = TagSequence(tags, scheme="bio")
+        core = {tag[2:] for tag in tags if CORE.fullmatch(tag[2:])} if self.config.unique_roles else set()
+        self.space = TagSequence(tags, "bio", sorted(core))
         self._table = SpanTable(tags)
         self._tag = {tag: i for i, tag in enumerate(tags)}
         self._outside = self._tag["O"]

@@ -1,0 +1,87 @@
+"""The best path that begins each span of chosen types at most once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Scores(NamedTuple):
+    """Additive scores of paths, as of `viterbi`."""
+
+    emissions: Tensor
+    mask: Tensor | None
+    transitions: Tensor
+    start: Tensor
+    end: Tensor | None = None
+
+
+def begin_once(tags: Tensor, scores: Scores, begins: Tensor) -> Tensor:
+    """The best paths among those that begin each type at most once.
+
+    Only types that a path repeats are limited, until it repeats none: a path that is the best under some of the limits
+    and obeys all of them is the best under all. Rows that repeat nothing cost a look.
+
+    Args:
+        tags: `(batch, token)`, the best paths without the limit.
+        scores: of the paths; the transitions are −∞ where a scheme forbids them.
+        begins: `(type, tag)` boolean, the tags that begin a span of each type, each of at most one.
+
+    Returns:
+        Tag indices `(batch, token)`, 0 on padding.
+    """
+    limited = begins.new_zeros(len(tags), len(begins))
+    while True:
+        there = begins.t()[tags]
+        if scores.mask is not None:
+            there = there & scores.mask.unsqueeze(-1)
+        repeated = there.sum(1) > 1
+        wrong = repeated.any(1)
+        if not wrong.any():
+            return tags
+        limited = limited | repeated
+        count = limited.sum(1)
+        tags = tags.clone()
+        for n in count[wrong].unique().tolist():
+            rows = (wrong & (count == n)).nonzero()[:, 0]
+            mask = None if scores.mask is None else scores.mask[rows]
+            some = scores._replace(emissions=scores.emissions[rows], mask=mask)
+            tags[rows] = _limited(some, begins, limited[rows], n)
+
+
+def _limited(scores: Scores, begins: Tensor, limited: Tensor, count: int) -> Tensor:
+    """`viterbi` over states (set, tag): the limited types that have begun, as bits, `count` of them in each row."""
+    emissions, mask, transitions, start, end = scores
+    length, k = emissions.shape[1:]
+    rank = limited.cumsum(1) - 1
+    bits = torch.where(limited, 1 << rank.clamp(min=0), 0).to(emissions.dtype) @ begins.to(emissions.dtype)
+    bit = bits.long().unsqueeze(1)  # (row, 1, tag): what a tag adds to the set
+    sets = torch.arange(1 << count, device=emissions.device).view(1, -1, 1)
+    allowed = (sets & bit) == bit
+    before = sets - torch.where(allowed, bit, 0)  # (row, set, tag): the set before the tag
+    backwards = transitions.t().contiguous()
+
+    def only(values: Tensor, here: Tensor) -> Tensor:
+        return values.masked_fill(~here, float("-inf"))
+
+    best = only((start + emissions[:, 0]).unsqueeze(1).expand(before.shape), sets == bit)
+    rows = [best]
+    for t in range(1, length):
+        reached = (best.unsqueeze(2) + backwards).amax(-1)
+        value = only(reached.gather(1, before), allowed) + emissions[:, t].unsqueeze(1)
+        best = value if mask is None else torch.where(mask[:, t, None, None], value, best)
+        rows.append(best)
+    place = (best if end is None else best + end).flatten(1).argmax(1)
+    number = torch.arange(len(place), device=place.device)
+    path = [place % k]
+    for t in range(length - 1, 0, -1):
+        # The predecessor is recomputed for the path alone, so no back-pointers are stored.
+        earlier = before[number, place // k, place % k]
+        tag = (rows[t - 1][number, earlier] + backwards[place % k]).argmax(-1)
+        previous = earlier * k + tag
+        place = previous if mask is None else torch.where(mask[:, t], previous, place)
+        path.append(place % k)
+    tags = torch.stack(path[::-1], 1)
+    return tags if mask is None else tags * mask
