@@ -31,6 +31,7 @@ def spen_feature_network() -> Classes:
         "ngrams": "spen_plugins.builtin.features.ngrams:Ngrams",
         "transformer": "spen_plugins.builtin.features.transformer:Transformer",
         "one_reading": "spen_plugins.builtin.features.one_reading:OneReading",
+        "shared": "spen_plugins.builtin.features.shared:Shared",
     }
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import validate
-from spen_plugins.config.node import Node, make, parse
+from spen_plugins.config.node import Node, make, network_of, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 
@@ -162,8 +162,10 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
     with Limit(available(), [node for node in nodes.values() if node is not None]):
-        nets = {name: None if node is None else make(node, task, assets) for name, node in nodes.items()}
-    return Built(task, Model(**nets), experiment.trainer.cls(experiment.trainer.config))
+        net = make(nodes.pop("inference_net"), task, assets)
+        of_net = network_of(net)
+        others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}
+    return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
 
 
 def make_task(experiment: Experiment) -> Task:

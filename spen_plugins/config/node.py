@@ -14,6 +14,7 @@ from spen_plugins.registry.kinds import KINDS
 if TYPE_CHECKING:
     from spen_plugins.component import Component
     from spen_plugins.features import FeatureNetwork
+    from spen_plugins.inference_net import InferenceNet
     from spen_plugins.task import Task
 
 
@@ -125,28 +126,48 @@ def _parts(
     return found
 
 
-def make(node: Node, task: Task, assets: Path | None = None, **parts: Component | dict[str, Component]) -> Component:
+def make(
+    node: Node,
+    task: Task,
+    assets: Path | None = None,
+    of_net: FeatureNetwork | None = None,
+    **parts: Component | dict[str, Component],
+) -> Component:
     """Build the component of a node, after its inner components.
 
     Args:
         node: node of a component.
         task: after `load` or `restore`.
         assets: folder in which a run's feature networks saved their files.
+        of_net: the inference net's feature network, which those that share it get.
         parts: inner components that exist already, by key.
+
+    Raises:
+        ConfigError: a component refuses its config or the task's inputs.
     """
-    features = None if node.features is None else _make_features(node.features, task, assets)
+    features = None if node.features is None else _make_features(node.features, task, assets, of_net)
     for key, part in node.parts.items():
         if isinstance(part, Node):
-            parts[key] = make(part, task, assets)
+            parts[key] = make(part, task, assets, of_net)
         else:
-            parts[key] = {name: make(inner, task, assets) for name, inner in part.items()}
+            parts[key] = {name: make(inner, task, assets, of_net) for name, inner in part.items()}
     return node.cls(node.config, task, features, **parts)
 
 
-def _make_features(node: Node, task: Task, assets: Path | None) -> FeatureNetwork:
+def network_of(net: InferenceNet) -> FeatureNetwork | None:
+    """The feature network of an inference net, or of the net that an optimiser over y starts from."""
+    inner: Any = net
+    while inner is not None and inner.features is None:
+        inner = getattr(inner, "net", None)
+    return None if inner is None else inner.features
+
+
+def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureNetwork | None = None) -> FeatureNetwork:
     config = node.config if assets is None else node.cls.relocated(node.config, assets)
     inner = node.cls.task_of_parts(task) if node.parts else task
     parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
+    if node.cls.of_net and of_net is not None:
+        parts["network"] = of_net
     network = node.cls(config, task, **parts)
     network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()

@@ -1,0 +1,61 @@
+"""Feature network `shared`: the inference net's own, read along by an energy."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import X
+from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.task import Task
+
+
+class Shared(FeatureNetwork):
+    """The vectors of the inference net's feature network, without gradient: the energy trains what it puts on top.
+
+    One encoder is held, trained and run in place of two. A batch that the net has read, in the same mode and with the
+    same weights, is not read again; in training the vectors have the net's dropout. It has no weights of its own: those
+    of the net are saved with the net.
+    """
+
+    of_net = True
+
+    def __init__(self, config: Any, task: Task, network: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task)
+        if network is None:
+            raise ConfigError(
+                "features 'shared' are those of the inference net, so they are for an energy or a cost net, beside a "
+                "net that has a feature network; give another type"
+            )
+        self.output_dim, self.contextual, self.large = network.output_dim, network.contextual, network.large
+        self._latest = _Latest(network)  # no submodule: the weights are the net's
+
+    def forward(self, x: X) -> Tensor:
+        return self._latest(x)
+
+
+class _Latest:
+    """A network and its latest output."""
+
+    def __init__(self, network: FeatureNetwork) -> None:
+        self._network = network
+        self._kept: tuple[weakref.ref[X], Any, Tensor] | None = None
+        network.register_forward_hook(lambda module, args, output: self._keep(args[0], output))
+
+    def __call__(self, x: X) -> Tensor:
+        if self._kept is None or self._kept[0]() is not x or self._kept[1] != self._state():
+            with torch.no_grad():
+                self._network(x)
+        assert self._kept is not None
+        return self._kept[2]
+
+    def _keep(self, x: X, output: Tensor) -> None:
+        self._kept = weakref.ref(x), self._state(), output.detach()
+
+    def _state(self) -> tuple[Any, ...]:
+        """The network's mode and weights: a tensor's version is another after each update."""
+        return (self._network.training, *((p.data_ptr(), p._version) for p in self._network.parameters()))
