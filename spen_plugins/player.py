@@ -93,6 +93,9 @@ class Player(Config):
     layer_decay: float = Field(1.0, gt=0, le=1)
     """Factor of the rate for each layer of a pretrained encoder below its top one, embeddings being the lowest; beside
     `groups`, and 1 for no difference."""
+    average: float | None = Field(None, gt=0, lt=1)
+    """Decay of a running mean of the weights, 0.99 for one over about the last hundred updates: the mean is validated
+    and saved in place of the last weights, which training goes on with; null: none."""
 
     @model_validator(mode="after")
     def _one_way_down(self) -> Player:

@@ -162,6 +162,29 @@ def test_updates_have_the_rates_of_their_groups_and_of_the_schedule(task: ToyTas
     assert loop.folder.history()[0]["learning_rate"] == {"net": 0.5 * schedule.share(23, 24)}
 
 
+def test_the_mean_of_the_weights_is_saved_and_the_last_ones_go_on(task: ToyTask, tmp_path: Path) -> None:
+    """Plain gradient descent on a gradient of ones: after n updates of 0.5 a weight is n / 2 below its first value."""
+
+    def ones(update: sp.trainer.Update) -> None:
+        for parameter in update.parameters:
+            parameter.grad = torch.ones_like(parameter)
+
+    player = sp.Player(type="sgd", lr=0.5, weight_decay=0, clip=None, steps=3, average=0.5)
+    model = model_for(task)
+    first = model.inference_net.linear.weight.detach().clone()
+    stage = sp.Stage("s", (net_phase(player, gradient=ones),), 1, frozen=("energy",))
+    loop = make_loop(model, task, [stage], tmp_path / "run")
+    loop.begin(stage)
+    loop.run_epoch(stage)
+    torch.testing.assert_close(model.inference_net.linear.weight, first - 12 / 2)
+    mean = 0.0
+    for update in range(1, 13):
+        kept = min(0.5, update / (update + 9))
+        mean = kept * mean + (1 - kept) * -update / 2
+    loop.folder.load_weights(model)
+    torch.testing.assert_close(model.inference_net.linear.weight, first + mean)
+
+
 def test_planned_updates_count_every_nth_batch() -> None:
     phase = energy_phase(sp.Player(steps=2), every=3)
     assert planned_updates(sp.Stage("s", (phase,), epochs=5, rounds=4), phase, batches=7) == 5 * 7 // 3 * 4 * 2
@@ -221,7 +244,8 @@ def test_a_beginning_may_be_that_of_parameters_which_move_in_another_stage(task:
 @pytest.mark.parametrize("stop_after", [2, 6, 9])
 def test_a_stopped_run_goes_on_with_its_rates(task: ToyTask, tmp_path: Path, stop_after: int) -> None:
     def fresh() -> tuple[sp.Model, list[sp.Stage]]:
-        net = sp.Player(lr=0.05, schedule=sp.Schedule(type="cosine", warmup=0.25), groups={"linear.bias": 0.3})
+        cosine = sp.Schedule(type="cosine", warmup=0.25)
+        net = sp.Player(lr=0.05, schedule=cosine, groups={"linear.bias": 0.3}, average=0.9)
         energy = sp.Player(lr=0.05, schedule=sp.Schedule(warmup=5), plateau=sp.PlateauConfig(patience=0), steps=2)
         return model_for(task), [sp.Stage("s", (energy_phase(energy, frozen_dropout=True), net_phase(net)), 3)]
 

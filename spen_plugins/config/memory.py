@@ -130,8 +130,9 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def _moments(player: Player) -> int:
-    """Tensors of a parameter's size that an optimiser keeps."""
-    return (1 if player.momentum else 0) if player.type == "sgd" else 2
+    """Tensors of a parameter's size that an optimiser keeps, and its running mean."""
+    moments = (1 if player.momentum else 0) if player.type == "sgd" else 2
+    return moments + (player.average is not None)
 
 
 def _outputs(nodes: Sequence[Node]) -> int:

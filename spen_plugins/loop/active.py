@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from torch import nn
+from torch import Tensor, nn
 
 from spen_plugins.loop.processes import GradientSum
 from spen_plugins.player import Player
@@ -69,6 +70,7 @@ class ActivePhase:
         self.parameters = list(owned.values())
         self.gradient_sum = GradientSum(self.parameters)
         self.updates = 0
+        self.means = [] if self.player.average is None else [p.detach().clone() for p in self.parameters]
         self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
         self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
@@ -112,6 +114,9 @@ class ActivePhase:
             self._stepper.step()
         self._stepper.zero_grad()
         self.updates += 1
+        if self.player.average is not None:  # the first weights, from which training starts, fade faster
+            kept = min(self.player.average, self.updates / (self.updates + 9))
+            torch._foreach_lerp_(self.means, [p.detach() for p in self.parameters], 1 - kept)
         return norm
 
     def epoch_ends(self, score: float) -> None:
@@ -130,6 +135,7 @@ class ActivePhase:
             "optimizer": self.optimizer.state_dict(),
             "plateau": self.plateau and self.plateau.state_dict(),
             "gradient": self._rule_state and self._rule_state.state_dict(),
+            "means": [mean.clone() for mean in self.means],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -139,3 +145,22 @@ class ActivePhase:
             self.plateau.load_state_dict(state["plateau"])
         if self._rule_state is not None:
             self._rule_state.load_state_dict(state["gradient"])
+        if self.means:
+            for mean, saved in zip(self.means, state["means"], strict=True):
+                mean.copy_(saved)
+
+
+@contextmanager
+def averaged(phases: Sequence[ActivePhase]) -> Iterator[None]:
+    """Inside, the running means are the weights of the phases that have them."""
+    pairs = [pair for active in phases for pair in zip(active.parameters, active.means, strict=bool(active.means))]
+    _swap(pairs)
+    try:
+        yield
+    finally:
+        _swap(pairs)
+
+
+def _swap(pairs: Sequence[tuple[nn.Parameter, Tensor]]) -> None:
+    for parameter, mean in pairs:
+        parameter.data, mean.data = mean.data, parameter.data

@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from spen_plugins.batch import Batch
 from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
-from spen_plugins.loop.active import ActivePhase, planned_updates
+from spen_plugins.loop.active import ActivePhase, averaged, planned_updates
 from spen_plugins.loop.attention import attention_of
 from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Store, fitting, put_phases, put_weights
@@ -167,16 +167,17 @@ class Loop:
             if stop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
         seconds = time.perf_counter() - started
-        scores, score = self._validate(stage)
-        everyone = everyones((score, at.sums, self._is_due()), self.accelerator)
-        (score, *_), at.sums = everyone[0], ledger.merged([sums for _, sums, _ in everyone])
-        self._asked = [0.0, any(due for *_, due in everyone)]
-        better = score > at.best
-        self._check_weights(stage)
-        if better:
-            at.best, at.best_epoch = score, at.epoch
-            if self.accelerator.is_main_process:
-                self.folder.save_weights(self.model)
+        with averaged(self.active):
+            scores, score = self._validate(stage)
+            everyone = everyones((score, at.sums, self._is_due()), self.accelerator)
+            (score, *_), at.sums = everyone[0], ledger.merged([sums for _, sums, _ in everyone])
+            self._asked = [0.0, any(due for *_, due in everyone)]
+            better = score > at.best
+            self._check_weights(stage)
+            if better:
+                at.best, at.best_epoch = score, at.epoch
+                if self.accelerator.is_main_process:
+                    self.folder.save_weights(self.model)
         if self._learned(stage, score):
             for active in self.active:
                 active.epoch_ends(score)
