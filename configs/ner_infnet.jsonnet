@@ -15,8 +15,8 @@ local larger = names {
   every+: { trainer+: { epochs: 20, net+: { lr: 5e-4 } } },
   with_energy+: { trainer+: { energy+: { lr: 3e-4 } } },
 };
-// Few sentences need the larger steps of `tagging.own`.
-local few = larger { every+: { trainer+: { net+: { lr: 2e-3 } } } };
+// Few sentences need the larger steps of `tagging.own`. Scores on the few that validate swing: patience is longer.
+local few = larger { every+: { pretrain+:: { pretrain_patience: 10 }, trainer+: { patience: 10, net+: { lr: 2e-3 } } } };
 // Names in tweets are learned by heart where each word has parameters of its own.
 local tweets = tagging.tweets + larger { words+: { by_heart: false } };
 local data_sets = {
