@@ -113,6 +113,7 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
     [
         ("just words\nand more words than that\n", {}, DataError, "one of these formats: Parquet .*; TSV .*; CSV"),
         (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
+        ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
         ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
         (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),

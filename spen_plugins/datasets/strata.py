@@ -31,6 +31,7 @@ from spen_plugins.readers.table_columns import Columns, positive
 from spen_plugins.readers.table_files import read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import WORDS
+from spen_plugins.readers.text import is_number
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
 Strata = tuple[np.ndarray, str]
@@ -111,6 +112,11 @@ def _names(path: Path, form: Format) -> list[str]:
     return [name.strip() for name in head.filled[0].split("\t")] if form is TSV else []
 
 
+def _numbers_below(path: Path) -> bool:
+    """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
+    return all(map(is_number, [cell for line in head_of(path).filled[1:2] for cell in line.split("\t")] or [""]))
+
+
 def _lists(path: Path, form: Format, names: list[str], column: str) -> bool:
     """Whether a column has lists of labels as texts, not 0 and 1."""
     if form is TSV:
@@ -130,7 +136,7 @@ def _has_words(path: Path) -> bool:
 
 def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) -> Strata:
     known = {name.casefold() for name in names}
-    headed = form in (CSV, PARQUET) or known & set(TEXT)  # TSV may have no header
+    headed = form in (CSV, PARQUET) or known & set(TEXT) or _numbers_below(path)  # TSV may have no header
     if headed and labels is None and not known & set(LABELS) and len(names) > 2:
         some = ", ".join(names[:8])
         raise ConfigError(
