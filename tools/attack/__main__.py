@@ -86,7 +86,7 @@ def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int
 
     import configs
 
-    inputs = warm(folder, runs=bool({"data", "folders"} & set(names))) if set(names) != {"documents"} else None
+    inputs = warm(folder) if set(names) != {"documents"} else None
     found = {}
     for name, module in (("configs", configs), ("data", data_files), ("folders", run_folders)):
         if name in names:

@@ -100,6 +100,8 @@ def files(folder: Path) -> dict[str, list[str]]:
             arguments.append(f"{part}={path}")
         found[name] = [*arguments, "trainer.epochs=1", "trainer.epoch_updates=1"]
     found["mlc_seal"].append("task.labels=label_*")
+    for name in ("pos_infnet", "ner_infnet"):
+        found[name].append("trainer.pretrain_epochs=1")
     found["citations_implicit"] += ["labelled=5", "method=alternating_cd", "trainer.net_epochs=0"]
     return found
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -42,21 +45,31 @@ class Warm:
         return [str(CONFIGS / f"{name}.jsonnet"), *self.arguments[name], "--out", out, "--quiet", "--device", "cpu"]
 
 
-def warm(folder: Path, runs: bool = True) -> Warm:
-    """Inputs and, if `runs`, finished runs below `folder`."""
+def warm(folder: Path) -> Warm:
+    """Inputs and finished runs below `folder`; what the runs imported is imported here, once for all tries."""
     torch.set_num_threads(1)
     found = Warm(inputs.files(folder / "inputs"), {})
+    (folder / "imported").mkdir()
 
     def train(name: str) -> Try:
-        return Try(name, lambda own: command(spen_run, *found.words(name, str(folder / "runs" / name))), status=(0,))
+        def act(own: Path) -> None:
+            try:
+                command(spen_run, *found.words(name, str(folder / "runs" / name)))
+            finally:
+                (folder / "imported" / name).write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
+
+        return Try(name, act, status=(0,))
 
     def told(made: Try, wrong: str | None) -> None:
         if wrong:
             raise SystemExit(f"the run of {made.name} that tries begin from: {wrong}; see {folder / 'first'}")
         found.runs[made.name] = folder / "runs" / made.name
 
-    if runs:
-        run([train(name) for name in found.arguments], folder / "first", 2, told, limit=600)
+    run([train(name) for name in found.arguments], folder / "first", 2, told, limit=600)
+    imported = {line for file in (folder / "imported").iterdir() for line in file.read_text("utf-8").splitlines()}
+    for name in sorted(imported - sys.modules.keys()):
+        with suppress(ImportError):
+            import_module(name)
     return found
 
 
