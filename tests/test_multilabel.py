@@ -16,6 +16,7 @@ from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.samples import labels as sample
+from spen_plugins.scores.label_decoder import LabelDecoder
 from spen_plugins.scores.labels import GRID, scores
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import PARTS
@@ -296,14 +297,14 @@ def test_scores_equal_scikit_learn_and_torchmetrics():
     assert got["hamming"] == pytest.approx(tm.multilabel_hamming_distance(p, target, labels).item(), abs=1e-6)
     metric = LabelMetric(average_precision=True)
     metric.update(*proposal(p, gold))
-    assert metric.compute()["map"] == pytest.approx(
+    assert metric.compute()["micro_ap"] == pytest.approx(
         metrics.average_precision_score(y.ravel(), p.numpy().ravel()), abs=1e-6
     )
 
 
 def test_metric_adds_batches_up_and_leaves_rows_without_gold_out():
     p, gold = drawn()
-    metric, labelled = LabelMetric(0.4), torch.arange(len(p)) % 3 > 0
+    metric, labelled = LabelMetric(LabelDecoder(0.4)), torch.arange(len(p)) % 3 > 0
     for rows in torch.arange(len(p)).split(10):
         metric.update(*proposal(p[rows], gold[rows], labelled[rows]))
     assert metric.compute() == pytest.approx(scores(p[labelled] > 0.4, gold[labelled]))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.facts import listed, number
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -207,7 +207,7 @@ class MultiLabel(LabelTask):
             "apart": c.apart,
             "sparse": c.sparse,
             "scaling": None if self.scaling is None else self.scaling.facts(),
-            "threshold": self.threshold,
+            **self.decoder_facts(),
             "split": self._split,
             **({"label_values": words} if words else {}),
         }
@@ -220,7 +220,8 @@ class MultiLabel(LabelTask):
         self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
-        self.threshold, self._split = number(facts, "threshold"), facts["split"]
+        self.restore_decoder(facts)
+        self._split = facts["split"]
 
 
 def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:
