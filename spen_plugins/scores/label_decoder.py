@@ -91,7 +91,8 @@ def _best(decoders: Sequence[LabelDecoder], p: Tensor, gold: Tensor) -> LabelDec
 def between(logits: Tensor, predicted: Tensor) -> Tensor:
     """Log-odds of each row `(..., 1)` that those of predicted labels are above, and the others' below.
 
-    Half-way between the two nearest, so equal to them if they are equal; 1 beyond the last if all or none are predicted.
+    Half-way between the two nearest, so equal to them if they are equal; 1 beyond the last if all are predicted, or
+    none.
 
     Args:
         logits: log-odds of the labels, `(..., label)`.

@@ -212,8 +212,8 @@ def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
 def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:
     """Scores `(batch, tag)` -> ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
 
-    One matrix product of exponentials, scaled to be at most 1: in float64 if transitions are so far apart that a sum may
-    underflow, and if it may in float64, too, in log space, which takes many times longer.
+    One matrix product of exponentials, scaled to be at most 1: in float64 if transitions are so far apart that a sum
+    may underflow, and if it may in float64, too, in log space, which takes many times longer.
     """
     dtype = _enough(transitions)
     if dtype is None:
