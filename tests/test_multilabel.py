@@ -383,6 +383,17 @@ def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):
         MultiLabel(MultiLabel.Config(train=str(flat), validation=str(flat), label_count=1, root=True)).load()
 
 
+def test_test_rows_that_repeat_a_training_row_can_be_left_out(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,tag_x\n1,0,1\n0,1,0\n1,0,1\n1,0,0\n0,1,0\n1,1,1\n")
+    (tmp_path / "s.json").write_text('{"train": [0, 1], "validation": [2], "test": [3, 4, 5]}')
+    given = {"file": str(tmp_path / "x.csv"), "split": str(tmp_path / "s.json"), "labels": "tag_*"}
+    assert len(task(**given).part("test")) == 3
+    unseen = task(**given, unseen=True)
+    assert [example.gold.tolist() for example in unseen.part("test")] == [[], [0]]  # rows 3 (another label) and 5
+    assert len(unseen.part("validation")) == 1
+    assert unseen.protocol()["split"].endswith("1 of 3 test rows repeat a training row and are left out")
+
+
 def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     text = "@relation r\n@attribute a numeric\n@attribute c hierarchical 1,1/2\n@data\n1,1\n2,1/2\n"
     (tmp_path / "x.arff").write_text(text)

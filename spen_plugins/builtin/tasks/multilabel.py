@@ -104,7 +104,17 @@ class MultiLabel(LabelTask):
         for matrix, _ in encoded.values():
             self._scale(matrix)
         self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
+        if c.unseen:
+            self._leave_out_seen()
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
+
+    def _leave_out_seen(self) -> None:
+        """Leave test examples out that repeat a training example."""
+        seen = {_content(example) for example in self._parts["train"]}
+        test = self._parts.get("test", [])
+        kept = [example for example in test if _content(example) not in seen]
+        self._parts["test"] = kept
+        self._split += f"; {len(test) - len(kept)} of {len(test)} test rows repeat a training row and are left out"
 
     def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
         if isinstance(features, np.ndarray):
@@ -222,6 +232,10 @@ class MultiLabel(LabelTask):
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.restore_decoder(facts)
         self._split = facts["split"]
+
+
+def _content(example: Example) -> tuple[bytes | None, ...]:
+    return tuple(None if part is None else part.tobytes() for part in example)
 
 
 def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:
