@@ -23,6 +23,10 @@ HELD_OUT = 0.2
 """Share of the training examples that validate where no validation part is given in Python."""
 
 
+DECIDED = ("threshold", "decode_temperature")
+"""Names of facts that the validation part's scores decide, and not the data."""
+
+
 class Indexer(ABC):
     """Converts words to a feature network's input tensors (word pieces, characters, n-grams), once per example."""
 

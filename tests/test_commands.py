@@ -269,6 +269,11 @@ def published() -> Iterator[tuple[str, str]]:
     for name, group in yaml.safe_load((ROOT / "tools/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
             command = tool.command(group["config"], tool._arguments(group, spec), 0)
+            if "of" in spec:
+                assert "of" not in group["rows"][spec["of"]] and tool._seeds(group, spec) == tool._seeds(
+                    group, group["rows"][spec["of"]]
+                )
+                command = tool.decoding(name, row, spec, 0)
             yield name, f"{shlex.join(command)}   # {row}, seeds {tool._seeds(group, spec)}"
 
 
@@ -284,7 +289,7 @@ def test_results_show_the_commands_of_the_tool() -> None:
     for line in (ROOT / "docs/results.md").read_text().splitlines():
         if found := re.match(r"#+ (\w+)$", line):
             section = found[1]
-        if line.startswith("spen-run") and "   # " in line:
+        if line.startswith(("spen-run", "spen decode")) and "   # " in line:
             shown.add((section, line))
     assert len(shown) > 50 and shown <= set(published())
 

@@ -22,7 +22,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.research import bootstrap
-from spen_plugins.research.bootstrap import estimate, interval, resampled_scores
+from spen_plugins.research.bootstrap import estimate, interval, resampled_scores, with_seeds
 from spen_plugins.research.compare import compare
 from spen_plugins.research.costs import costs_of
 from spen_plugins.research.groups import read_groups
@@ -275,7 +275,8 @@ def test_markdown_and_latex(pair):
     found = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
     lines = markdown(found).splitlines()
     assert lines[2].startswith(
-        "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [25.00, 50.00] p < 0.001 | 3 | 2 | 2.00 | 0.50"
+        "| a\\|b_1 | 50.00 ± 14.43 | 37.50 ± 12.50 [-242.76, 330.26] p = 0.441; "
+        "examples alone [25.00, 50.00] p < 0.001 | 3 | 2 | 2.00 | 0.50"
     )
     assert lines[3].startswith("| theirs | 25.00 ± 0.00 |  | 2 |")
     assert {line.replace("\\|", "").count("|") for line in lines[:4]} == {8}
@@ -284,7 +285,7 @@ def test_markdown_and_latex(pair):
     assert r"a$|$b\_1 & 50.00 $\pm$ 14.43 & 37.50" in text and text.count(r"\\") == 3
     assert "p $<$ 0.001" in text
     turned = latex(compare(read_groups([f"x-1={pair[0]}", f"y={pair[1]}"]), scores=["example_f1"]))
-    assert r"y & 25.00 $\pm$ 0.00 & $-$37.50 $\pm$ 12.50 [$-$50.00, $-$25.00]" in turned and "x-1 & 50" in turned
+    assert r"y & 25.00 $\pm$ 0.00 & $-$37.50 $\pm$ 12.50 [$-$330.26, 242.76]" in turned and "x-1 & 50" in turned
     assert all(line.startswith("%") or "%" not in line for line in text.splitlines())
 
 
@@ -362,7 +363,9 @@ def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
     head, _, ours, theirs, _, said = markdown(table).splitlines()
     assert head.startswith("|  | example_f1 | example_f1 − theirs |")
     # By image the means over seeds are better by 1.5 and 0.5 dB: those are the lowest and highest resamples.
-    assert ours.startswith("| ours | 28.50 ± 0.50 | 1.00 ± 0.50 [0.50, 1.50] p < 0.001 |")
+    assert ours.startswith(
+        "| ours | 28.50 ± 0.50 | 1.00 ± 0.50 [-4.08, 6.08] p = 0.486; examples alone [0.50, 1.50] p < 0.001 |"
+    )
     assert theirs.startswith("| theirs | 27.50 ± 0.00 |")
     assert said.startswith("Scores on test as they are, example_f1 in dB; ±")
     [row, _] = csv.DictReader(io.StringIO(comma_separated(table)))
@@ -516,3 +519,53 @@ def test_a_metric_with_a_wrong_count_is_named():
     with pytest.raises(PluginError, match=r"Short\.ratios gave 2 numerators and 2 denominators for 3 examples"):
         example_ratios(Short(), Task(), [0, 1, 2])
     assert example_ratios(Silent(), Task(), [0, 1, 2]) == {}
+
+
+# Seeds and examples together
+
+
+def simulated(rng: np.random.Generator, seeds: int, examples: int, effect: float) -> np.ndarray:
+    """Differences of two systems on each example, `(seed, example)`: seeds differ, in both systems, by about 1."""
+    noise = rng.normal(size=(2, seeds, examples))
+    return rng.normal(effect, 2**0.5, size=(seeds, 1)) + noise[0] - noise[1]
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_the_interval_over_seeds_and_examples_covers_the_truth_and_that_over_examples_alone_does_not(seeds):
+    rng, repeats, resamples = np.random.default_rng(seeds), 150, 400
+    missed, found = Counter(), Counter()
+    for effect in (0.0, 2.0):
+        for _ in range(repeats):
+            values = simulated(rng, seeds, 60, effect)
+            one = resampled_scores(values, np.ones_like(values), resamples, seed=int(rng.integers(2**31)))
+            for name, over in (("both", with_seeds(one, int(rng.integers(2**31)))), ("examples", one.mean(1))):
+                it = interval(over)
+                missed[name] += not it.low <= effect <= it.high
+                found[name] += effect == 0 and it.p < 0.05  # there is no difference
+    assert 0.01 < missed["both"] / (2 * repeats) < 0.09 and found["both"] / repeats < 0.09
+    assert missed["examples"] / (2 * repeats) > 0.4 and found["examples"] / repeats > 0.4
+
+
+def test_seeds_that_agree_are_as_examples_alone():
+    one = np.random.default_rng(0).normal(0.5, 1, size=(4000, 1))
+    assert interval(with_seeds(np.repeat(one, 4, 1))) == interval(one[:, 0])
+
+
+def test_both_intervals_are_kept_and_one_seed_has_one(pair):
+    several = compare(read_groups(pair), against=["theirs"]).rows[0].differences["theirs"]
+    assert several.both.low < several.examples.low and several.both.high > several.examples.high
+    alone = compare(read_groups([f"a={pair[0]}/0", f"b={pair[1]}/0"]))
+    assert alone.rows[1].differences["a"].both is None
+    [cell] = re.findall(r"\| b \|.*?\| (-\S+ examples alone \[.*?\] p .*?) \|", markdown(alone))
+    assert "±" not in cell and "with one seed there is no other" in markdown(alone)
+
+
+def test_the_older_name_of_a_score_is_read(tmp_path):
+    for label, name in (("a", "map"), ("b", "micro_ap")):
+        folder = RunFolder.open(make(tmp_path / label, 0, 0.5))
+        scores = {"example_f1": 0.5, name: 0.25}
+        folder.write("metrics.json", {"validation": scores, "test": scores, "protocol": {}})
+    found = compare(read_groups([str(tmp_path / "a"), str(tmp_path / "b")]), scores=["micro_ap"])
+    assert [row.scores["micro_ap"].mean for row in found.rows] == [0.25, 0.25]
+    with pytest.raises(ConfigError, match="map is called micro_ap"):
+        compare(read_groups([str(tmp_path / "b")]), scores=["map"])

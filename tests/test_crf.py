@@ -204,6 +204,29 @@ def test_long_peaked_sequences_stay_finite():
     assert (p.log_prob(p.sample(50)) > p.log_prob(replace(p, constrained=False).mode) - 60).all()
 
 
+@pytest.mark.parametrize("scale", [10, 50, 100, 1000])
+def test_scores_that_are_far_apart_are_exact(scale):
+    """Float32 and its gradient against sums in log space in float64; scores up to ±`scale`."""
+    torch.manual_seed(0)
+    emissions, transitions = scale * (2 * torch.rand(8, 12, 6) - 1), scale * (2 * torch.rand(6, 6) - 1)
+    mask = torch.arange(12) < torch.tensor([12, 1, 2, 5, 9, 12, 3, 11]).unsqueeze(1)
+    found = []
+    for dtype in (torch.float, torch.double):
+        parts = [x.detach().to(dtype).requires_grad_() for x in (emissions, transitions)]
+        chain = Chain(parts[1], parts[1][0], parts[1][1])
+        if dtype == torch.float:
+            z = CrfProposal(TagSequence(list("abcdef")), parts[0].unsqueeze(1), mask, chain=chain).log_z
+        else:
+            alpha = chain.start + parts[0][:, 0]
+            for t in range(1, 12):
+                after = torch.logsumexp(alpha.unsqueeze(2) + chain.transitions, 1) + parts[0][:, t]
+                alpha = torch.where(mask[:, t, None], after, alpha)
+            z = torch.logsumexp(alpha + chain.end, 1)
+        found.append([z.double(), *(g.double() for g in torch.autograd.grad(z.sum(), parts))])
+    for ours, exact in zip(*found, strict=True):
+        torch.testing.assert_close(ours, exact, rtol=1e-5, atol=1e-3)
+
+
 def test_allennlp_agrees():
     from allennlp_light.modules.conditional_random_field import ConditionalRandomField
 

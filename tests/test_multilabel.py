@@ -16,6 +16,7 @@ from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.scaling import Scaling
 from spen_plugins.samples import labels as sample
+from spen_plugins.scores.label_decoder import LabelDecoder
 from spen_plugins.scores.labels import GRID, scores
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import PARTS
@@ -296,14 +297,14 @@ def test_scores_equal_scikit_learn_and_torchmetrics():
     assert got["hamming"] == pytest.approx(tm.multilabel_hamming_distance(p, target, labels).item(), abs=1e-6)
     metric = LabelMetric(average_precision=True)
     metric.update(*proposal(p, gold))
-    assert metric.compute()["map"] == pytest.approx(
+    assert metric.compute()["micro_ap"] == pytest.approx(
         metrics.average_precision_score(y.ravel(), p.numpy().ravel()), abs=1e-6
     )
 
 
 def test_metric_adds_batches_up_and_leaves_rows_without_gold_out():
     p, gold = drawn()
-    metric, labelled = LabelMetric(0.4), torch.arange(len(p)) % 3 > 0
+    metric, labelled = LabelMetric(LabelDecoder(0.4)), torch.arange(len(p)) % 3 > 0
     for rows in torch.arange(len(p)).split(10):
         metric.update(*proposal(p[rows], gold[rows], labelled[rows]))
     assert metric.compute() == pytest.approx(scores(p[labelled] > 0.4, gold[labelled]))
@@ -380,6 +381,17 @@ def test_the_root_of_a_hierarchy_can_be_a_label(tmp_path):
     flat.write_text("@relation r\n@attribute a numeric\n@attribute c {0,1}\n@data\n1,1\n2,0\n")
     with pytest.raises(ConfigError, match=r"task\.root"):
         MultiLabel(MultiLabel.Config(train=str(flat), validation=str(flat), label_count=1, root=True)).load()
+
+
+def test_test_rows_that_repeat_a_training_row_can_be_left_out(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,tag_x\n1,0,1\n0,1,0\n1,0,1\n1,0,0\n0,1,0\n1,1,1\n")
+    (tmp_path / "s.json").write_text('{"train": [0, 1], "validation": [2], "test": [3, 4, 5]}')
+    given = {"file": str(tmp_path / "x.csv"), "split": str(tmp_path / "s.json"), "labels": "tag_*"}
+    assert len(task(**given).part("test")) == 3
+    unseen = task(**given, unseen=True)
+    assert [example.gold.tolist() for example in unseen.part("test")] == [[], [0]]  # rows 3 (another label) and 5
+    assert len(unseen.part("validation")) == 1
+    assert unseen.protocol()["split"].endswith("1 of 3 test rows repeat a training row and are left out")
 
 
 def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):

@@ -106,6 +106,17 @@ def test_probabilities_agree_with_what_is_predicted(classifier) -> None:
     np.testing.assert_allclose(p, shown, atol=1e-6)
 
 
+def test_sets_of_highest_expected_f1_are_the_likeliest_labels() -> None:
+    trained = MultiLabelClassifier(decode="expected_f1", **FEW).fit(X, Y)
+    p, predicted = trained.predict_proba(X), trained.predict(X)
+    assert trained.threshold_ is None
+    last = np.where(predicted, p, 1).min(1)
+    assert (predicted.sum(1) > 0).all() and (last >= np.where(predicted, 0, p).max(1)).all()
+    assert_array_equal(trained.decision_function(X) > 0, predicted)
+    answers = trained.predictor_.predict(X)
+    assert [{int(name) for name in a["labels"]} for a in answers] == [set(np.flatnonzero(row)) for row in predicted]
+
+
 def test_a_fixed_threshold_is_one_on_the_uncalibrated_probability() -> None:
     trained = MultiLabelClassifier(threshold=0.3, **FEW).fit(X, Y)
     task = trained.predictor_.task

@@ -3,7 +3,8 @@
     python tools/results.py tools/results.yaml            # runs what is missing, resumes what was interrupted
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print finished runs
 
-Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`.
+Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`. A
+row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`.
 """
 
@@ -34,12 +35,20 @@ def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
     return ["spen-run", config, *given, f"seed={seed}"]
 
 
+def decoding(name: str, row: str, spec: dict[str, Any], seed: int) -> list[str]:
+    """The command for one run of a row `of` another."""
+    options = [word for key, value in spec["decode"].items() for word in (f"--{key}", _text(value))]
+    return ["spen", "decode", *(str(ROOT / name / one / str(seed)) for one in (spec["of"], row)), *options]
+
+
 def finish(folder: Path, line: list[str]) -> None:
     """Run or resume until there are scores."""
     if (folder / "metrics.json").exists():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if any((folder / "checkpoint").glob("state*.json")):
+    if line[0] == "spen":
+        subprocess.run(["rm", "-rf", str(folder)], check=True)
+    elif any((folder / "checkpoint").glob("state*.json")):
         line = ["spen-run", "--resume", str(folder), "--quiet"]
     else:
         if folder.exists():
@@ -62,7 +71,7 @@ def table(name: str, group: dict[str, Any]) -> str:
         lines.append(markdown(compare(groups, scores=group["scores"], against=against, sizes=sizes)))
     lines.append("```")
     for row, spec in group["rows"].items():
-        line = command(group["config"], _arguments(group, spec), 0)
+        line = decoding(name, row, spec, 0) if "of" in spec else command(group["config"], _arguments(group, spec), 0)
         lines.append(f"{shlex.join(line)}   # {row}, seeds {_seeds(group, spec)}")
     return "\n".join([*lines, "```", ""])
 
@@ -79,15 +88,27 @@ def main() -> None:
         k: v for k, v in yaml.safe_load(options.spec.read_text()).items() if not options.only or k in options.only
     }
     if not options.tables:
-        jobs = [
-            (ROOT / name / row / str(seed), command(group["config"], _arguments(group, spec), seed))
+        rows = [
+            (name, group, row, spec)
             for name, group in groups.items()
             for row, spec in group["rows"].items()
             if not options.row or row in options.row
+        ]
+        jobs = [
+            (ROOT / name / row / str(seed), command(group["config"], _arguments(group, spec), seed))
+            for name, group, row, spec in rows
+            if "of" not in spec
+            for seed in _seeds(group, spec)
+        ]
+        later = [
+            (ROOT / name / row / str(seed), decoding(name, row, spec, seed))
+            for name, group, row, spec in rows
+            if "of" in spec
             for seed in _seeds(group, spec)
         ]
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda job: finish(*job), jobs))
+            list(pool.map(lambda job: finish(*job), later))
     for name, group in groups.items():
         print(table(name, group))
 

@@ -56,8 +56,9 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, split, labels, threshold):: {
-    task: { type: 'text', threshold: threshold } + choose.files(data_sets, data, validation, test, { labels: labels }, split),
+  task(data, validation, test, split, labels, threshold, decode):: {
+    task: { type: 'text', threshold: threshold } + (if decode == 'threshold' then {} else { decode: decode })
+          + choose.files(data_sets, data, validation, test, { labels: labels }, split),
   },
 
   // `ngrams`, `minilm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.

@@ -81,6 +81,7 @@ def spen_command() -> Functions:
         "evaluate": "spen_plugins.cli.runs:evaluate",
         "score": "spen_plugins.cli.runs:score",
         "calibrate": "spen_plugins.cli.runs:calibrate",
+        "decode": "spen_plugins.cli.decode:decode",
         "plugins": "spen_plugins.cli.plugins:list_plugins",
         "describe": "spen_plugins.cli.plugins:describe",
         "compare": "spen_plugins.cli.compare:compare",

@@ -11,23 +11,14 @@ import numpy as np
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
-from spen_plugins.research.bootstrap import RESAMPLES, Estimate, Interval, estimate, interval, resampled_scores
+from spen_plugins.research.bootstrap import Estimate, estimate
 from spen_plugins.research.costs import Costs, costs_of, mean_costs
 from spen_plugins.research.groups import Group
+from spen_plugins.research.resampled import Difference, Resampled
 from spen_plugins.runs.folder import RunFolder
 
-
-@dataclass(frozen=True)
-class Difference:
-    """A group's selection score minus a baseline's.
-
-    Attributes:
-        seeds: over shared seeds, paired.
-        examples: over test examples, paired; None if runs kept none or their examples differ.
-    """
-
-    seeds: Estimate
-    examples: Interval | None
+OLD_NAMES = {"micro_ap": "map"}
+"""Names of scores in older runs."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +88,7 @@ def compare(
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
     unlike = [note for other in read[1:] for note in _unlike(read[0], other)]
-    resampled = _Resampled(read, selection) if baselines else None
+    resampled = Resampled(read, selection) if baselines else None
     rows = []
     for one in read:
         differences = {
@@ -162,57 +153,6 @@ class _Read:
         )
 
 
-class _Resampled:
-    """Differences between groups; runs on the same examples are resampled together, once."""
-
-    def __init__(self, groups: Sequence[_Read], selection: str) -> None:
-        self.groups, self.selection = {group.label: group for group in groups}, selection
-        self._notes: list[str] = []
-        self._without: dict[str, None] = {}
-        self._scores: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
-        pools: dict[Any, list[tuple[str, int]]] = {}
-        for group in groups:
-            for seed, (numerator, _) in group.ratios.items():
-                pools.setdefault((group.data, len(numerator)), []).append((group.label, seed))
-        for pool, members in pools.items():
-            tables = [self.groups[label].ratios[seed] for label, seed in members]
-            above, below = (np.stack(arrays) for arrays in zip(*tables, strict=True))
-            for member, column in zip(members, resampled_scores(above, below, RESAMPLES).T, strict=True):
-                self._scores[member] = (pool, column)
-
-    @property
-    def notes(self) -> list[str]:
-        """Notes on differences that `difference` omitted."""
-        if not self._without:
-            return self._notes
-        labels = "; ".join(self._without)
-        return [*self._notes, f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}"]
-
-    def difference(self, label: str, baseline: str) -> Difference | None:
-        ours, theirs = (self.groups[name].values(self.selection) for name in (label, baseline))
-        shared = sorted(ours.keys() & theirs.keys())
-        if not shared:
-            self._notes.append(f"{label} and {baseline} share no seed: no difference")
-            return None
-        if ours.keys() != theirs.keys():
-            seeds = ", ".join(map(str, shared))
-            self._notes.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
-        seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
-        return Difference(seeds, self._interval(label, baseline, shared))
-
-    def _interval(self, label: str, baseline: str, shared: Sequence[int]) -> Interval | None:
-        """Differences of the means over the shared seeds."""
-        without = [name for name in (label, baseline) if any((name, seed) not in self._scores for seed in shared)]
-        if without:
-            self._without.update(dict.fromkeys(without))
-            return None
-        pairs = [(self._scores[label, seed], self._scores[baseline, seed]) for seed in shared]
-        if len({pool for pair in pairs for pool, _ in pair}) > 1:
-            self._notes.append(f"{label} and {baseline}: no bootstrap, as their examples are not the same")
-            return None
-        return interval(np.mean([ours - theirs for (_, ours), (_, theirs) in pairs], axis=0))
-
-
 def _data(run: RunFolder) -> tuple[str, ...]:
     """Checksums of a run's data files; for a corpus of the package the task's type."""
     checksums = run.environment().get("data_sha256", {}).values()
@@ -252,6 +192,8 @@ def _selects(task: Mapping[str, Any], registry: Registry) -> str:
 def score_of(scores: Mapping[str, Any], name: str) -> Any:
     """A score by its name; by a dotted one out of a nested table (`ranking.5.ndcg`); None if there is none."""
     found: Any = scores
+    if name not in scores and name in OLD_NAMES:
+        name = OLD_NAMES[name]
     for key in name.split(".") if name not in scores else [name]:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
@@ -263,6 +205,8 @@ def _names(groups: Sequence[_Read], wanted: Sequence[str], selection: str) -> tu
     known = dict.fromkeys(name for part in parts for name, value in part.items() if isinstance(value, (int, float)))
     for name in wanted:
         if not any(isinstance(score_of(part, name), (int, float)) for part in parts):
+            if name in OLD_NAMES.values():
+                raise ConfigError("map is called micro_ap in these runs; example_ap is the mean over examples")
             raise ConfigError(f"no run has a score {name!r}.{did_you_mean(name, known)} Scores: {', '.join(known)}")
     return tuple(wanted) or tuple(sorted(known, key=lambda name: name != selection))
 

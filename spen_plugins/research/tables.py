@@ -9,14 +9,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.readers.csv_rows import written
-from spen_plugins.research.bootstrap import scale
-from spen_plugins.research.compare import Comparison, Difference
+from spen_plugins.research.bootstrap import Interval, scale
+from spen_plugins.research.compare import Comparison
 from spen_plugins.research.costs import SIZES
+from spen_plugins.research.resampled import Difference
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
 LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
 MARKDOWN = re.compile(r"[\\`*~|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
+BOTH = "seeds and examples"
+GAINS = ("standard error", "seeds", f"{BOTH} low", f"{BOTH} high", f"{BOTH} p", "low", "high", "p")
+"""Columns of a difference in CSV, besides itself; the last three are over examples alone."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
 
@@ -53,7 +57,9 @@ def caption(comparison: Comparison) -> str:
     if differences:
         text += " Differences are paired by seed"
         text += (
-            "; [95 % percentile interval] and p: paired bootstrap over examples, 10,000 resamples."
+            "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
+            "Over examples alone p is for these very runs, without what other seeds would change; with one seed there "
+            "is no other."
             if any(found.examples for found in differences)
             else "."
         )
@@ -93,7 +99,7 @@ def comma_separated(comparison: Comparison) -> str:
         titles += [name, f"{name} standard error"]
     for label in comparison.against:
         gain = f"{comparison.selection} - {label}"
-        titles += [gain, *(f"{gain} {what}" for what in ("standard error", "seeds", "low", "high", "p"))]
+        titles += [gain, *(f"{gain} {what}" for what in GAINS)]
     sizes = SIZES if comparison.sizes else ()
     lines: list[list[object]] = [[*titles, "epochs", "seconds per epoch", "energy's share", *sizes]]
     for row in comparison.rows:
@@ -127,10 +133,16 @@ def _gain(difference: Difference | None, unit: str) -> str:
     if difference is None:
         return ""
     text, times = difference.seeds.shown(unit), scale(unit)
-    if found := difference.examples:
-        p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
-        text += f" [{times * found.low:.2f}, {times * found.high:.2f}] {p}"
+    if difference.both:
+        text += f" {_interval(difference.both, times)}"
+    if difference.examples:
+        text += f"{'; ' if difference.both else ' '}examples alone {_interval(difference.examples, times)}"
     return text
+
+
+def _interval(found: Interval, times: float) -> str:
+    p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
+    return f"[{times * found.low:.2f}, {times * found.high:.2f}] {p}"
 
 
 def _count(value: float | None) -> str:
@@ -142,10 +154,10 @@ def _count(value: float | None) -> str:
 
 def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
     if difference is None:
-        return [None] * 6
-    seeds, found = difference.seeds, difference.examples
-    interval = [found.low, found.high, found.p] if found else [None] * 3
-    return [seeds.mean, seeds.error, seeds.count, *interval]
+        return [None] * (1 + len(GAINS))
+    seeds = difference.seeds
+    intervals = [(i.low, i.high, i.p) if i else (None,) * 3 for i in (difference.both, difference.examples)]
+    return [seeds.mean, seeds.error, seeds.count, *intervals[0], *intervals[1]]
 
 
 def markdown_cell(text: str) -> str:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from spen_plugins.config.experiment import make_task
+from spen_plugins.config.experiment import Experiment, make_task
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
+from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import calibration
-from spen_plugins.task import Metric, Task
+from spen_plugins.task import DECIDED, Metric, Task
 
 if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
@@ -119,7 +120,11 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     if predictor.refined:
         raise ConfigError("a run is calibrated without refine; load it anew")
     task = predictor.task
-    examples = _validation(predictor) if path is None else task.read(str(path))
+    if path is None:
+        instead = "Give a file with gold in their place"
+        examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
+    else:
+        examples = task.read(str(path))
     labelled = _labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
     decisions: list[calibration.Decisions] = []
     evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, decisions)
@@ -134,18 +139,28 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     return found
 
 
-def _validation(predictor: Predictor) -> Sequence[Any]:
-    """The run's validation part, from its files."""
-    task = make_task(predictor.experiment)
+def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
+    """A run's task with its data, from the files of its config.
+
+    Args:
+        experiment: the run's.
+        folder: the run's; its facts are those of training.
+        instead: what to do if the files have changed, for the message.
+
+    Raises:
+        ConfigError, DataError: the data are not there.
+        RunError: they have changed since training.
+    """
+    task = make_task(experiment)
     task.load()
-    ours, theirs = (json.loads(json.dumps(facts)) for facts in (predictor.task.facts(), task.facts()))
-    changed = [name for name in ours if name != "threshold" and ours[name] != theirs.get(name)]
+    ours, theirs = folder.facts(), json.loads(json.dumps(task.facts()))
+    changed = [name for name in ours if name not in DECIDED and ours[name] != theirs.get(name)]
     if changed:
         raise RunError(
-            f"the data files of {predictor.folder.path} changed since it was trained: they have other "
-            f"{', '.join(changed)}. Give a file with gold in their place"
+            f"the data files of {folder.path} changed since it was trained: they have other "
+            f"{', '.join(changed)}. {instead}"
         )
-    return task.part("validation")
+    return task
 
 
 def _labelled(predictor: Predictor, examples: Sequence[Any], path: str | Path | None, wanted: str) -> list[Any]:

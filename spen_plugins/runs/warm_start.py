@@ -11,6 +11,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.weights import below, put, tensors_of
+from spen_plugins.task import DECIDED
 
 
 def warm_start(init: Init, built: Built) -> None:
@@ -46,6 +47,6 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
         put(found, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
-    for name in sorted((facts.keys() & theirs.keys()) - {"threshold", "split"}):
+    for name in sorted((facts.keys() & theirs.keys()) - {*DECIDED, "split"}):
         if facts[name] != theirs[name]:
             raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")

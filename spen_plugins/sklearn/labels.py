@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from spen_plugins.readers.matrix import Matrix
 from spen_plugins.scores.calibration import LabelConfidences
+from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.stored import errors_of_values
 
@@ -32,6 +34,10 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     threshold : float or "validation"
         A label is predicted if its probability before calibration is above this one; "validation": the one of the best
         F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
+    decode : str
+        "threshold"; "expected_f1": the label set of highest expected F1 if labels are independent, at a temperature
+        chosen on the validation part; "validation": the better of both there. A row's predicted labels are its
+        likeliest ones by `predict_proba`, whichever it is.
     validation_fraction : float
         Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
         threshold and the temperature of the probabilities. Stratified by labels.
@@ -51,9 +57,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         For each label its classes, 0 and 1.
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
-    threshold_ : float
+    threshold_ : float or None
         The threshold after calibration: `predict` is `predict_proba` above it, but for methods that choose label sets
-        by their energy.
+        by their energy. None if sets of highest expected F1 are predicted.
     n_features_in_, feature_names_in_
         Of the training data.
     predictor_ : Predictor
@@ -65,6 +71,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         method: str = "nce",
         *,
         threshold: Any = "validation",
+        decode: str = "threshold",
         validation_fraction: float = 0.2,
         random_state: Any = 0,
         device: str | None = None,
@@ -73,6 +80,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     ) -> None:
         self.method = method
         self.threshold = threshold
+        self.decode = decode
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
@@ -110,10 +118,12 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             rows, labels = self._checked(*validation, reset=False)
             with errors_of_values():
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
-        self._train("mlc_seal", parts, {"threshold": self.threshold})
+        self._train("mlc_seal", parts, {"threshold": self.threshold, "decode": self.decode})
         self.classes_ = [np.array([0, 1])] * len(self.labels_)
         task = self.run_.predictor.task
-        self.threshold_ = float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
+        self.threshold_ = None
+        if task.decoder.temperature is None:
+            self.threshold_ = float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -126,9 +136,15 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         return self._predicted(X)[0]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted."""
-        p, at = self._predicted(X)[0].astype(np.float64), np.float64(self.threshold_)
-        return logit(p.clip(SURE, 1 - SURE)) - logit(at.clip(SURE, 1 - SURE))
+        """Log-odds of each label above those of the threshold, of shape (n_samples, n_labels); above 0: predicted.
+
+        Without a threshold, above those half-way between the row's last predicted label and the next.
+        """
+        p, predicted = self._predicted(X)
+        logits = logit(p.astype(np.float64).clip(SURE, 1 - SURE))
+        if self.threshold_ is None:
+            return logits - between(torch.from_numpy(logits), torch.from_numpy(predicted > 0)).numpy()
+        return logits - logit(np.float64(self.threshold_).clip(SURE, 1 - SURE))
 
     def _checked(self, X: Any, y: Any, reset: bool) -> tuple[Matrix, Matrix]:
         """Examples as the task takes them, with names of all columns of X, and of those of y if it is a DataFrame."""
@@ -155,7 +171,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             return rows, Matrix(Matrix.of(labels, "y").values, names)
 
     def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        """Calibrated probabilities, and the outputs if the net itself chose them, `(n_samples, n_labels)` each."""
+        """Calibrated probabilities, and the outputs if no threshold decides, `(n_samples, n_labels)` each."""
         check_is_fitted(self, "run_")
         X = validate_data(self, X, reset=False, **NUMBERS)
         predictor = self.run_.predictor
@@ -165,9 +181,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         chosen = None
         for proposal, _, rows in predictor.proposals(examples):
             probabilities[rows] = proposal.mean[:, 0].detach().float().cpu().numpy()
-            if proposal.chosen is not None:
+            if proposal.chosen is not None or self.threshold_ is None:
                 chosen = np.empty(probabilities.shape, dtype=np.int64) if chosen is None else chosen
-                chosen[rows] = proposal.chosen[:, 0].cpu().numpy()
+                chosen[rows] = predictor.task.decode(proposal)[:, 0].cpu().numpy()
         return LabelConfidences(probabilities).at(predictor.task.temperature), chosen
 
     def __sklearn_tags__(self) -> Any:

@@ -16,6 +16,7 @@ from spacy.training import Example
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs.decoding import decode
 from spen_plugins.runs.runner import run as train
 from spen_spacy import Argument
 
@@ -79,6 +80,22 @@ def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text:
     assert best == pytest.approx({label: cats[label] for label in best}, abs=1e-5)
     above = {label for label, p in cats.items() if p > nlp.get_pipe("spen_multilabel").threshold}
     assert above == set(said["labels"])
+
+
+def test_label_sets_of_highest_expected_f1_are_those_of_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, quiet=True)
+    texts = ["Anna sent a letter.", "The farmer moved to Boston.", "Bob gave Acme Corp. a book."]
+    nlp = made("spen_multilabel", model=str(folder))
+    pipe = nlp.get_pipe("spen_multilabel")
+    docs = list(nlp.pipe(texts))
+    said = sp.load(folder).predict(texts)
+    assert [set(pipe.predicted(doc)) for doc in docs] == [set(answer["labels"]) for answer in said]
+    assert pipe.threshold is None
+    gold = [nlp.make_doc(text) for text in texts]
+    for doc, answer in zip(gold, said, strict=True):
+        doc.cats = {label: float(label in answer["labels"]) for label in pipe.labels}
+    scores = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in gold])
+    assert scores["cats_micro_f"] == 1 and 0 < scores["cats_score"] <= 1
 
 
 def test_whitespace_is_read_past(nlp: Language) -> None:

@@ -158,8 +158,8 @@ def spen_multilabel(
 
     Args:
         model: a run of task `text`: its folder, or a saved component's; None: the installed one.
-        threshold: the probability above which a label counts as predicted in scores; None: the run's own. All labels
-            are in `doc.cats` in any case.
+        threshold: the probability above which a label counts as predicted in scores; None: the run's own, or
+            its sets of highest expected F1. All labels are in `doc.cats` in any case.
         energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
         device: as of `spen_ner`.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from spacy.scorer import Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
@@ -25,12 +27,26 @@ class SpenMultilabel(Component):
         return tuple(self._runs["model"].task.space.labels) if self._runs else ()
 
     @property
-    def threshold(self) -> float:
-        """The probability above which a label counts as predicted: the setting, or else the run's own."""
+    def threshold(self) -> float | None:
+        """The probability above which a label counts as predicted: the setting, or else the run's own; None if the run
+        predicts sets of highest expected F1."""
         if self.settings["threshold"] is not None:
             return float(self.settings["threshold"])
         task = self.run().task
+        if task.decoder.temperature is not None:
+            return None
         return float(LabelConfidences(np.array(task.threshold)).at(task.temperature))
+
+    def predicted(self, doc: Doc) -> list[str]:
+        """The labels that count as predicted, by the probabilities in `doc.cats`."""
+        p = [doc.cats[label] for label in self.labels]
+        if (threshold := self.threshold) is not None:
+            on = [value > threshold for value in p]
+        else:  # its temperature is that of probabilities before calibration
+            task = self.run().task
+            decoder = replace(task.decoder, temperature=task.decoder.temperature / task.temperature)
+            on = decoder(torch.tensor([p], dtype=torch.double))[0].tolist()
+        return [label for label, there in zip(self.labels, on, strict=True) if there]
 
     def check(self, part: str, run: Run) -> None:
         if not isinstance(run.task, TextLabels):
@@ -53,9 +69,20 @@ class SpenMultilabel(Component):
             self.keep_energy(doc, [{"energy": energy}])
 
     def scorer(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-        """`cats_score` and the other scores of spaCy's `textcat_multilabel`, at `threshold`.
+        """`cats_score` and the other scores of spaCy's `textcat_multilabel`, of the labels that are `predicted`.
 
         What `Pipe.score` calls; `spacy find-threshold` asks for it.
         """
         asked = {"multi_label": True, "labels": self.run().task.space.labels, "threshold": self.threshold, **kwargs}
-        return Scorer.score_cats(examples, "cats", **asked)
+        if asked["threshold"] is not None:
+            return Scorer.score_cats(examples, "cats", **asked)
+        examples = list(examples)
+        sets = {id(example.predicted): dict.fromkeys(self.predicted(example.predicted), 1.0) for example in examples}
+
+        def cats(doc: Doc, _: str) -> dict[str, float]:
+            return {label: sets[id(doc)].get(label, 0.0) for label in self.labels} if id(doc) in sets else doc.cats
+
+        decided = Scorer.score_cats(examples, "cats", **{**asked, "threshold": 0.5, "getter": cats})
+        by_probability = Scorer.score_cats(examples, "cats", **{**asked, "threshold": 0.5})
+        ranks = {name: value for name, value in by_probability.items() if "auc" in name or "score" in name}
+        return {**decided, **ranks}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -124,6 +126,7 @@ class CrfProposal(Proposal):
         with torch.no_grad():
             backwards = self.chain.transitions.t().contiguous()
             factor = torch.exp(backwards - backwards.amax(-1, keepdim=True))
+            near = _enough(self.chain.transitions) == self.chain.transitions.dtype
             scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
             b, length, k = alpha.shape
             tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
@@ -131,7 +134,7 @@ class CrfProposal(Proposal):
             for t in range(length - 1, 0, -1):
                 # p(tag at t−1 | tag at t) ∝ α_{t−1} exp A[·, tag]; after the end the tag is constant.
                 weights = scores[:, t - 1].unsqueeze(1) * factor[tag]
-                if not weights.sum(-1).all():  # a row underflowed: normalise in log space
+                if not near:  # what underflows may matter: normalise in log space
                     weights = torch.softmax(alpha[:, t - 1].unsqueeze(1) + backwards[tag], -1)
                 earlier = _draw(weights)
                 tag = torch.where(mask[:, t].unsqueeze(1), earlier, tag)
@@ -190,37 +193,57 @@ def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     Shapes: emissions `(batch, token, tag)`, mask `(batch, token)`; returns `(batch, token, tag)`, each row of padding
     a copy of the last token's.
     """
-    factor, shift = _exponentials(chain.transitions)
+    step = _steps(chain.transitions)
     alpha = chain.start + emissions[:, 0]
     rows = [alpha]
     for t in range(1, emissions.shape[1]):
-        alpha = torch.where(mask[:, t, None], _step(alpha, factor, shift) + emissions[:, t], alpha)
+        alpha = torch.where(mask[:, t, None], step(alpha) + emissions[:, t], alpha)
         rows.append(alpha)
     return torch.stack(rows, 1)
 
 
 def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
-    factor, shift = _exponentials(chain.transitions.t())
+    step = _steps(chain.transitions.t())
     beta = chain.end.expand(emissions.shape[0], -1)
     rows = [beta]
     for t in range(emissions.shape[1] - 1, 0, -1):
-        beta = torch.where(mask[:, t, None], _step(beta + emissions[:, t], factor, shift), beta)
+        beta = torch.where(mask[:, t, None], step(beta + emissions[:, t]), beta)
         rows.append(beta)
     return torch.stack(rows[::-1], 1)
 
 
-def _exponentials(transitions: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(A − shift) and shift `(1, tag)`, each column's maximum."""
+def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:
+    """Scores `(batch, tag)` -> ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
+
+    One matrix product of exponentials, scaled to be at most 1: in float64 if transitions are so far apart that a sum
+    may underflow, and if it may in float64, too, in log space, which takes many times longer.
+    """
+    dtype = _enough(transitions)
+    if dtype is None:
+        return lambda scores: torch.logsumexp(scores.unsqueeze(-1) + transitions, 1)
     shift = transitions.amax(0, keepdim=True).detach()
-    return torch.exp(transitions - shift), shift
+    factor = torch.exp((transitions - shift).to(dtype))
+
+    def step(scores: Tensor) -> Tensor:
+        top = scores.amax(-1, keepdim=True).detach()
+        return torch.log(torch.exp((scores - top).to(dtype)) @ factor).to(scores.dtype) + top + shift
+
+    return step
 
 
-def _step(scores: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
-    """ln Σ_i exp(scores_i + A_ij) `(batch, tag)`, as one matrix product of exponentials scaled to stay in range."""
-    top = scores.amax(-1, keepdim=True).detach()
-    product = torch.exp(scores - top) @ factor
-    return torch.log(product.clamp(min=torch.finfo(product.dtype).tiny)) + top + shift
+def _enough(transitions: Tensor) -> torch.dtype | None:
+    """The dtype, its own or float64, in which sums of scaled exponentials of transitions lose no precision; None: none.
+
+    A sum has the term of the likeliest tag, exp(A_ij − max A), whatever the scores. Terms that underflow are below the
+    smallest number, so they don't matter if that term is larger by a factor of 10 / precision.
+    """
+    with torch.no_grad():
+        least, most = transitions.aminmax()
+        apart = float(most - least)
+    wider = [] if transitions.device.type == "mps" else [torch.float64]
+    infos = ((dtype, torch.finfo(dtype)) for dtype in (transitions.dtype, *wider))
+    return next((dtype for dtype, info in infos if apart < math.log(info.eps / info.tiny / 10)), None)
 
 
 def _draw(weights: Tensor) -> Tensor:

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.errors import DataError
-from spen_plugins.scores.labels import GRID, example_f1, scores
+from spen_plugins.scores.label_decoder import Fit, LabelDecoder
+from spen_plugins.scores.labels import example_f1, scores
 from spen_plugins.scores.ranking import at_k, average_precision
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric
@@ -18,16 +19,18 @@ from spen_plugins.task import Metric
 
 class LabelMetric(Metric):
     """Metric that collects probabilities and gold on the CPU, and decodes at the end, as `LabelTask.decode` does, by a
-    threshold that may be fitted first.
+    decoder that may be fitted first.
 
     Args:
-        threshold: a label is predicted if its probability is above it.
-        average_precision: if true, also computes `map`, which sorts all probabilities (27 ms for 1472 x 159).
+        decoder: decides on the label sets; None: by the threshold 0.5.
+        average_precision: if true, also computes `micro_ap`, which sorts all probabilities (27 ms for 1472 x 159).
         at: each k of the scores of the k likeliest labels, in `details`.
     """
 
-    def __init__(self, threshold: float = 0.5, average_precision: bool = False, at: Sequence[int] = (1, 3, 5)) -> None:
-        self.threshold, self.average_precision, self.at = threshold, average_precision, at
+    def __init__(
+        self, decoder: LabelDecoder | None = None, average_precision: bool = False, at: Sequence[int] = (1, 3, 5)
+    ) -> None:
+        self.decoder, self.average_precision, self.at = decoder or LabelDecoder(), average_precision, at
         self._probabilities: list[Tensor] = []
         self._gold: list[Tensor] = []
         self._labelled: list[Tensor] = []
@@ -62,7 +65,7 @@ class LabelMetric(Metric):
         if self.average_precision:
             from torchmetrics.functional.classification import binary_average_precision as precision
 
-            result["map"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
+            result["micro_ap"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
         return result
 
     def details(self) -> dict[str, Any]:
@@ -80,17 +83,13 @@ class LabelMetric(Metric):
         return numerator, labelled.double()
 
     def _decoded(self, p: Tensor) -> Tensor:
-        """Labels of the chosen sets, else those above the threshold, boolean `(example, label)`."""
-        return torch.cat(self._chosen) if self._chosen else p > self.threshold
+        """Labels of the chosen sets, else those that the decoder predicts, boolean `(example, label)`."""
+        return torch.cat(self._chosen) if self._chosen else self.decoder(p)
 
-    def fit_threshold(self) -> float:
-        """The threshold of 0.05, 0.10, ..., 0.95 with the best example F1; ties go to the one nearest 0.5.
-
-        Unchanged if the net itself chose the label sets.
-        """
+    def fit(self, fit: Fit) -> LabelDecoder:
+        """Take the decoder with the best example F1 of those that `fit` admits; unchanged if the net itself chose the
+        label sets."""
         p, gold = self.collected()
-        if self._chosen:
-            return self.threshold
-        score = {t: round(example_f1(p > t, gold).mean().item(), 9) for t in GRID}
-        self.threshold = max(GRID, key=lambda t: (score[t], -abs(t - 0.5)))
-        return self.threshold
+        if not self._chosen:
+            self.decoder = fit(p, gold)
+        return self.decoder

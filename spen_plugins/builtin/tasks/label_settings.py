@@ -50,6 +50,8 @@ class VectorsConfig(DataConfig):
     """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
     drop: list[str] = Field(default_factory=list)
     """Columns that are not used."""
+    unseen: bool = False
+    """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
 
 
 class TextsConfig(DataConfig, OnDiskConfig):

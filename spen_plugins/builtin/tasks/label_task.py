@@ -9,19 +9,21 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.facts import number
 from spen_plugins.builtin.tasks.file_parts import checksums_of, named_files, rows_of_parts
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.config.config import Config
 from spen_plugins.datasets.parts import same_files
-from spen_plugins.errors import DataError
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
-from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS, GRID
+from spen_plugins.scores.label_decoder import Fit, LabelDecoder, between
+from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Metric, Task, Writer
 
@@ -45,18 +47,36 @@ class LabelTask(Task):
         threshold: Annotated[float, Field(ge=0, le=1)] | Literal["validation"] = 0.5
         """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
         validation part, in steps of 0.05."""
+        decode: Literal["threshold", "expected_f1", "validation"] = "threshold"
+        """"threshold": labels above it are predicted; "expected_f1": the label set of highest expected F1 if labels are
+        independent; "validation": the one of both that is better on the validation part."""
+        decode_temperature: PositiveFloat | Literal["validation"] = "validation"
+        """T of the labels' probabilities sigmoid(logit / T) under which F1 is expected; "validation" picks the best of
+        0.5 to 4 on the validation part. Probabilities that are reported have another one, of calibration."""
         average_precision: bool = False
-        """If true, also computes `map`, micro-averaged average precision."""
+        """If true, also computes `micro_ap`, the average precision of all pairs of an example and a label together."""
         at: list[PositiveInt] = Field([1, 3, 5], min_length=1)
         """Numbers k of likeliest labels: `ranking` has precision, recall, nDCG and R-precision of each k."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.threshold = 0.5 if config.threshold == "validation" else float(config.threshold)
+        self._fit = Fit(config.decode, config.threshold, config.decode_temperature)
+        self.decoder = self._fit.decoders()[0]  # of those to choose from the one at 0.5, or at temperature 1
+        if config.decode == "threshold" and config.decode_temperature != "validation":
+            raise ConfigError("task.decode_temperature goes with task.decode=expected_f1 or validation")
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
         self._split = ""
         self._notes: list[str] = []
+
+    @property
+    def threshold(self) -> float:
+        """The decoder's threshold; without meaning if it goes by expected F1."""
+        return self.decoder.threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        self.decoder = LabelDecoder(value)
 
     def notes(self) -> Sequence[str]:
         return self._notes
@@ -81,21 +101,24 @@ class LabelTask(Task):
         return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
 
     def metric(self) -> LabelMetric:
-        return LabelMetric(self.threshold, self.config.average_precision, self.config.at)
+        return LabelMetric(self.decoder, self.config.average_precision, self.config.at)
 
     def fit_threshold(self, metric: Metric) -> None:
-        if self.config.threshold == "validation" and isinstance(metric, LabelMetric):
-            self.threshold = metric.fit_threshold()
+        if len(self._fit.decoders()) > 1 and isinstance(metric, LabelMetric):
+            self.decoder = metric.fit(self._fit)
 
     def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
-        """The labels whose probability is above the threshold, unless the net itself chose a set."""
+        """The labels that the decoder predicts, unless the net itself chose a set."""
         if proposal.chosen is not None:
             return proposal.chosen
-        return (proposal.mean.detach().float() > self.threshold).float()
+        return self.decoder(proposal.mean[:, 0].detach().float()).float().unsqueeze(1)
 
     def k_best(self, proposal: Proposal, k: int) -> Tensor:
-        """The `k` most probable sets, with probabilities shifted so that the threshold is at 1/2."""
+        """The `k` most probable sets, with probabilities shifted so that the threshold is at 1/2; if it is by expected
+        F1, so that the predicted labels are above 1/2."""
         even = torch.logit(torch.tensor(self.threshold), eps=1e-6).to(proposal.logits)
+        if self.decoder.temperature is not None:
+            even = between(proposal.logits.detach(), self.decode(proposal) > 0.5)
         return replace(proposal, logits=proposal.logits - even).k_best(k)[0]
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
@@ -108,7 +131,7 @@ class LabelTask(Task):
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
         """For each example the predicted labels, and the probabilities of these and of the `shown` most probable.
 
-        Probabilities are calibrated; the threshold applies to the uncalibrated ones.
+        Probabilities are calibrated; the threshold, or expected F1, is of the uncalibrated ones.
         """
         p = proposal.mean[:, 0].detach().float().cpu()
         predicted = self.decode(proposal)[:, 0].cpu()
@@ -131,11 +154,20 @@ class LabelTask(Task):
         return {"csv": columns_csv(self.space.labels)}
 
     def protocol(self) -> dict[str, Any]:
-        fitted = self.config.threshold == "validation"
-        policy = f"picked on validation from {GRID[0]} to {GRID[-1]}" if fitted else "fixed"
-        more = {"map": AVERAGE_PRECISION} if self.config.average_precision else {}
+        more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}
         defined = {**DEFINITIONS, **ranking.DEFINITIONS, **more}
-        return {**defined, "split": self._split, "threshold": f"{self.threshold:g}, {policy}"}
+        return {**defined, "split": self._split, "threshold": f"{self.decoder}, {self._fit}"}
+
+    def decoder_facts(self) -> dict[str, Any]:
+        """Those of `facts` from which `restore_decoder` rebuilds the decoder."""
+        more = {} if self.decoder.temperature is None else {"decode_temperature": self.decoder.temperature}
+        return {"threshold": self.decoder.threshold, **more}
+
+    def restore_decoder(self, facts: Mapping[str, Any]) -> None:
+        temperature = number(facts, "decode_temperature") if "decode_temperature" in facts else None
+        if temperature is not None and temperature <= 0:
+            raise ValueError(f"decode_temperature: found {temperature}; expected a number above 0")
+        self.decoder = LabelDecoder(number(facts, "threshold"), temperature)
 
     def checksums(self) -> dict[str, str]:
         return dict(self._files)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.facts import listed, number
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -104,7 +104,17 @@ class MultiLabel(LabelTask):
         for matrix, _ in encoded.values():
             self._scale(matrix)
         self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
+        if c.unseen:
+            self._leave_out_seen()
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
+
+    def _leave_out_seen(self) -> None:
+        """Leave test examples out that repeat a training example."""
+        seen = {_content(example) for example in self._parts["train"]}
+        test = self._parts.get("test", [])
+        kept = [example for example in test if _content(example) not in seen]
+        self._parts["test"] = kept
+        self._split += f"; {len(test) - len(kept)} of {len(test)} test rows repeat a training row and are left out"
 
     def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
         if isinstance(features, np.ndarray):
@@ -207,7 +217,7 @@ class MultiLabel(LabelTask):
             "apart": c.apart,
             "sparse": c.sparse,
             "scaling": None if self.scaling is None else self.scaling.facts(),
-            "threshold": self.threshold,
+            **self.decoder_facts(),
             "split": self._split,
             **({"label_values": words} if words else {}),
         }
@@ -220,7 +230,12 @@ class MultiLabel(LabelTask):
         self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
         if facts["scaling"] is not None:
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
-        self.threshold, self._split = number(facts, "threshold"), facts["split"]
+        self.restore_decoder(facts)
+        self._split = facts["split"]
+
+
+def _content(example: Example) -> tuple[bytes | None, ...]:
+    return tuple(None if part is None else part.tobytes() for part in example)
 
 
 def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:

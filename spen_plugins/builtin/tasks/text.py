@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.facts import listed, number
+from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import named_files, stays_on_disk
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
@@ -179,14 +179,15 @@ class TextLabels(LabelTask):
             "words": list(self.inputs.words),
             "labels": self.space.labels,
             "numbered": self._numbered,
-            "threshold": self.threshold,
+            **self.decoder_facts(),
             "split": self._split,
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set_labels(listed(facts, "labels"), facts["numbered"])
         self.inputs = TextInputs(listed(facts, "words"))
-        self.threshold, self._split = number(facts, "threshold"), facts["split"]
+        self.restore_decoder(facts)
+        self._split = facts["split"]
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import texts

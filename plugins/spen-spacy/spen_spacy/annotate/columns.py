@@ -55,7 +55,7 @@ def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Col
     others = {a for name, c in nlp.pipeline if not isinstance(c, Component) for a in nlp.get_pipe_meta(name).assigns}
     components = [component for _, component in nlp.pipeline if isinstance(component, Component)]
     energies = any(component.settings["energy"] for component in components)
-    thresholds = {label: c.threshold for c in components if hasattr(c, "threshold") for label in c.labels}
+    labelling = [c for c in components if hasattr(c, "predicted")]
     own = sorted(a for a in sets if a.startswith("doc._.") and a not in ("doc._.srl", "doc._.spen_energy"))
     found = {
         "tokens": (sets - {"doc.cats"}, Column(TEXTS, lambda doc: [token.text for token in doc])),
@@ -73,8 +73,8 @@ def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Col
         "spans": ("doc.spans" in others, Column(GROUPS, _groups)),
         "cats": ("doc.cats" in sets, Column(CATS, lambda doc: list(doc.cats.items()))),
         "labels": (
-            thresholds,
-            Column(TEXTS, lambda doc: [label for label, t in thresholds.items() if doc.cats[label] > t]),
+            labelling,
+            Column(TEXTS, lambda doc: list(dict.fromkeys(label for c in labelling for label in c.predicted(doc)))),
         ),
         "energies": (energies, Column(ENERGIES, lambda doc: list(doc._.spen_energy.items()))),
     }

@@ -1,0 +1,44 @@
+"""`spen decode`: a run with another decoder of label sets."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spen_plugins.cli.common import guarded
+from spen_plugins.cli.runs import Device
+
+
+class By(StrEnum):
+    """`task.decode`."""
+
+    threshold = "threshold"
+    expected_f1 = "expected_f1"
+    validation = "validation"
+
+
+Run = Annotated[Path, typer.Argument(help="A finished run of label sets.", show_default=False)]
+New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
+ByOption = Annotated[By, typer.Option("--by", help="task.decode: how labels are decided.")]
+Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
+Temperature = Annotated[str, typer.Option(help="task.decode_temperature of expected F1: a number, or validation.")]
+
+
+@guarded
+def decode(
+    run: Run,
+    out: New,
+    by: ByOption = By.validation,
+    threshold: Threshold = "validation",
+    temperature: Temperature = "validation",
+    device: Device = "cpu",
+) -> None:
+    """Decide on a run's labels in another way, fitted to its validation part: a new run folder, with its scores."""
+    from spen_plugins.config.evaluation import parse_value
+    from spen_plugins.runs.decoding import decode as decoding
+
+    settings = {"decode": by.value, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
+    decoding(run, out, settings, device)
