@@ -260,11 +260,13 @@ def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPat
     check(evaluate(path, arguments), path, Registry())
 
 
-# docs/results.md, whose commands need the data sets.
+# docs/results, whose commands need the data sets.
+
+RESULTS = ["docs/results.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/results").glob("*.md"))]
 
 
 def published() -> Iterator[tuple[str, str]]:
-    """Groups of tools/results.yaml with the commands of their rows, as docs/results.md shows them."""
+    """Groups of tools/results.yaml with the commands of their rows, as docs/results shows them."""
     tool = module_of(ROOT / "tools/results.py")
     for name, group in yaml.safe_load((ROOT / "tools/results.yaml").read_text()).items():
         for row, spec in group["rows"].items():
@@ -279,14 +281,14 @@ def published() -> Iterator[tuple[str, str]]:
 
 def in_results() -> list[str]:
     """Lines of blocks, and commands in a paragraph."""
-    lines = [line for block in blocks("docs/results.md", "") for line in block.splitlines()]
-    text = (ROOT / "docs/results.md").read_text()
+    lines = [line for page in RESULTS for block in blocks(page, "") for line in block.splitlines()]
+    text = "\n".join((ROOT / page).read_text() for page in RESULTS)
     return [*lines, *re.findall(r"`((?:spen|spen-run) [^`]*[/=][^`]*)`", text)]
 
 
 def test_results_show_the_commands_of_the_tool() -> None:
     section, shown = "", set()
-    for line in (ROOT / "docs/results.md").read_text().splitlines():
+    for line in "\n".join((ROOT / page).read_text() for page in RESULTS).splitlines():
         if found := re.match(r"#+ (\w+)$", line):
             section = found[1]
         if line.startswith(("spen-run", "spen decode")) and "   # " in line:

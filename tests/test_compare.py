@@ -375,6 +375,12 @@ def test_scores_with_a_unit_are_shown_as_they_are(tmp_path):
         compare(read_groups([f"{tmp_path}/ours", f"{tmp_path}/fraction"]))
 
 
+def test_unequal_seeds_of_several_rows_are_one_note(pair, tmp_path):
+    make(tmp_path / "third", 0, 0.5)
+    [note] = [note for note in compare(read_groups([*pair, f"{tmp_path}/third"])).notes if "the same seeds" in note]
+    assert note.startswith("where two rows don't have the same seeds")
+
+
 def test_the_command(pair, tmp_path):
     done = spen(*pair, "--scores", "example_f1,micro_f1", "--baseline", "theirs")
     assert done.exit_code == 0 and done.stdout.startswith("|  | example_f1 | micro_f1 | example_f1 − theirs | seeds")

@@ -403,7 +403,7 @@ def test_features_of_any_type_may_be_split(tmp_path):
 
 
 def test_the_catalogue_has_every_data_set_of_docs_and_configs():
-    globs = ("README.md", "docs/*.md", "plugins/*/README.md", "configs/*.jsonnet")
+    globs = ("README.md", "docs/*.md", "docs/results/*.md", "plugins/*/README.md", "configs/*.jsonnet")
     pages = [page for pattern in globs for page in ROOT.glob(pattern)]
     named = {name for page in pages for name in re.findall(r"\bdata=([a-z_0-9]+)(?![\w./-])", page.read_text())}
     assert {"bibtex", "ewt", "horses"} < named

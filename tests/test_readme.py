@@ -18,7 +18,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/results").glob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -45,5 +45,6 @@ def test_the_site_has_every_page() -> None:
     text = re.sub(r"!!\S+ ?", "", (ROOT / "mkdocs.yml").read_text())  # tags of mkdocs' own
     written = [path.name for path in (ROOT / "docs").glob("*.md")]
     notebooks = [f"notebooks/{path.stem}.md" for path in (ROOT / "docs/notebooks").glob("*.ipynb")]
-    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks])
+    results = [f"results/{path.name}" for path in (ROOT / "docs/results").glob("*.md")]
+    assert sorted(pages(yaml.safe_load(text)["nav"])) == sorted([*written, *notebooks, *results])
     assert re.findall(r"<!-- names of (\S+) -->", API.read_text()) == list(PACKAGES)

@@ -1,4 +1,4 @@
-"""Run the experiments behind docs/results.md, two at a time, and print their tables.
+"""Run the experiments behind docs/results, two at a time, and print their tables.
 
     python tools/results.py tools/results.yaml            # runs what is missing, resumes what was interrupted
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print finished runs

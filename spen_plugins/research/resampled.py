@@ -61,6 +61,7 @@ class Resampled:
     def __init__(self, groups: Sequence[Scored], selection: str) -> None:
         self.groups, self.selection = {group.label: group for group in groups}, selection
         self._notes: list[str] = []
+        self._unequal: list[str] = []
         self._without: dict[str, None] = {}
         self._scores: dict[tuple[str, int], tuple[Any, np.ndarray]] = {}
         pools: dict[Any, list[tuple[str, int]]] = {}
@@ -75,11 +76,13 @@ class Resampled:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on differences that `difference` omitted."""
-        if not self._without:
-            return self._notes
-        labels = "; ".join(self._without)
-        return [*self._notes, f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}"]
+        """Notes on differences that `difference` omitted, or that are over some of the seeds."""
+        several = "where two rows don't have the same seeds, their difference is over those that both have"
+        found = [*self._notes, *(self._unequal if len(self._unequal) < 2 else [several])]
+        if self._without:
+            labels = "; ".join(self._without)
+            found.append(f"no bootstrap over examples, as no examples.safetensors of this part is in: {labels}")
+        return found
 
     def difference(self, label: str, baseline: str) -> Difference | None:
         ours, theirs = (self.groups[name].values(self.selection) for name in (label, baseline))
@@ -89,7 +92,7 @@ class Resampled:
             return None
         if ours.keys() != theirs.keys():
             seeds = ", ".join(map(str, shared))
-            self._notes.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
+            self._unequal.append(f"{label} and {baseline} don't have the same seeds; their difference is over {seeds}")
         seeds = estimate([ours[seed] - theirs[seed] for seed in shared])
         found = self._differences(label, baseline, shared)
         if found is None:
