@@ -82,6 +82,7 @@ def spen_command() -> Functions:
         "calibrate": "spen_plugins.cli.runs:calibrate",
         "plugins": "spen_plugins.cli.plugins:list_plugins",
         "describe": "spen_plugins.cli.plugins:describe",
+        "together": "spen_plugins.cli.together:together",
         "compare": "spen_plugins.cli.compare:compare",
         "sweep": "spen_plugins.cli.sweep:sweep",
         "report": "spen_plugins.cli.report:report",
