@@ -22,7 +22,7 @@ from spen_plugins.loop import together as loops
 from spen_plugins.runs import runner, together
 from tests.test_encoders import save_model
 
-SMALL = {"epochs": 2, "batch_size": 16, "epoch_updates_at_most": 5, "net": {"lr": 3e-3}}
+SMALL = {"epochs": 2, "batch_size": 16, "evaluation_batch_size": 500, "epoch_updates_at_most": 5, "net": {"lr": 3e-3}}
 TASKS: dict[str, dict[str, Any]] = {
     "tags": {"type": "tagging", "corpus": "pos"},
     "roles": {"type": "srl", "corpus": "sample"},
