@@ -20,6 +20,7 @@ from spen_plugins.files import read_tensors
 from spen_plugins.loop import active
 from spen_plugins.loop import together as loops
 from spen_plugins.runs import runner, together
+from spen_plugins.samples import srl, tagged
 from tests.test_encoders import save_model
 
 SMALL = {"epochs": 2, "batch_size": 16, "evaluation_batch_size": 500, "epoch_updates_at_most": 5, "net": {"lr": 3e-3}}
@@ -28,6 +29,15 @@ TASKS: dict[str, dict[str, Any]] = {
     "roles": {"type": "srl", "corpus": "sample"},
 }
 NETS = {"tags": "independent", "roles": "crf"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few():
+    """The embedded samples, shorter."""
+    with pytest.MonkeyPatch.context() as patch:
+        for corpus in (srl, tagged):
+            patch.setattr(corpus, "SIZES", {"train": 100, "validation": 20, "test": 20})
+        yield
 
 
 def config(folder: Path, part: str = "tags", **trainer: Any) -> dict[str, Any]:

@@ -11,9 +11,12 @@ import torch
 from spacy.language import Language
 from spacy.tokens import Doc
 
+import spen_plugins as sp
 from spen_plugins.runs import together
 from spen_spacy import predicting, sharing
-from tests.test_together import given
+from spen_spacy.package import make_pipeline, write_pipeline
+from spen_spacy.package_runs import Component as Part
+from tests.test_together import few, given  # noqa: F401, a fixture
 
 SENTENCES = [
     "Ann saws the cats .",
@@ -141,3 +144,20 @@ def test_stored_and_in_processes(nlp: Language, tmp_path: Path) -> None:
         [pos for pos, _ in row] for row in wanted[0][::2]
     ]
     same(said(nlp.pipe(docs(nlp), n_process=2, batch_size=3)), wanted)
+
+
+def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> None:
+    pairs = (("spen_pos", "tags"), ("spen_srl", "roles"))
+    found = [Part(name, name, sp.RunFolder.open(runs / run)) for name, run in pairs]
+    own = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
+    write_pipeline(make_pipeline(found, "en"), found, "en_both", own, tmp_path / "here", half=True, keep_energy=False)
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert len(list((tmp_path / "there/encoders").iterdir())) == 1
+    read = spacy.load(tmp_path / "there")
+    assert encoder(read, "spen_pos") is encoder(read, "spen_srl")
+    wanted = said(read.pipe(docs(read)))
+    assert spacy.load(tmp_path / "there", exclude=["spen_pos"]).pipe_names == ["spen_srl"]
+    read.to_disk(tmp_path / "again")  # each component has all of it
+    assert not (tmp_path / "again/encoders").exists()
+    again = spacy.load(tmp_path / "again")
+    same(said(again.pipe(docs(again))), wanted)
