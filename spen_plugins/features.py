@@ -40,6 +40,17 @@ class FeatureNetwork(nn.Module):
         super().__init__()
         self.config = config
 
+    shareable: ClassVar[tuple[str, ...]] = ()
+    """Keys of its table that describe a part of it, a pretrained encoder, which networks of several tasks can share;
+    none by default. Networks of one class with equal values of these keys, and equal weights of that part, can."""
+
+    def share(self, other: FeatureNetwork) -> None:
+        """Take another network's shared part in place of the own; called only where `shareable` names keys."""
+
+    def shared_part(self) -> nn.Module | None:
+        """The part that networks of several tasks can share; None by default."""
+        return None
+
     @classmethod
     def task_of_parts(cls, task: Task) -> Task:
         """The task for which its parts are built, with the inputs that they get; the same task by default."""

@@ -48,7 +48,7 @@ NOT_RUN = {
     r" data=(bibtex|cal500|goemotions|twitter_pos|wnut17|ewt|btc|bsd|cora|horses)\b": "needs data from $SPEN_DATA",
     r" task\.reuters=": "needs Reuters-21578",
     r" encoder=bert-base-cased\b": "needs a pretrained encoder by its name",
-    r" encoder=minilm\b": "needs a pretrained encoder's package",
+    r"[ .]encoder=minilm\b": "needs a pretrained encoder's package",
 }
 """Commands that are parsed, evaluated and checked, but not run: a pattern and the reason."""
 
@@ -227,6 +227,7 @@ def test_a_command_is_one_we_have(line: str, site, monkeypatch: pytest.MonkeyPat
 
 def parse_spen(words: list[str]) -> None:
     from spen_plugins.cli.main import app
+    from spen_plugins.cli.together import configs_of
 
     command = typer.main.get_command(app)
     with command.make_context("spen", list(words)) as context:
@@ -235,6 +236,9 @@ def parse_spen(words: list[str]) -> None:
             context = command.make_context(name, rest, parent=context)
         if name == "describe":
             Registry().resolve(context.params["kind"], context.params["type_name"])
+        if name == "together":
+            for table, source in configs_of(context.params["words"]).values():
+                check(table, source, Registry())
         file = context.params.get("file")
         if file is not None and str(file).startswith("examples/"):
             assert (ROOT / file).exists()

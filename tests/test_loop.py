@@ -186,7 +186,7 @@ def test_the_net_runs_once_when_both_move_once(model: sp.Model, task: ToyTask, t
     stage = sp.Stage("s", (energy_phase(frozen_dropout=True), net_phase()), 1)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
-    loop._run_batch(stage, np.arange(8))
+    loop.run_batch(stage, np.arange(8))
     assert model.inference_net.calls == 1
     assert model.energy.encoded == 2  # once for each Θ
 
@@ -195,7 +195,7 @@ def test_what_moved_is_made_again_and_nothing_else(model: sp.Model, task: ToyTas
     stage = sp.Stage("s", (energy_phase(adam(steps=3)), net_phase(adam(steps=2))), 1, rounds=2)
     loop = make_loop(model, task, [stage], tmp_path / "run", config={"gradient_norms_every": 0})
     loop.begin(stage)
-    loop._run_batch(stage, np.arange(8))
+    loop.run_batch(stage, np.arange(8))
     # Each round: the energy's phase needs the net's eval-mode proposal once, the net's phase one for each of 2 updates.
     assert model.inference_net.calls == 2 * (1 + 2)
     assert model.energy.encoded == 2 * (3 + 1)
@@ -317,7 +317,7 @@ def test_a_gradient_rule_of_its_own(model: sp.Model, task: ToyTask, tmp_path: Pa
     stage = sp.Stage("s", (net_phase(sgd, gradient=rule),), 1, frozen=("energy",))
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
-    loop._run_batch(stage, np.arange(8))
+    loop.run_batch(stage, np.arange(8))
     assert seen == [("s", "net", 0, 2)]
     torch.testing.assert_close(model.inference_net.linear.bias, before - 0.5)
 
@@ -716,7 +716,7 @@ def test_an_energy_that_stands_still_is_encoded_without_a_graph(task: ToyTask, t
     loop = make_loop(model, task, [stage], tmp_path / "run")
     loop.begin(stage)
     before = {name: p.clone() for name, p in model.named_parameters()}
-    loop._run_batch(stage, np.arange(8))
+    loop.run_batch(stage, np.arange(8))
     assert model.energy.graphs == [False, True]  # the net's phase, then the energy's own
     assert all(not torch.equal(p, before[name]) for name, p in model.named_parameters())
 

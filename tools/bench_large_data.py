@@ -150,7 +150,7 @@ def race(options: Any) -> None:
             order = loop.epochs.order(0)[AT_ONCE * turn : AT_ONCE * (turn + 1)]
             started = time.process_time()
             for rows in order:
-                loop._run_batch(loop.stages[-1], rows)
+                loop.run_batch(loop.stages[-1], rows)
             seconds[name].append((time.process_time() - started) / len(order))
     ours, theirs = (1e3 * float(np.median(seconds[name][1:])) for name in seconds)
     said = f"{ours:.1f} ms of CPU on disk, {theirs:.1f} in memory, ratio {ours / theirs:.2f}"

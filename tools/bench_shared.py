@@ -43,7 +43,7 @@ def main() -> None:
             for name, some in made.items():
                 rows = some.loop.epochs.order(0)[number]
                 started = time.process_time()
-                some.loop._run_batch(some.stage, rows)
+                some.loop.run_batch(some.stage, rows)
                 seconds[name].append(time.process_time() - started)
     table = Table("", "s a batch", "ratio", "weights, MiB")
     first = statistics.median(seconds["cross entropy"][1:])

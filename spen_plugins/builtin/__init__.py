@@ -84,6 +84,7 @@ def spen_command() -> Functions:
         "decode": "spen_plugins.cli.decode:decode",
         "plugins": "spen_plugins.cli.plugins:list_plugins",
         "describe": "spen_plugins.cli.plugins:describe",
+        "together": "spen_plugins.cli.together:together",
         "compare": "spen_plugins.cli.compare:compare",
         "sweep": "spen_plugins.cli.sweep:sweep",
         "report": "spen_plugins.cli.report:report",

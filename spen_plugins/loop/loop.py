@@ -109,8 +109,7 @@ class Loop:
             self.folder.truncate_history(self.position.history_lines)
         with without_denormals():
             while self.position.stage < len(self.stages):
-                stage = self.stages[self.position.stage]
-                with attention_of(stage):
+                with attention_of(stage := self.stages[self.position.stage]):
                     self._run_stage(stage, state)
                 state = None
 
@@ -118,7 +117,7 @@ class Loop:
         at = self.position
         self.begin(stage, state)
         self.reporter.stage(stage, at.epoch, self.epochs)
-        while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._learned(stage, at.best)):
+        while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self.learned(stage, at.best)):
             self.run_epoch(stage)
             at.next_epoch()
             if self._asked[1]:
@@ -158,7 +157,7 @@ class Loop:
         started = time.perf_counter()
         self.reporter.epoch(at.epoch, len(order), at.batch)
         for number in range(at.batch, len(order)):
-            self._run_batch(stage, order[number])
+            self.run_batch(stage, order[number])
             at.batch = number + 1
             self.reporter.batch(at.batch, lambda: ledger.means(at.sums))
             stop, due = self._asks()
@@ -168,17 +167,17 @@ class Loop:
                 raise Interrupted(f"stopped by the user; everything is saved in {self.folder.path}")
         seconds = time.perf_counter() - started
         with averaged(self.active):
-            scores, score = self._validate(stage)
+            scores, score = self.validate(stage)
             everyone = everyones((score, at.sums, self._is_due()), self.accelerator)
             (score, *_), at.sums = everyone[0], ledger.merged([sums for _, sums, _ in everyone])
             self._asked = [0.0, any(due for *_, due in everyone)]
             better = score > at.best
-            self._check_weights(stage)
+            self.check_weights(stage)
             if better:
                 at.best, at.best_epoch = score, at.epoch
                 if self.accelerator.is_main_process:
                     self.folder.save_weights(self.model)
-        if self._learned(stage, score):
+        if self.learned(stage, score):
             for active in self.active:
                 active.epoch_ends(score)
         found = {"validation": scores, **self.after_validation(at.epoch, scores)}
@@ -189,7 +188,8 @@ class Loop:
         self.reporter.epoch_done(record, seconds, at.best)
         self.after_epoch(record)
 
-    def _run_batch(self, stage: Stage, rows: np.ndarray) -> None:
+    def run_batch(self, stage: Stage, rows: np.ndarray) -> None:
+        """Train on one batch: all phases, in all rounds."""
         contexts = [LiveContext(self.nets, batch) for batch in self._micro_batches(stage, rows)]
         turn = self.position.epoch * self.epochs.batches + self.position.batch + 1
         for _ in range(stage.rounds):
@@ -246,7 +246,8 @@ class Loop:
     def _not_finite(self, what: str, value: float, stage: Stage, active: ActivePhase) -> NonFiniteLoss:
         return ledger.not_finite(what, value, stage, active, self.position, self.folder.checkpoint)
 
-    def _validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
+    def validate(self, stage: Stage) -> tuple[dict[str, Any], float]:
+        """The task's scores on the validation part, and the one that chooses the epoch."""
         device = self.accelerator.device
         metric = evaluate(self.model, self.task, self.validation, self.config.evaluated_at_once, device)
         self.task.fit_threshold(metric)
@@ -259,7 +260,7 @@ class Loop:
         self.nets.modes.clear()
         return scores, score
 
-    def _learned(self, stage: Stage, score: float) -> bool:
+    def learned(self, stage: Stage, score: float) -> bool:
         """False for a score that a constant predictor has too, from which neither patience nor a plateau counts."""
         return stage.select is not None or self.constant.beaten_by(score)
 
@@ -272,12 +273,11 @@ class Loop:
         return self._asked if self.accelerator.num_processes > 1 else [self.stop(), self._is_due()]
 
     def _checkpoint(self) -> None:
-        self._check_weights(self.stages[self.position.stage])
+        self.check_weights(self.stages[self.position.stage])
         self._save()
 
-    def _check_weights(self, stage: Stage) -> None:
-        """Raise `NonFiniteLoss` before a weight that is NaN or infinite is saved: a finite loss may have such a
-        gradient, and a phase without clipping checks no norm."""
+    def check_weights(self, stage: Stage) -> None:
+        """Raise `NonFiniteLoss` for a weight that is NaN or infinite, which a finite loss's gradient may have made."""
         for active in self.active:
             for parameter in active.parameters:
                 if not torch.isfinite(parameter).all():

@@ -76,8 +76,8 @@ class Reporter:
         if not self.quiet:
             self.console.print(text, highlight=False, soft_wrap=True)
 
-    def stage(self, stage: Stage, epoch: int, epochs: Epochs) -> None:
-        """Report that a stage starts or resumes."""
+    def stage(self, stage: Stage, epoch: int, epochs: Epochs | str) -> None:
+        """Report that a stage starts or resumes; `epochs` may be an epoch's length in words."""
         steps = ((phase.name, phase.player.steps) for phase in stage.phases)
         players = ", ".join(f"{name} x{n}" if n > 1 else name for name, n in steps)
         rounds = f", {stage.rounds} rounds a batch" if stage.rounds > 1 else ""
@@ -162,8 +162,10 @@ def _bar(console: Console) -> int:
     return min(BAR, max(1, console.width - FIXED - NAME))
 
 
-def _size(epochs: Epochs) -> str:
+def _size(epochs: Epochs | str) -> str:
     """The length of an epoch, in words."""
+    if isinstance(epochs, str):
+        return epochs
     a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
     batches = f"{epochs.batches} batches of {epochs.batch_size}"
     if epochs.batches < a_pass:

@@ -18,7 +18,7 @@ PREDICTING = ("seed", "task", "features", "inference_net")
 """Config keys needed for prediction without an energy."""
 
 
-def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool = False) -> None:
+def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool = False, apart: bool = False) -> None:
     """Write config, facts, scores and weights, without history and training state.
 
     Args:
@@ -27,6 +27,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         energy: if true, the energy is kept; otherwise only the parts that predict.
         half: if true, weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
             with a number beyond 65504 is not converted.
+        apart: if true, pretrained encoders are stored in the folder `../../encoders`, an equal one of several runs
+            once, and with `half` their embeddings in 8 bits.
 
     Raises:
         ConfigError: the folder is not empty or can't be created, or `energy` is false and the run predicts with its
@@ -54,4 +56,4 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
                 part.save_assets(folder.assets)
     except OSError as error:
         raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
-    folder.save_weights(together, torch.float16 if half else None)
+    folder.save_weights(together, torch.float16 if half else None, apart)

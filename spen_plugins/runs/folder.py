@@ -44,7 +44,7 @@ from spen_plugins.files import (
 )
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.model import Model
-from spen_plugins.runs import records, sources
+from spen_plugins.runs import encoders, records, sources
 from spen_plugins.runs.environment import FORMAT
 from spen_plugins.runs.weights import narrowed, put, tensors_of
 
@@ -155,12 +155,15 @@ class RunFolder:
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None) -> None:
+    def save_weights(self, nets: nn.Module, dtype: torch.dtype | None = None, apart: bool = False) -> None:
         """Save all nets' weights, including a cost net's; shared tensors once, floats as `dtype` if given.
 
-        A tensor with a number too large for `dtype` is not converted.
+        A tensor with a number too large for `dtype` is not converted. With `apart` pretrained encoders are stored
+        in `../../encoders`, an equal one of several runs once, and smaller still with a `dtype`.
         """
         tensors = tensors_of(nets)
+        if apart and (index := encoders.take_out(tensors, nets, self.path, dtype is not None)):
+            self.write(encoders.INDEX, index)
         if dtype is not None:
             tensors = {name: narrowed(tensor.detach(), dtype) for name, tensor in tensors.items()}
         save_tensors(tensors, self.path / "weights.safetensors")
@@ -180,9 +183,10 @@ class RunFolder:
             RunError: the file is missing or damaged, or a tensor has a number that is NaN.
         """
         try:
-            return read_tensors(self.path / "weights.safetensors", infinite=True)[0]
+            own = read_tensors(self.path / "weights.safetensors", infinite=True)[0]
         except FileNotFoundError as error:
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
+        return own | encoders.read(self.path)
 
     def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
         """Save `numerator` and `denominator` of the selection score of a part's examples, in file order."""

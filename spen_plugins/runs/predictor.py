@@ -169,9 +169,9 @@ class Predictor:
         """Fit the temperature of the reported probabilities; see `evaluating.calibrate`."""
         return evaluating.calibrate(self, path)
 
-    def save(self, path: str | Path, *, energy: bool = True, half: bool = False) -> None:
+    def save(self, path: str | Path, *, energy: bool = True, half: bool = False, apart: bool = False) -> None:
         """Write a small folder for `load`; see `exporting.save`."""
-        exporting.save(self, path, energy, half)
+        exporting.save(self, path, energy, half, apart)
 
 
 @contextmanager

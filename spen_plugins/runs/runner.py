@@ -35,6 +35,9 @@ from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.task import HELD_OUT, Task
 from spen_plugins.trainer import Stage
 
+TOGETHER = "together.json"
+"""File of a folder whose runs are trained together: their names."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -90,14 +93,14 @@ def run(
         task.take(given.parts, given.held_out, experiment.seed)
     built = build(experiment, task)
     warm_start(experiment.init, built)
-    stages = _stages(experiment, built, accelerator)
+    stages = stages_of(experiment, built, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
     with _held(folder, accelerator):
         if accelerator.is_main_process:
             RunFolder.create(folder.path, experiment.table())
-            _describe(folder, experiment, built, accelerator, registry, source)
+            describe(folder, experiment, built, accelerator, registry, source)
         wait_for_all(accelerator)
         return _train(
             experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch
@@ -121,12 +124,16 @@ def resume(
     if folder.metrics() is not None:
         console.print(f"{path} is already done; its scores are in metrics.json", markup=False)
         return path
+    if (path.parent / TOGETHER).exists():
+        raise ConfigError(
+            f"{path} is trained together with other parts; go on with: spen together {quote(str(path.parent))} --resume"
+        )
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
     accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
     with _held(folder, accelerator):
-        built = _built_again(experiment, folder, accelerator, registry, console)
-        stages = _stages(experiment, built, accelerator)
+        built = built_again(experiment, folder, accelerator, registry, console)
+        stages = stages_of(experiment, built, accelerator)
         return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
 
 
@@ -135,7 +142,7 @@ def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager
     return locked(folder.path) if accelerator.is_main_process else nullcontext()
 
 
-def _built_again(
+def built_again(
     experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
 ) -> Built:
     """The parts of a run that is resumed, and notes on what differs since it began.
@@ -161,7 +168,7 @@ def _built_again(
             f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
         ) from error
     if not before and accelerator.is_main_process:  # killed before it was written
-        _describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
+        describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
     now = built.task.checksums() | _other_checksums(built)
     then = before.get("data_sha256", {}) | before.get("files_sha256", {})
     changed = [name for name, digest in then.items() if now.get(name) != digest]
@@ -174,7 +181,7 @@ def _built_again(
     return built
 
 
-def _describe(
+def describe(
     folder: RunFolder,
     experiment: Experiment,
     built: Built,
@@ -212,7 +219,7 @@ def default_folder(source: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def _stages(experiment: Experiment, built: Built, accelerator: Accelerator) -> list[Stage]:
+def stages_of(experiment: Experiment, built: Built, accelerator: Accelerator) -> list[Stage]:
     """The trainer's stages for a model on its device; errors are raised before a folder is created."""
     check_memory(experiment, built, (), accelerator.device)
     built.model.to(accelerator.device)

@@ -335,7 +335,7 @@ def test_the_pretrained_net_is_kept_unless_the_game_makes_a_better_one(tmp_path)
         history = RunFolder(tmp_path / str(kept)).history()
         best = {stage: max(r["score"] for r in history if r["stage"] == stage) for stage in ("pretrain", "joint")}
         assert best["pretrain"] > best["joint"]
-        assert loop._validate(game)[1] == best["pretrain" if kept else "joint"]
+        assert loop.validate(game)[1] == best["pretrain" if kept else "joint"]
 
 
 def test_the_distance_is_not_from_weights_before_pretraining():

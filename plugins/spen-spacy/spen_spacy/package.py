@@ -113,7 +113,10 @@ def write_pipeline(
     half: bool,
     keep_energy: bool,
 ) -> None:
-    """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked."""
+    """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
+
+    A pretrained encoder that several models hold is stored once, in the folder `encoders`.
+    """
     nlp.to_disk(folder)
     kept = []
     (folder / "training").mkdir()
@@ -122,7 +125,8 @@ def write_pipeline(
             model = folder / component.name / part
             shutil.rmtree(model)
             predictor = sp.load(run.path)
-            predictor.save(model, energy=keep_energy or predictor.model.inference_net.uses_energy, half=half)
+            energy = keep_energy or predictor.model.inference_net.uses_energy
+            predictor.save(model, energy=energy, half=half, apart=True)
             _forget_machine(model / "environment.json")
             kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")

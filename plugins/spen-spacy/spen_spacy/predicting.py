@@ -12,6 +12,7 @@ import torch
 
 import spen_plugins as sp
 from spen_spacy.reading import Window, windows
+from spen_spacy.sharing import join, turns
 
 PADDED = 1024
 """Most words in a batch, padding included: larger batches exceed a core's caches and take longer per word."""
@@ -46,6 +47,7 @@ class Run:
         nets = [module for module in self.predictor.model.modules() if isinstance(module, sp.FeatureNetwork)]
         self._large = any(net.large for net in nets)
         self._process = os.getpid()
+        self._encoders = join(self, self.predictor.model, device)
 
     def save(self, folder: Path) -> None:
         """Write all that prediction needs; the energy only if it is used."""
@@ -72,21 +74,23 @@ class Run:
         """The task's predictions, in the examples' order."""
         self._settle()
         answers: list[Any] = [None] * len(examples)
-        for rows in self._batches(examples):
-            with self._threads():
-                found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
-            for row, answer in zip(rows, found, strict=True):
-                answers[row] = answer
+        with turns(self._encoders, self):
+            for rows in self._batches(examples):
+                with self._threads():
+                    found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)
+                for row, answer in zip(rows, found, strict=True):
+                    answers[row] = answer
         return answers
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """The net's proposals, batch by batch, with the indices of the examples."""
         self._settle()
-        for rows in self._batches(examples):
-            with self._threads():
-                found = list(self.predictor.proposals([examples[row] for row in rows]))
-            for proposal, batch, some in found:
-                yield proposal, batch, [rows[i] for i in some]
+        with turns(self._encoders, self):
+            for rows in self._batches(examples):
+                with self._threads():
+                    found = list(self.predictor.proposals([examples[row] for row in rows]))
+                for proposal, batch, some in found:
+                    yield proposal, batch, [rows[i] for i in some]
 
     def energies(self, proposal: sp.Proposal, batch: sp.Batch) -> list[float]:
         """E(x, y) of each example's decoded output; low is good."""

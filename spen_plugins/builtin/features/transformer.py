@@ -35,6 +35,7 @@ class Transformer(FeatureNetwork):
     """
 
     large = True
+    shareable = ("model", "attention", "frozen", "lora", "gradient_checkpointing")
 
     class Config(Config):
         model: str
@@ -88,6 +89,13 @@ class Transformer(FeatureNetwork):
         for module in self._frozen:
             module.eval()
         return self
+
+    def shared_part(self) -> nn.Module:
+        return self.encoder
+
+    def share(self, other: FeatureNetwork) -> None:
+        assert isinstance(other, Transformer)
+        self.encoder, self._frozen = other.encoder, other._frozen
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""

@@ -1,0 +1,169 @@
+"""Several tasks' nets trained together, on turns of their batches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from accelerate import Accelerator
+
+from spen_plugins.errors import Interrupted
+from spen_plugins.loop import ledger
+from spen_plugins.loop.checkpoint import Checkpoint, fitting, put_weights
+from spen_plugins.loop.denormals import without_denormals
+from spen_plugins.loop.loop import Loop
+from spen_plugins.loop.position import Position
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.random_state import random_state, set_random_state
+
+
+class Together:
+    """Runs the loops of several tasks together: each batch is one of one task, and each task moves its own net.
+
+    An epoch is one epoch of each task, the turns of their batches mixed, so that a task has turns in proportion to its
+    batches. Where nets share weights, all tasks move these, each by an optimiser of its own. The best epoch is that of
+    the highest mean of the tasks' validation scores.
+
+    Args:
+        loops: the parts' loops, by name, each of one stage with one phase.
+        seed: seed of the order of turns.
+        checkpoint: store of the training state of all parts.
+        accelerator, reporter, checkpoint_seconds, stop: as of `Loop`.
+    """
+
+    def __init__(
+        self,
+        loops: Mapping[str, Loop],
+        seed: int,
+        checkpoint: Checkpoint,
+        accelerator: Accelerator,
+        reporter: Reporter,
+        checkpoint_seconds: float = 60.0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.loops, self.seed, self.checkpoint = dict(loops), seed, checkpoint
+        self.accelerator, self.reporter = accelerator, reporter
+        self.checkpoint_seconds, self.stop = checkpoint_seconds, stop
+        self.position = Position()
+        self._saved_at = time.monotonic()
+
+    def run(self, resume: bool = False) -> None:
+        """Train; the models then have the weights of the best epoch.
+
+        Raises:
+            NonFiniteLoss: a loss was NaN or infinite.
+            Interrupted: `stop` returned true; a checkpoint is saved.
+        """
+        state = self.checkpoint.load(self.reporter.say) if resume and self.checkpoint.exists() else None
+        for name, loop in self.loops.items():
+            part = None if state is None else state["parts"][name]
+            if part is not None:
+                with fitting(self.checkpoint.folder):
+                    loop.position = Position(**part["position"])
+                    put_weights(loop.model, part["model"])
+            loop.folder.truncate_history(loop.position.history_lines)
+            loop.begin(loop.stages[0], part and {**part, "scaler": state["scaler"]})
+        if state is not None:
+            with fitting(self.checkpoint.folder):
+                self.position = Position(**state["position"])
+                set_random_state(state["random"])
+        at, stage = self.position, next(iter(self.loops.values())).stages[0]
+        batches = {name: loop.epochs.batches for name, loop in self.loops.items()}
+        said = " + ".join(f"{count} ({name})" for name, count in batches.items())
+        self.reporter.stage(stage, at.epoch, f"{sum(batches.values())} batches: {said}")
+        with without_denormals():
+            while at.epoch < stage.epochs and not (at.patience_is_over(stage) and self._learned()):
+                self.run_epoch()
+                at.next_epoch()
+                for loop in self.loops.values():
+                    loop.position.next_epoch()
+                self._save()
+        if at.best > -math.inf:
+            for loop in self.loops.values():
+                loop.folder.load_weights(loop.model)
+
+    def turns(self, epoch: int) -> list[str]:
+        """The part that each batch of an epoch is of: a pure function of seed and epoch."""
+        names = list(self.loops)
+        counts = [self.loops[name].epochs.batches for name in names]
+        mixed = np.random.default_rng([self.seed, epoch]).permutation(np.repeat(np.arange(len(names)), counts))
+        return [names[number] for number in mixed]
+
+    def run_epoch(self) -> None:
+        """Train from the current batch to the epoch's end, validate all parts, write their histories."""
+        at, turns = self.position, self.turns(self.position.epoch)
+        orders = {name: loop.epochs.order(at.epoch) for name, loop in self.loops.items()}
+        started = time.perf_counter()
+        self.reporter.epoch(at.epoch, len(turns), at.batch)
+        for number in range(at.batch, len(turns)):
+            loop = self.loops[turns[number]]
+            loop.run_batch(loop.stages[0], orders[turns[number]][loop.position.batch])
+            loop.position.batch += 1
+            at.batch = number + 1
+            self.reporter.batch(at.batch, self._means)
+            stop = self.stop()
+            if stop or (number + 1 < len(turns) and time.monotonic() - self._saved_at >= self.checkpoint_seconds):
+                self._save()
+            if stop:
+                raise Interrupted("stopped by the user; everything is saved")
+        self._validate(time.perf_counter() - started)
+
+    def _validate(self, seconds: float) -> None:
+        """Score all parts; keep their weights if the mean is the best so far."""
+        at = self.position
+        found = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
+        mean = sum(score for _, score in found.values()) / len(found)
+        better = mean > at.best
+        if better:
+            at.best, at.best_epoch = mean, at.epoch
+        for name, loop in self.loops.items():
+            scores, score = found[name]
+            stage, own = loop.stages[0], loop.position
+            loop.check_weights(stage)
+            if better:
+                own.best, own.best_epoch = score, own.epoch
+                loop.folder.save_weights(loop.model)
+            if loop.learned(stage, score):
+                for active in loop.active:
+                    active.epoch_ends(score)
+            record = ledger.epoch_record(stage, own, loop.active, {"validation": scores}, score)
+            own.history_lines += 1
+            loop.folder.append_history({**record, "best": better}, seconds)
+        own_scores = ", ".join(f"{name} {score:.4f}" for name, (_, score) in found.items())
+        record = {"epoch": at.epoch, "losses": self._means(), "validation": {}, "score": mean, "best": better}
+        self.reporter.epoch_done(record, seconds, at.best)
+        self.reporter.say(f"           {own_scores}")
+
+    def _learned(self) -> bool:
+        """False while the best epoch has a part whose constant predictor is as good: patience doesn't count then."""
+        return all(loop.learned(loop.stages[0], loop.position.best) for loop in self.loops.values())
+
+    def _means(self) -> dict[str, float]:
+        """The mean loss of each part in this epoch."""
+        means = {name: ledger.means(loop.position.sums) for name, loop in self.loops.items()}
+        return {name: sum(losses.values()) for name, losses in means.items() if losses}
+
+    def _save(self) -> None:
+        """Save the state of all parts; tensors that they share are stored once."""
+        for loop in self.loops.values():
+            loop.check_weights(loop.stages[0])
+        scaler = self.accelerator.scaler
+        parts = {
+            name: {
+                "position": dict(vars(loop.position)),
+                "model": dict(loop.model.state_dict()),
+                "phases": {active.phase.name: active.state_dict() for active in loop.active},
+            }
+            for name, loop in self.loops.items()
+        }
+        self.checkpoint.save(
+            {
+                "position": dict(vars(self.position)),
+                "parts": parts,
+                "random": random_state(),
+                "scaler": scaler and scaler.state_dict(),
+            }
+        )
+        self._saved_at = time.monotonic()

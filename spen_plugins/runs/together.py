@@ -1,0 +1,279 @@
+"""Several runs trained together over one pretrained encoder: `spen together`.
+
+The folder has a run folder for each part, ordinary but for its training state, which is that of all parts:
+
+together.json  names of the parts, in order
+checkpoint/    the last training state
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from accelerate import Accelerator
+from rich.console import Console
+from rich.markup import escape
+
+from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
+from spen_plugins.config.memory import out_of_memory
+from spen_plugins.errors import ConfigError, Interrupted, RunError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import read_json, save_json
+from spen_plugins.files.lock import locked
+from spen_plugins.loop import Loop
+from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.loop.together import Together
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import launched, make_accelerator
+from spen_plugins.runs.finishing import finish
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.runner import TOGETHER, built_again, describe, stages_of
+from spen_plugins.runs.signals import interrupts
+from spen_plugins.trainer import Stage
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+EQUAL = ("precision", "seed")
+"""Keys of the config that all parts must have alike."""
+
+
+def run(
+    configs: Mapping[str, tuple[Mapping[str, Any], str]],
+    out: Path,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 600.0,
+    registry: Registry | None = None,
+) -> list[Path]:
+    """Train nets of several tasks together, and write a run folder for each.
+
+    Errors of configs, data and plugins are raised before a folder is created.
+
+    Args:
+        configs: the evaluated config of each part and its file, by the part's name.
+        out: the folder, new or empty.
+        device, quiet, checkpoint_seconds, registry: as for `runner.run`.
+
+    Returns:
+        The parts' run folders.
+
+    Raises:
+        ConfigError, DataError, PluginError: before training starts.
+        RunError: training failed.
+    """
+    registry = registry or Registry()
+    _check_names(list(configs))
+    experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
+    RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
+    accelerator = _accelerator(experiments, device)
+    built = {name: _built(experiment) for name, experiment in experiments.items()}
+    stages = _stages(experiments, built, accelerator)
+    folders = {name: RunFolder(out / name) for name in configs}
+    with _held(out, folders):
+        for name, experiment in experiments.items():
+            RunFolder.create(folders[name].path, experiment.table())
+            describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
+        save_json({"parts": list(configs)}, out / TOGETHER)  # last: without it nothing was begun
+        return _train(experiments, built, stages, folders, out, accelerator, quiet, checkpoint_seconds, False)
+
+
+def resume(
+    out: Path,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 600.0,
+    registry: Registry | None = None,
+) -> list[Path]:
+    """Go on from the last checkpoint, with the same weights and histories as without the stop.
+
+    Raises:
+        ConfigError: no such folder, another process is training it, or the data files have changed since.
+    """
+    folders = {name: RunFolder.open(out / name) for name in _parts(out)}
+    if all(folder.metrics() is not None for folder in folders.values()):
+        Console(quiet=quiet, stderr=True).print(f"{out} is already done", markup=False)
+        return [folder.path for folder in folders.values()]
+    registry = registry or Registry()
+    experiments = {
+        name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
+    }
+    before = next(iter(folders.values())).environment().get("device")
+    accelerator = _accelerator(experiments, device or before)
+    with _held(out, folders):
+        console = Console(quiet=quiet, stderr=True)
+        built = {
+            name: built_again(experiment, folders[name], accelerator, registry, console)
+            for name, experiment in experiments.items()
+        }
+        stages = _stages(experiments, built, accelerator)
+        return _train(experiments, built, stages, folders, out, accelerator, quiet, checkpoint_seconds, True)
+
+
+def share_encoder(built: Mapping[str, Built]) -> None:
+    """Give all parts' nets the first one's encoder.
+
+    Raises:
+        ConfigError: a part has none, or several, or one of other settings.
+    """
+    found: dict[str, FeatureNetwork] = {}
+    for name, part in built.items():
+        networks = [network for network in part.model.modules() if isinstance(network, FeatureNetwork)]
+        encoders = [network for network in networks if network.shared_part() is not None]
+        if len(encoders) != 1:
+            raise ConfigError(
+                f"{name}: found {len(encoders) or 'no'} pretrained encoder{'s' * (len(encoders) != 1)} in its net, and "
+                "the parts share one; expected features, or a reader of theirs, of type 'transformer'"
+            )
+        found[name] = encoders[0]
+    first, one = next(iter(found.items()))
+    for name, other in found.items():
+        keys = [key for key in one.shareable if getattr(one.config, key) != getattr(other.config, key, None)]
+        if type(other) is not type(one) or keys:
+            key = keys[0] if keys else "type"
+            mine, theirs = (getattr(network.config, key, type(network).__name__) for network in (one, other))
+            raise ConfigError(
+                f"{name}: its encoder's {key} is {theirs!r}, and that of {first} is {mine!r}; the parts share one "
+                f"encoder, so give them the same {', '.join(one.shareable)}"
+            )
+        if other is not one:
+            other.share(one)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise ConfigError("which parts? As in: spen together runs/both pos=pos_infnet.jsonnet ner=ner_infnet.jsonnet")
+    for name in names:
+        if not NAME.fullmatch(name) or name in ("all", "checkpoint"):
+            raise ConfigError(
+                f"{name!r} can't be a part's name; expected letters, digits, - and _, and neither 'all' nor "
+                "'checkpoint'"
+            )
+
+
+def _parts(out: Path) -> list[str]:
+    """The names of a folder's parts."""
+    try:
+        names = read_json(out / TOGETHER).get("parts")
+    except FileNotFoundError:
+        raise ConfigError(f"{out} holds no runs trained together: there is no {TOGETHER} in it") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
+        raise RunError(f"{out / TOGETHER} is damaged: expected the names of its parts")
+    _check_names(names)
+    return names
+
+
+def _accelerator(experiments: Mapping[str, Experiment], device: str | None) -> Accelerator:
+    """The device of all parts, after a check that they can be trained together."""
+    first, one = next(iter(experiments.items()))
+    for name, other in experiments.items():
+        if other.energy is not None:
+            raise ConfigError(f"{name}: found an energy; only nets alone are trained together, by method=cross_entropy")
+        if any(True for _ in other.init.items()):
+            raise ConfigError(f"{name}: found init; parts that are trained together start from their encoder alone")
+        ours = [(key, getattr(one, key), getattr(other, key)) for key in EQUAL]
+        ours += [
+            (f"trainer.{key}", getattr(one.trainer.config, key), getattr(other.trainer.config, key))
+            for key in ("epochs", "patience")
+        ]
+        for key, mine, theirs in ours:
+            if mine != theirs:
+                raise ConfigError(
+                    f"{name}: {key} is {theirs}, and that of {first} is {mine}; parts that are trained together have "
+                    f"the same: all.{key}={mine}"
+                )
+    if launched() > 1:
+        raise ConfigError("spen together trains in one process; start it without torchrun")
+    return make_accelerator(one.precision, device)
+
+
+def _built(experiment: Experiment) -> Built:
+    """A part's objects, drawn as those of a run of its own."""
+    seed_everything(experiment.seed)
+    task = make_task(experiment)
+    task.load()
+    return build(experiment, task)
+
+
+def _stages(
+    experiments: Mapping[str, Experiment], built: Mapping[str, Built], accelerator: Accelerator
+) -> dict[str, Stage]:
+    """The one stage of each part, over the shared encoder."""
+    share_encoder(built)
+    found = {}
+    for name, part in built.items():
+        stages = stages_of(experiments[name], part, accelerator)
+        if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
+            raise ConfigError(
+                f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
+                "phases; expected 'cross_entropy'"
+            )
+        if stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
+            raise ConfigError(f"{name}: found trainer.net.average; parts that are trained together have no mean: null")
+        [found[name]] = stages
+    return found
+
+
+@contextmanager
+def _held(out: Path, folders: Mapping[str, RunFolder]) -> Iterator[None]:
+    """Keep other runs out of the folder and its parts."""
+    with ExitStack() as stack:
+        for path in (out, *(folder.path for folder in folders.values())):
+            stack.enter_context(locked(path))
+        yield
+
+
+def _train(
+    experiments: Mapping[str, Experiment],
+    built: Mapping[str, Built],
+    stages: Mapping[str, Stage],
+    folders: Mapping[str, RunFolder],
+    out: Path,
+    accelerator: Accelerator,
+    quiet: bool,
+    checkpoint_seconds: float,
+    resume: bool,
+) -> list[Path]:
+    console, checkpoint = Console(quiet=quiet), Checkpoint(out / "checkpoint")
+    seed = next(iter(experiments.values())).seed
+    go_on = f"Go on with: spen together {quote(str(out))} --resume"
+    with Reporter(console, "mean", quiet) as reporter, interrupts() as stop:
+        reporter.say(f"folder {escape(str(out))}; seed {seed}; {accelerator.device}")
+        loops = {}
+        for name, part in built.items():
+            for note in part.task.notes():
+                reporter.say(escape(f"{name}: {note}"))
+            counts = sum(parameter.numel() for parameter in part.model.parameters())
+            reporter.say(f"{name}: {len(part.task.part('train')):,} examples, {counts:,} parameters, encoder included")
+            folders[name].checkpoint = checkpoint
+            loops[name] = Loop(
+                part.model,
+                part.task,
+                [stages[name]],
+                part.trainer.config,
+                folders[name],
+                seed,
+                accelerator,
+                reporter,
+            )
+        try:
+            Together(loops, seed, checkpoint, accelerator, reporter, checkpoint_seconds, stop.is_set).run(resume)
+        except Interrupted as error:
+            raise Interrupted(f"{error} in {out}. {go_on}") from error
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            smaller = "take a smaller trainer.batch_size, or more trainer.accumulate"
+            raise RunError(f"memory ran out in training ({str(error).splitlines()[0]}); {smaller}") from error
+    try:
+        for name, part in built.items():
+            console.print(f"\n{name}", markup=False, highlight=False)
+            finish(part, folders[name], accelerator, console, True, loops[name].constant)
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped in its last evaluation; training is done and saved. {go_on}") from None
+    return [folder.path for folder in folders.values()]

@@ -1,0 +1,163 @@
+"""Components of one encoder: one copy, one reading of a sentence, and the words of each alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import torch
+from spacy.language import Language
+from spacy.tokens import Doc
+
+import spen_plugins as sp
+from spen_plugins.runs import together
+from spen_spacy import predicting, sharing
+from spen_spacy.package import make_pipeline, write_pipeline
+from spen_spacy.package_runs import Component as Part
+from tests.test_together import few, given  # noqa: F401, a fixture
+
+SENTENCES = [
+    "Ann saws the cats .",
+    "The dog gave Ann the saw .",
+    "the cat saws .",
+    "Ann saws the cats .",
+    "dogs .",
+    "Ann gaven the dog the cats in the saw .",
+]
+
+
+@spacy.registry.misc("spen_tests.second_word")
+def second_word():
+    return lambda doc: [min(1, len(doc) - 1)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Parts of speech and roles over one tiny encoder."""
+    folder = tmp_path_factory.mktemp("shared")
+    together.run(given(folder / "bert", epochs=1), folder / "runs", "cpu", quiet=True)
+    return folder / "runs"
+
+
+def pipeline(runs: Path) -> Language:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_pos", config={"model": str(runs / "tags")})
+    config = {"model": str(runs / "roles"), "predicates": {"@misc": "spen_tests.second_word"}}
+    nlp.add_pipe("spen_srl", config=config)
+    for name in nlp.pipe_names:
+        nlp.get_pipe(name).run()
+    return nlp
+
+
+@pytest.fixture
+def nlp(runs: Path) -> Language:
+    return pipeline(runs)
+
+
+def docs(nlp: Language) -> list[Doc]:
+    return [Doc(nlp.vocab, words=text.split()) for text in SENTENCES]
+
+
+def said(found: Any) -> list[Any]:
+    """Tags and frames of docs, and the scores of both apart."""
+    names: list[Any] = []
+    scores: list[float] = []
+    for doc in found:
+        names.append([[token.pos_, token.tag_] for token in doc])
+        names.append([(span.start, span.end, span.label_) for span in doc.spans["spen_srl"]])
+        scores += [*doc.user_data["spen_token_scores"].tolist(), *doc.spans["spen_srl"].attrs["scores"]]
+    return [names, torch.tensor(scores)]
+
+
+def alone(runs: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a pipeline says whose components know nothing of one another."""
+    with monkeypatch.context() as patch:
+        patch.setattr(predicting, "join", lambda *_: [])
+        apart = pipeline(runs)
+    assert encoder(apart, "spen_pos") is not encoder(apart, "spen_srl")
+    return said(apart.pipe(docs(apart)))
+
+
+def encoder(nlp: Language, name: str) -> Any:
+    return next(part.encoder for part in nlp.get_pipe(name).run().predictor.model.modules() if hasattr(part, "encoder"))
+
+
+def shared(nlp: Language) -> sharing.SharedEncoder:
+    [one] = nlp.get_pipe("spen_pos").run()._encoders
+    return one
+
+
+def same(found: list[Any], wanted: list[Any]) -> None:
+    assert found[0] == wanted[0]
+    torch.testing.assert_close(found[1], wanted[1], rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def test_one_copy_one_reading_and_the_same_words(nlp: Language, runs: Path, monkeypatch) -> None:
+    assert encoder(nlp, "spen_pos") is encoder(nlp, "spen_srl")
+    one = shared(nlp)
+    rows, read = [], one._read
+    monkeypatch.setattr(one, "_read", lambda **inputs: rows.append(len(inputs["input_ids"])) or read(**inputs))
+    found = said(nlp.pipe(docs(nlp), batch_size=4))
+    assert sum(rows) == 3 + 2  # of each batch of docs the different sentences
+    assert any(found[0][1::2])  # frames
+    assert not one._vectors
+    same(found, alone(runs, monkeypatch))
+    same(said(map(nlp, docs(nlp))), found)
+
+
+def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sharing, "PIECES", 9)
+    nlp.disable_pipe("spen_srl")
+    list(nlp.pipe(docs(nlp)))
+    one = shared(nlp)
+    assert 0 < sum(map(len, one._vectors.values())) == one._pieces <= 9
+    nlp.enable_pipe("spen_srl")
+    same(said(nlp.pipe(docs(nlp))), alone(runs, monkeypatch))
+
+
+def test_other_weights_are_not_shared(nlp: Language, runs: Path, monkeypatch) -> None:
+    from spen_plugins import features
+
+    def other(self: Any, model: Any, device: str) -> Any:
+        for part in model.modules():
+            if isinstance(part, features.FeatureNetwork) and part.shared_part() is not None:
+                next(part.shared_part().parameters()).data[0, 0] += 1e-3
+        return sharing.join(self, model, device)
+
+    monkeypatch.setattr(predicting, "join", other)
+    own = pipeline(runs)
+    assert encoder(own, "spen_pos") is encoder(own, "spen_srl") is not encoder(nlp, "spen_pos")
+
+
+def test_stored_and_in_processes(nlp: Language, tmp_path: Path) -> None:
+    wanted = said(nlp.pipe(docs(nlp)))
+    nlp.to_disk(tmp_path)
+    read = spacy.load(tmp_path)
+    same(said(read.pipe(docs(read))), wanted)
+    assert encoder(read, "spen_pos") is encoder(nlp, "spen_srl")  # of one process
+    copy = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    same(said(copy.pipe(docs(copy))), wanted)
+    tags = spacy.load(tmp_path, exclude=["spen_srl"])
+    assert [[token.pos_ for token in doc] for doc in tags.pipe(docs(tags))] == [
+        [pos for pos, _ in row] for row in wanted[0][::2]
+    ]
+    same(said(nlp.pipe(docs(nlp), n_process=2, batch_size=3)), wanted)
+
+
+def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> None:
+    pairs = (("spen_pos", "tags"), ("spen_srl", "roles"))
+    found = [Part(name, name, sp.RunFolder.open(runs / run)) for name, run in pairs]
+    own = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
+    write_pipeline(make_pipeline(found, "en"), found, "en_both", own, tmp_path / "here", half=True, keep_energy=False)
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert len(list((tmp_path / "there/encoders").iterdir())) == 1
+    read = spacy.load(tmp_path / "there")
+    assert encoder(read, "spen_pos") is encoder(read, "spen_srl")
+    wanted = said(read.pipe(docs(read)))
+    assert spacy.load(tmp_path / "there", exclude=["spen_pos"]).pipe_names == ["spen_srl"]
+    read.to_disk(tmp_path / "again")  # each component has all of it
+    assert not (tmp_path / "again/encoders").exists()
+    again = spacy.load(tmp_path / "again")
+    same(said(again.pipe(docs(again))), wanted)
