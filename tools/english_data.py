@@ -4,8 +4,8 @@
 
 Tweets (BTC), noisy texts (WNUT-17), five genres of edited text (GUM) and Wikipedia (Wikigold). WNUT-17's person,
 location, corporation and group become PER, LOC, ORG and ORG; its products and creative works and Wikigold's MISC, which
-the others don't mark, are left out. Writes ner.train.conll, ner.dev.conll and ner.test.conll of all corpora, and dev and
-test of each, in BIO.
+the others don't mark, are left out. Writes ner.train.conll, ner.dev.conll and ner.test.conll of all corpora, and the
+dev and test part of each, in BIO.
 """
 
 from __future__ import annotations
