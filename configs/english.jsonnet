@@ -43,7 +43,7 @@ local parts(names) = {
   },
   srl: {
     precision: 'bf16',
-    task: { type: 'srl' } + roles,
+    task: { type: 'srl', unique_roles: true } + roles,
     features: bilstm { hidden: 160, layers: 2, dropout: 0.4 },
     inference_net: { type: 'crf' },
     trainer: training { epochs: 15 },

@@ -79,7 +79,7 @@ def test_its_card_has_scores_licences_and_sources() -> None:
     card = (spen_en.PIPELINE / "README.md").read_text(encoding="utf-8")
     assert meta["version"] == spen_en.__version__
     assert {"ents_f", "pos_tag_acc"} <= set(meta["performance"])
-    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", "btc", "wnut17"}
+    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", *DATA["FILES"]}
     assert all(source["license"] for source in meta["sources"])
     for text in (meta["license"], card):
         assert "CC BY-SA 4.0" in text and "CC BY 4.0" in text
