@@ -43,12 +43,12 @@ local parts(names) = {
   },
   srl: {
     precision: 'bf16',
-    task: { type: 'srl' } + roles,
+    task: { type: 'srl', unique_roles: true } + roles,
     features: bilstm { hidden: 160, layers: 2, dropout: 0.4 },
     inference_net: { type: 'crf' },
     trainer: training { epochs: 15 },
   },
-  // Names of both corpora, as tools/english_data.py joins them.
+  // Names of four corpora, as tools/english_data.py joins them.
   ner: {
     task: {
       type: 'tagging',
@@ -56,7 +56,7 @@ local parts(names) = {
       encoding: 'bioes',
       train: names + '/ner.train.conll',
       validation: names + '/ner.dev.conll',
-      test: names + '/btc.test.conll',
+      test: names + '/ner.test.conll',
     } + no_vocabulary,
     features: bilstm { hidden: 128, dropout: 0.5, char_widths: [2, 3, 4] },
     inference_net: { type: 'independent' },

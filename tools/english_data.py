@@ -1,9 +1,11 @@
-"""Write the named-entity data of the English pipeline: BTC and WNUT-17 with their three common types.
+"""Write the named-entity data of the English pipeline: four corpora with their three common types.
 
     python tools/english_data.py runs/english/data
 
-WNUT-17's person, location, corporation and group become PER, LOC, ORG and ORG; its products and creative works, which
-BTC doesn't mark, are left out. Writes ner.train.conll and ner.dev.conll of both corpora, and dev and test of each.
+Tweets (BTC), noisy texts (WNUT-17), five genres of edited text (GUM) and Wikipedia (Wikigold). WNUT-17's person,
+location, corporation and group become PER, LOC, ORG and ORG; its products and creative works and Wikigold's MISC, which
+the others don't mark, are left out. Writes ner.train.conll, ner.dev.conll and ner.test.conll of all corpora, and the
+dev and test part of each, in BIO.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
 from spen_plugins.readers.columns import TaggedSentence, read_columns
+from spen_plugins.readers.schemes import Scheme, convert
 
 FILES = {
     "btc": {"train": "btc/btc.train", "dev": "btc/btc.dev", "test": "btc/btc.test"},
@@ -24,10 +27,14 @@ FILES = {
         "dev": "wnut17/emerging.dev.conll",
         "test": "wnut17/emerging.test.annotated",
     },
+    "gum": {part: f"gum/{part}.conll" for part in ("train", "dev", "test")},
+    "wikigold": {part: f"wikigold/{part}.conll" for part in ("train", "dev", "test")},
 }
+SCHEMES: dict[str, Scheme] = {"wikigold": "iob1"}
+"""Schemes of the corpora that aren't in BIO."""
 TYPES = {"person": "PER", "location": "LOC", "corporation": "ORG", "group": "ORG"}
-"""WNUT-17's types -> BTC's."""
-LEFT_OUT = ("product", "creative-work")
+"""WNUT-17's types -> those of the others."""
+LEFT_OUT = ("product", "creative-work", "MISC")
 
 
 def main() -> None:
@@ -41,32 +48,39 @@ def main() -> None:
 
 
 def write_all(out: Path) -> None:
-    """Write the six files to `out`."""
+    """Write the files to `out`."""
     read = {
         (name, part): read_columns(locate(f"data:ner/{file}"), 0, -1)
         for name, parts in FILES.items()
         for part, file in parts.items()
     }
     out.mkdir(parents=True, exist_ok=True)
-    for part in ("train", "dev"):
-        write(out / f"ner.{part}.conll", [*read["btc", part], *read["wnut17", part]])
+    for part in ("train", "dev", "test"):
+        joined = "".join(lines(read[name, part], SCHEMES.get(name, "bio")) for name in FILES)
+        write(out / f"ner.{part}.conll", joined)
     for name in FILES:
         for part in ("dev", "test"):
-            write(out / f"{name}.{part}.conll", read[name, part])
+            write(out / f"{name}.{part}.conll", lines(read[name, part], SCHEMES.get(name, "bio")))
 
 
-def write(path: Path, sentences: Iterable[TaggedSentence]) -> None:
-    """Write one word and its tag per line, and an empty line after each sentence."""
-    lines = []
-    for sentence in sentences:
-        lines += [f"{word}\t{mapped(tag)}\n" for word, tag in zip(sentence.words, sentence.tags, strict=True)]
-        lines.append("\n")
+def write(path: Path, text: str) -> None:
+    """Write the file, whole or not at all."""
     with writing(path) as part:
-        part.write_text("".join(lines), encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
+
+
+def lines(sentences: Iterable[TaggedSentence], scheme: Scheme) -> str:
+    """One word and its tag per line, and an empty line after each sentence."""
+    found = []
+    for sentence in sentences:
+        tags = sentence.tags if scheme == "bio" else convert(sentence.tags, scheme, "bio")
+        found += [f"{word}\t{mapped(tag)}\n" for word, tag in zip(sentence.words, tags, strict=True)]
+        found.append("\n")
+    return "".join(found)
 
 
 def mapped(tag: str) -> str:
-    """A tag with its type mapped to BTC's."""
+    """A tag with its type mapped to PER, LOC or ORG."""
     prefix, dash, kind = tag.partition("-")
     if kind in LEFT_OUT:
         return "O"

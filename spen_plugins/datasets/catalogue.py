@@ -157,7 +157,7 @@ _ALL = (
     ),
     DataSet(
         "ewt",
-        "semantic roles of the English Web Treebank: 16536 sentences, 50182 predicates",
+        "English Web Treebank: parts of speech, and semantic roles (16536 sentences, 50182 predicates)",
         "CC BY-SA 4.0 (PropBank; Universal Dependencies English EWT)",
         tuple(
             File(f"pos/ewt/en_ewt-ud-{part}.conllu", f"{_UD}/en_ewt-ud-{part}.conllu", sha256)

@@ -79,7 +79,7 @@ def test_its_card_has_scores_licences_and_sources() -> None:
     card = (spen_en.PIPELINE / "README.md").read_text(encoding="utf-8")
     assert meta["version"] == spen_en.__version__
     assert {"ents_f", "pos_tag_acc"} <= set(meta["performance"])
-    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", "btc", "wnut17"}
+    assert {source["name"].partition(":")[0] for source in meta["sources"]} == {"ewt", *DATA["FILES"]}
     assert all(source["license"] for source in meta["sources"])
     for text in (meta["license"], card):
         assert "CC BY-SA 4.0" in text and "CC BY 4.0" in text
@@ -129,28 +129,34 @@ DATA = runpy.run_path(str(ROOT / "tools/english_data.py"))
         ("B-product", "O"),
         ("I-creative-work", "O"),
         ("B-PER", "B-PER"),
+        ("I-MISC", "O"),
     ],
 )
-def test_wnut_s_types_become_btc_s(tag: str, written: str) -> None:
+def test_types_become_the_three_common_ones(tag: str, written: str) -> None:
     assert DATA["mapped"](tag) == written
 
 
-def test_names_of_both_corpora_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_all_corpora_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {
+        "btc": ("B-PER B-LOC", "B-PER B-LOC"),
+        "wnut17": ("B-person B-product", "B-PER O"),
+        "gum": ("B-ORG I-ORG", "B-ORG I-ORG"),
+        "wikigold": ("I-MISC I-PER", "O B-PER"),
+    }
     for name, parts in DATA["FILES"].items():
-        kind = {"btc": "PER", "wnut17": "person"}[name]
+        first, second = shown[name][0].split()
         for part, file in parts.items():
             path = tmp_path / "data/ner" / file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{name}-{part}\tB-{kind}\nleft\tB-{'LOC' if name == 'btc' else 'product'}\n\n")
+            path.write_text(f"-DOCSTART-\tO\n\n{name}-{part}\t{first}\nleft\t{second}\n\n")
     monkeypatch.setenv("SPEN_DATA", str(tmp_path / "data"))
     DATA["write_all"](tmp_path / "out")
     written = {path.name: read_columns(path, 0, -1) for path in (tmp_path / "out").iterdir()}
-    assert set(written) == {f"{name}.{part}.conll" for name in ("btc", "wnut17") for part in ("dev", "test")} | {
-        "ner.train.conll",
-        "ner.dev.conll",
+    assert set(written) == {f"{name}.{part}.conll" for name in shown for part in ("dev", "test")} | {
+        f"ner.{part}.conll" for part in ("train", "dev", "test")
     }
-    joined = [(sentence.words[0], *sentence.tags) for sentence in written["ner.train.conll"]]
-    assert joined == [("btc-train", "B-PER", "B-LOC"), ("wnut17-train", "B-PER", "O")]
+    joined = [(sentence.words[0], " ".join(sentence.tags)) for sentence in written["ner.train.conll"]]
+    assert joined == [(f"{name}-train", tags) for name, (_, tags) in shown.items()]
     monkeypatch.setenv("SPEN_DATA", str(tmp_path / "nowhere"))
     with pytest.raises((DataError, sp.errors.ConfigError)):
         DATA["write_all"](tmp_path / "out")

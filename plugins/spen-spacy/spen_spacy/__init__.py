@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 from spen_plugins import Functions, hookimpl
 
 if TYPE_CHECKING:
+    from spen_spacy.displaying import DISPLACY_OPTIONS, displacy_frames
     from spen_spacy.drawing import draw
     from spen_spacy.extensions import Argument, Frame, set_extensions
 
-__all__ = ["Argument", "Frame", "draw", "set_extensions"]
+__all__ = ["DISPLACY_OPTIONS", "Argument", "Frame", "displacy_frames", "draw", "set_extensions"]
 
-_WHERE = {"Argument": "extensions", "Frame": "extensions", "draw": "drawing", "set_extensions": "extensions"}
+_WHERE = {
+    "DISPLACY_OPTIONS": "displaying",
+    "Argument": "extensions",
+    "Frame": "extensions",
+    "displacy_frames": "displaying",
+    "draw": "drawing",
+    "set_extensions": "extensions",
+}
 
 
 @hookimpl

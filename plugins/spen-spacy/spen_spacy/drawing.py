@@ -35,7 +35,7 @@ class Box(NamedTuple):
     start: int
     end: int
     label: str
-    """The role, with … on the side where it goes on in another line."""
+    """The role, or a predicate's sense if it has one; with … on the side where it goes on in another line."""
 
 
 class Line(NamedTuple):
@@ -53,7 +53,7 @@ def draw(text: Doc | Span, width: float = 900) -> str:
 
     Below each line is a row for each frame that has words in it; where there are several lines, it begins with the
     frame's predicate. Arguments that a line's end parts have … on that side. Tokens of an argument outside the part are
-    left out. Control characters are drawn as their symbols, such as ␇.
+    left out. A predicate's box has its sense, or V without one. Control characters are drawn as symbols, such as ␇.
 
     Args:
         text: a doc, or a span of one.
@@ -119,7 +119,7 @@ def _name(frame: Frame) -> str:
 def _boxes(frame: Frame, start: int, end: int) -> list[Box]:
     """The predicate and its arguments, without words outside `start` to `end`."""
     i = frame.predicate.i
-    boxes = [Box("V", i, i + 1, "V")]
+    boxes = [Box("V", i, i + 1, frame.sense or "V")]
     boxes += [Box(role, span.start, span.end, role) for role, span, _ in frame.arguments]
     kept = [box._replace(start=max(box.start, start), end=min(box.end, end)) for box in boxes]
     return [box for box in kept if box.start < box.end]
@@ -147,9 +147,9 @@ def _lines(words: Sequence[str], boxes: Sequence[tuple[Frame, list[Box]]], width
 def _parts(boxes: Sequence[Box], start: int, end: int) -> list[Box]:
     """What of the boxes stands in the words `start` to `end`."""
     parts = []
-    for role, first, last, _ in boxes:
+    for role, first, last, name in boxes:
         if first < end and last > start:
-            label = f"{'… ' if first < start else ''}{role}{' …' if last > end else ''}"
+            label = f"{'… ' if first < start else ''}{name}{' …' if last > end else ''}"
             parts.append(Box(role, max(first, start), min(last, end), label))
     return parts
 

@@ -1,0 +1,68 @@
+"""Frames for displaCy: each with its sentence, coloured by role."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spacy.tokens import Doc, Span
+
+from spen_spacy.drawing import COLOURS
+from spen_spacy.extensions import Frame, frames
+
+_PREDICATE = "#b0bec5"
+"""Lighter than in `draw`: displaCy's labels are black."""
+DISPLACY_OPTIONS: dict[str, Any] = {
+    "colors": {"V": _PREDICATE} | {prefix + role: c for prefix in ("", "C-", "R-") for role, c in COLOURS.items()}
+}
+"""Options for `displacy.render`: the colours of `draw`. Other roles have displaCy's grey."""
+
+
+def displacy_frames(text: Doc | Span) -> list[dict[str, Any]]:
+    """The frames of a doc, or of a part such as a sentence, for `displacy.render(..., style="span", manual=True)`.
+
+    One entry for each frame: the words of its predicate's sentence, the predicate (V, and its sense if it has one),
+    and the arguments. Without sentences the words are those of the text. Tokens of an argument outside are left out.
+
+    Args:
+        text: a doc, or a span of one.
+    """
+    whole = text if isinstance(text, Span) else text[:]
+    return [_frame(frame, whole) for frame in frames(text.doc) if whole.start <= frame.predicate.i < whole.end]
+
+
+def _frame(frame: Frame, text: Span) -> dict[str, Any]:
+    """A frame's entry, with the words of the text that are in its sentence."""
+    start, end = text.start, text.end
+    if text.doc.has_annotation("SENT_START"):
+        sentence = frame.predicate.sent
+        start, end = max(start, sentence.start), min(end, sentence.end)
+    i = frame.predicate.i
+    named = [("V", i, i + 1, frame.sense or "")]
+    named += [(role, span.start, span.end, "") for role, span, _ in frame.arguments]
+    words = text.doc[start:end]
+    kept = [
+        _span(words, label, max(first, start) - start, min(last, end) - start, sense)
+        for label, first, last, sense in named
+        if first < end and last > start
+    ]
+    return {
+        "text": words.text,
+        "tokens": [token.text for token in words],
+        "spans": kept,
+        "title": None,
+        "settings": {"direction": text.doc.vocab.writing_system.get("direction", "ltr"), "lang": text.doc.lang_},
+    }
+
+
+def _span(words: Span, label: str, start: int, end: int, sense: str) -> dict[str, Any]:
+    """The words `start` to `end` (exclusive) as displaCy has them; `kb_id` is what it shows beside a label."""
+    part = words[start:end]
+    return {
+        "start": part.start_char - words.start_char,
+        "end": part.end_char - words.start_char,
+        "start_token": start,
+        "end_token": end,
+        "label": label,
+        "kb_id": sense,
+        "kb_url": "#",
+    }

@@ -1,0 +1,39 @@
+"""Fifty everyday sentences with frames by hand: whether they are well formed, and how many arguments spen_en gets."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+import spacy
+
+import spen_plugins as sp
+
+EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/everyday.py"))
+FLOORS = {"spen_en": 0.74}
+"""Pipeline -> the least share of arguments that are right."""
+
+
+def test_there_are_fifty_sentences_with_frames_of_propbank() -> None:
+    sentences, rolesets = EVERYDAY["read"](), sp.rolesets()
+    assert len(sentences) == 50 and all(sentence.frames for sentence in sentences)
+    assert len({sentence.kind for sentence in sentences}) == 8
+    for frame in (frame for sentence in sentences for frame in sentence.frames):
+        roles = {argument.role.removeprefix("R-") for argument in frame.arguments}
+        assert {role for role in roles if not role.startswith("ARGM-")} <= set(rolesets[frame.sense].roles), frame
+
+
+@pytest.mark.parametrize("line", ["love.01 [ARG0 We] [V love] it !", "love.01 [ARG0 I] love it !"])
+def test_a_frame_of_other_words_or_without_a_predicate_is_refused(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "sentences.txt"
+    path.write_text(f"## chat\n\nI love it !\n{line}\n")
+    with pytest.raises(ValueError):
+        EVERYDAY["read"](path)
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_enough_arguments_are_right(name: str) -> None:
+    found = EVERYDAY["score"](spacy.load(name), EVERYDAY["read"]())
+    assert found.right + len(found.missed) == found.gold
+    assert found.right / found.gold >= FLOORS[name]
