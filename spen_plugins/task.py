@@ -21,8 +21,6 @@ from spen_plugins.spaces import OutputSpace, Proposal
 PARTS = ("train", "validation", "test")
 HELD_OUT = 0.2
 """Share of the training examples that validate where no validation part is given in Python."""
-
-
 DECIDED = ("threshold", "decode_temperature")
 """Names of facts that the validation part's scores decide, and not the data."""
 

@@ -69,6 +69,21 @@ def test_a_batch_is_read_once_until_a_weight_moves() -> None:
     assert len(calls) == 4
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_after_a_step_of_the_net_it_reads_anew_and_after_one_of_the_energy_it_does_not(fused: bool) -> None:
+    task, model = made()
+    model.eval()
+    batch = task.collate(task.part("train")[:7])
+    before = model.energy.features(batch.x)
+    for net, again in ((model.energy, False), (model.inference_net, True)):
+        optimizer = torch.optim.AdamW(net.parameters(), lr=0.1, fused=fused)
+        for parameter in net.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        assert (model.energy.features(batch.x) is not before) == again
+    torch.testing.assert_close(model.energy.features(batch.x), model.inference_net.features(batch.x))
+
+
 @pytest.mark.parametrize(
     "tables",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.overrides import TorchFunctionMode
 
 from spen_plugins.config.node import Node
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.ownership import assign
 
 if TYPE_CHECKING:
@@ -127,6 +128,17 @@ def check_memory(experiment: Experiment, built: Built, stages: Sequence[Stage], 
 def out_of_memory(error: BaseException) -> bool:
     """True of an error of Python's or torch's allocator."""
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+
+
+@contextmanager
+def memory_of_training(smaller: str) -> Iterator[None]:
+    """An allocator's error inside is a `RunError` that says what to make smaller."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        raise RunError(f"memory ran out in training ({str(error).splitlines()[0]}); {smaller}") from error
 
 
 def _moments(player: Player) -> int:

@@ -114,6 +114,7 @@ class Together:
         """Score all parts; keep their weights if the mean is the best so far."""
         at = self.position
         found = {name: loop.validate(loop.stages[0]) for name, loop in self.loops.items()}
+        self._check_weights()
         mean = sum(score for _, score in found.values()) / len(found)
         better = mean > at.best
         if better:
@@ -121,7 +122,6 @@ class Together:
         for name, loop in self.loops.items():
             scores, score = found[name]
             stage, own = loop.stages[0], loop.position
-            loop.check_weights(stage)
             if better:
                 own.best, own.best_epoch = score, own.epoch
                 loop.folder.save_weights(loop.model)
@@ -145,10 +145,14 @@ class Together:
         means = {name: ledger.means(loop.position.sums) for name, loop in self.loops.items()}
         return {name: sum(losses.values()) for name, losses in means.items() if losses}
 
-    def _save(self) -> None:
-        """Save the state of all parts; tensors that they share are stored once."""
+    def _check_weights(self) -> None:
+        """Before any part is saved: raise `NonFiniteLoss` if one has weights that are not finite."""
         for loop in self.loops.values():
             loop.check_weights(loop.stages[0])
+
+    def _save(self) -> None:
+        """Save the state of all parts; tensors that they share are stored once."""
+        self._check_weights()
         scaler = self.accelerator.scaler
         parts = {
             name: {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -52,7 +53,7 @@ def decode(
     source, registry = RunFolder.open(run), registry or Registry()
     scores, config = source.metrics(), source.config()
     if scores is None:
-        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {run}")
+        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
     experiment = check(config, str(run / "config.json"), registry)
     if "decode" not in experiment.task.cls.Config.model_fields:
         raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import check_memory, out_of_memory
-from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
+from spen_plugins.config.memory import check_memory, memory_of_training
+from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
@@ -266,15 +266,12 @@ def _train(
             after_epoch,
             probe(built, accelerator.device),
         )
+        smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
         try:
-            loop.run(resume)
+            with memory_of_training(smaller):
+                loop.run(resume)
         except (Interrupted, ProcessLost) as error:
             raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error):
-                raise
-            smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
-            raise RunError(f"memory ran out in training ({str(error).splitlines()[0]}); {smaller}") from error
     try:
         finish(built, folder, accelerator, console, test, loop.constant)
     except KeyboardInterrupt:

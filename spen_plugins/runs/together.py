@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import out_of_memory
+from spen_plugins.config.memory import memory_of_training
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, save_json
@@ -261,15 +261,12 @@ def _train(
                 accelerator,
                 reporter,
             )
+        together = Together(loops, seed, checkpoint, accelerator, reporter, checkpoint_seconds, stop.is_set)
         try:
-            Together(loops, seed, checkpoint, accelerator, reporter, checkpoint_seconds, stop.is_set).run(resume)
+            with memory_of_training("take a smaller trainer.batch_size, or more trainer.accumulate"):
+                together.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error} in {out}. {go_on}") from error
-        except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error):
-                raise
-            smaller = "take a smaller trainer.batch_size, or more trainer.accumulate"
-            raise RunError(f"memory ran out in training ({str(error).splitlines()[0]}); {smaller}") from error
     try:
         for name, part in built.items():
             console.print(f"\n{name}", markup=False, highlight=False)

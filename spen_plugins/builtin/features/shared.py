@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from spen_plugins.batch import X
 from spen_plugins.errors import ConfigError
@@ -42,9 +43,10 @@ class _Latest:
     """A network and its latest output."""
 
     def __init__(self, network: FeatureNetwork) -> None:
-        self._network = network
+        self._network, self._moves = network, 0
         self._kept: tuple[weakref.ref[X], Any, Tensor] | None = None
         network.register_forward_hook(lambda module, args, output: self._keep(args[0], output))
+        _LATEST.add(self)
 
     def __call__(self, x: X) -> Tensor:
         if self._kept is None or self._kept[0]() is not x or self._kept[1] != self._state():
@@ -56,6 +58,23 @@ class _Latest:
     def _keep(self, x: X, output: Tensor) -> None:
         self._kept = weakref.ref(x), self._state(), output.detach()
 
+    def moved(self, optimizer: Optimizer) -> None:
+        """Note an optimiser's step, if it is one of the network's weights."""
+        own = {id(p) for p in self._network.parameters()}
+        self._moves += any(id(p) in own for group in optimizer.param_groups for p in group["params"])
+
     def _state(self) -> tuple[Any, ...]:
-        """The network's mode and weights: a tensor's version is another after each update."""
-        return (self._network.training, *((p.data_ptr(), p._version) for p in self._network.parameters()))
+        """The network's mode and weights."""
+        weights = ((p.data_ptr(), p._version) for p in self._network.parameters())
+        return (self._network.training, self._moves, *weights)
+
+
+_LATEST: weakref.WeakSet[_Latest] = weakref.WeakSet()
+
+
+def _after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    for latest in _LATEST:
+        latest.moved(optimizer)
+
+
+register_optimizer_step_post_hook(_after_step)  # fused steps leave a tensor's version as it was
