@@ -43,6 +43,10 @@ class Indexer(ABC):
         """Number of words, from the first, that the network reads of a sentence, given its `index`; None for all."""
         return None
 
+    def length(self, item: Any) -> int | None:
+        """Length to which a batch's sentences are padded, given a sentence's `index`; None: its number of words."""
+        return None
+
 
 class Shown(NamedTuple):
     """An example in readable form."""

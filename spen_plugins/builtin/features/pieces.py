@@ -55,6 +55,9 @@ class PieceIndexer(Indexer):
         first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
         return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
 
+    def length(self, item: Pieces) -> int:
+        return item.ids.size
+
     def collate(self, items: Sequence[Pieces]) -> dict[str, Tensor]:
         windows, width = (max(item.ids.shape[axis] for item in items) for axis in (0, 1))
         ids = np.full((len(items), windows, width), self._tokenizer.pad_token_id or 0, dtype=np.int64)

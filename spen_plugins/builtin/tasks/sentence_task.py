@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spen_plugins.builtin.tasks.file_parts import FileParts
-from spen_plugins.task import Task
+from spen_plugins.task import Indexer, Task
 
 
 class SentenceTask(Task):
@@ -25,7 +25,11 @@ class SentenceTask(Task):
         return self._read.checksums
 
     def length(self, example: Any) -> int:
-        return len(example.entry.ids)
+        return example.entry.length(self.all_indexers())
 
     def words_read(self, example: Any) -> int | None:
-        return example.entry.words_read(self.indexers)
+        return example.entry.words_read(self.all_indexers())
+
+    def all_indexers(self) -> dict[str, Indexer]:
+        """The indexers of all that reads a sentence."""
+        return self.indexers

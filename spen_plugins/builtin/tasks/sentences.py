@@ -103,6 +103,11 @@ class Entry:
             found = [indexer.words_read(self.item(name, indexer)) for name, indexer in indexers.items()]
         return min((n for n in found if n is not None), default=None)
 
+    def length(self, indexers: Mapping[str, Indexer]) -> int:
+        """Length in words, or in pieces of words where indexers cut those, whose number a few words can multiply."""
+        found = [indexer.length(self.item(name, indexer)) for name, indexer in indexers.items() if indexer.pads]
+        return max((n for n in found if n is not None), default=len(self.ids))
+
 
 @dataclass(frozen=True)
 class SentenceBatch(Batch):

@@ -152,8 +152,8 @@ class SemanticRoles(SentenceTask):
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
 
-    def words_read(self, example: Example) -> int | None:
-        return example.entry.words_read({**self.indexers, **(self._read_once or {})})
+    def all_indexers(self) -> dict[str, Indexer]:
+        return {**self.indexers, **(self._read_once or {})}
 
     def sentence_indexers(self) -> dict[str, Indexer]:
         self._read_once = {} if self._read_once is None else self._read_once
