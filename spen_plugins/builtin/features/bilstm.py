@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.words import WordConfig, WordNetwork
+from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import Lstm, reversed_places
 from spen_plugins.task import Task
 
@@ -35,8 +36,8 @@ class BiLstm(WordNetwork):
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of embeddings, between layers and of the output; one mask for all tokens of a sentence."""
 
-    def __init__(self, config: Any, task: Task) -> None:
-        super().__init__(config, task, "bilstm")
+    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, "bilstm", reader)
         width = self.word_width
         self.forwards, self.backwards = lstms(width, config.hidden, config.layers)
         self.output_dim = width = 2 * config.hidden

@@ -25,6 +25,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.words import WordConfig, WordNetwork
 from spen_plugins.errors import ConfigError
+from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Task
 
 
@@ -60,15 +61,15 @@ class Encoder(WordNetwork):
         dropout: float = Field(0.3, ge=0, lt=1)
         """Dropout of embeddings and output, one mask for all tokens of a sentence, and inside the encoder."""
 
-    def __init__(self, config: Any, task: Task) -> None:
-        super().__init__(config, task, "encoder")
+    def __init__(self, config: Any, task: Task, reader: FeatureNetwork | None = None) -> None:
+        super().__init__(config, task, "encoder", reader)
         width = self.word_width
         self.dropout = InputVariationalDropout(config.dropout)
         make, same_width = _ENCODERS[config.encoder]
         self.project = nn.Linear(width, config.hidden) if same_width else nn.Identity()
         self.encoder = make(config.hidden if same_width else width, config)
         self.output_dim = self.encoder.get_output_dim()
-        self.contextual = config.encoder not in ("pass_through", "feedforward")
+        self.contextual = config.encoder not in ("pass_through", "feedforward") or reader is not None
 
     def forward(self, x: X) -> Tensor:
         words, mask = self._embed(x)

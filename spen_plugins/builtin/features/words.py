@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from allennlp_light.modules import TimeDistributed
@@ -103,12 +103,17 @@ class WordConfig(Config):
 
 
 class WordNetwork(FeatureNetwork):
-    """A network over sentences. `_embed` computes vectors of single words, of width `word_width`, for subclasses.
+    """A network over sentences. `_embed` computes vectors of words, of width `word_width`, for subclasses.
+
+    With a `reader`, a word's vector ends in what that network, such as a pretrained encoder, has for it: the words'
+    letters and cases beside it are what an encoder of lower-case words doesn't see.
 
     Published scores depend on the order of weights, random numbers and parts of a vector: add new ones at the end.
     """
 
-    def __init__(self, config: Any, task: Task, name: str) -> None:
+    parts: ClassVar[Mapping[str, str]] = {"reader": "features"}
+
+    def __init__(self, config: Any, task: Task, name: str, reader: FeatureNetwork | None) -> None:
         super().__init__(config, task)
         inputs = task.inputs
         if not isinstance(inputs, WordInputs):
@@ -131,10 +136,13 @@ class WordNetwork(FeatureNetwork):
             self.cnn = TimeDistributed(cnn)
             width += cnn.get_output_dim()
         self.word_width = width + self._add_others(config, inputs)
+        self.reader = reader
+        if reader is not None:
+            self.word_width += reader.output_dim
         if not self.word_width:
             raise ConfigError(
                 f"features {name!r} looks at nothing: word_dim, mark_dim, affix_dim, char_dim, column_dim, case_dim "
-                "and hash_dim are 0 or without use here, vectors and clusters null; give one of them"
+                "and hash_dim are 0 or without use here, vectors, clusters and reader null; give one of them"
             )
 
     def _add_others(self, config: Any, inputs: WordInputs) -> int:
@@ -220,6 +228,8 @@ class WordNetwork(FeatureNetwork):
         if self.hashed is not None:
             rows = self._some_unknown(inputs[self._hashes.name], mask, 0)
             parts.append(self.hashed(rows))
+        if self.reader is not None:
+            parts.append(self.reader(x))
         return torch.cat(parts, -1), mask
 
     def _some_unknown(self, numbers: Tensor, mask: Tensor, unknown: int) -> Tensor:
