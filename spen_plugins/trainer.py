@@ -142,14 +142,14 @@ class Phase:
     Args:
         name: shown in logs and errors; unique in a stage.
         trains: prefixes of parameter names, `("energy",)`.
-        loss: context -> terms; the phase minimises the mean of their sum.
+        loss: context -> terms; the phase minimises the mean of their sum. One with `state_dict` and `load_state_dict`
+            (tensors, numbers, lists and tables) is saved with the checkpoint.
         player: optimiser, learning rates, clipping, and how many updates in a row.
-        gradient: the rule that turns the loss into gradients; one with `state_dict` and `load_state_dict` (tensors,
-            numbers, lists and tables) is saved with the checkpoint.
+        gradient: the rule that turns the loss into gradients; likewise saved if it has a state.
         second_derivatives: true if the rule differentiates gradients of the nets' weights again: attention then has
             kernels that can be, in all of the stage.
-        additive: true if the rule's gradients of parts of a batch sum to the batch's; otherwise the loop refuses
-            accumulation and several processes.
+        additive: true if the gradients of parts of a batch sum to the batch's; otherwise the loop refuses accumulation
+            and several processes.
         frozen_dropout: if true, nets that this phase does not train use dropout (for sampling, as in SEAL's code).
         every: the phase runs at every n-th batch only.
         measures: context -> values logged with the losses, as often as gradient norms, without effect on training.

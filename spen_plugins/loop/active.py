@@ -74,8 +74,12 @@ class ActivePhase:
         self.optimizer = make_optimizer(self.player, owned)
         # Only a gradient scaler (fp16) needs accelerate's wrapper, which looks for optional packages at every step.
         self._stepper = self.optimizer if accelerator.scaler is None else accelerator.prepare_optimizer(self.optimizer)
-        # A gradient rule may be an object with a state of its own.
-        self._rule_state: Any = phase.gradient if hasattr(phase.gradient, "state_dict") else None
+        # A gradient rule and a loss may be objects with a state of their own.
+        self._stateful: dict[str, Any] = {
+            name: found
+            for name, found in (("gradient", phase.gradient), ("loss", phase.loss))
+            if hasattr(found, "state_dict")
+        }
         plateau = self.player.plateau
         self.plateau = plateau and torch.optim.lr_scheduler.ReduceLROnPlateau(
             self.optimizer, mode="max", factor=plateau.factor, patience=plateau.patience
@@ -134,7 +138,7 @@ class ActivePhase:
             "updates": self.updates,
             "optimizer": self.optimizer.state_dict(),
             "plateau": self.plateau and self.plateau.state_dict(),
-            "gradient": self._rule_state and self._rule_state.state_dict(),
+            **{name: found.state_dict() for name, found in self._stateful.items()},
             "means": [mean.clone() for mean in self.means],
         }
 
@@ -143,8 +147,8 @@ class ActivePhase:
         self.optimizer.load_state_dict(state["optimizer"])
         if self.plateau is not None:
             self.plateau.load_state_dict(state["plateau"])
-        if self._rule_state is not None:
-            self._rule_state.load_state_dict(state["gradient"])
+        for name, found in self._stateful.items():
+            found.load_state_dict(state[name])
         if self.means:
             for mean, saved in zip(self.means, state["means"], strict=True):
                 mean.copy_(saved)

@@ -39,9 +39,7 @@ class Dynamic(sp.Trainer):
         """
 
         @model_validator(mode="after")
-        def _something_to_learn(self) -> Dynamic.Config:
-            if self.energy_weight == 0 and self.cross_entropy_weight == 0:
-                raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
+        def _warmup_learns(self) -> Dynamic.Config:
             if self.warmup_epochs and self.cross_entropy_weight == 0:
                 raise ValueError("warmup_epochs needs a cross_entropy_weight above 0: the warm-up has no other loss")
             return self
@@ -50,22 +48,21 @@ class Dynamic(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         config = self.config
-        seal = self._stage("seal", model, config.epochs, config.energy_weight, config.patience)
+        seal = self._stage("seal", model, config.epochs, config.teaches, config.patience)
         if not config.warmup_epochs:
             return [seal]
-        return [self._stage("warmup", model, config.warmup_epochs, 0.0, None), seal]
+        return [self._stage("warmup", model, config.warmup_epochs, False, None), seal]
 
-    def _stage(self, name: str, model: sp.Model, epochs: int, energy_weight: float, patience: int | None) -> sp.Stage:
+    def _stage(self, name: str, model: sp.Model, epochs: int, loss_used: bool, patience: int | None) -> sp.Stage:
         config = self.config
         loss_learns = any(True for _ in model.energy_loss.parameters())
-        loss_used = energy_weight > 0
         energy = sp.energy_phase(config.energy, frozen_dropout=config.sampling_dropout)
         apart = config.cost_net is not None and loss_used
         together = loss_learns and loss_used and not apart
-        nets = [net_phase(config, energy_weight, ("inference_net", "energy_loss") if together else ("inference_net",))]
+        nets = [net_phase(config, ("inference_net", "energy_loss") if together else ("inference_net",), loss_used)]
         if apart:
-            dropout = config.energy_dropout
-            nets.append(sp.cost_net_phase(model, config.cost_net, energy_weight, frozen_dropout=dropout))
+            dropout, weight = config.energy_dropout, 1.0 if config.energy_share is not None else config.energy_weight
+            nets.append(sp.cost_net_phase(model, config.cost_net, weight, frozen_dropout=dropout))
         return sp.Stage(
             name,
             (energy, *nets) if config.first == "energy" else (*nets, energy),

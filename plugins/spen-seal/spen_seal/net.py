@@ -5,16 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import spen_plugins as sp
+from spen_seal.share import SharedLoss
 
 
 class SealConfig(sp.TrainerConfig):
     """Settings of both trainers."""
 
     energy_weight: float = Field(1.0, ge=0)
-    """λ1, weight of the energy loss's net terms; its scale depends on the loss (E, or σ(−E))."""
+    """λ1, weight of the energy loss's net terms; its scale depends on the loss (E, or σ(−E)) and on the data."""
+    energy_share: float | None = Field(None, gt=0, lt=1)
+    """In place of `energy_weight`: the share of the gradient at the net's output that the net terms have. λ1 follows
+    the running ratio of both terms' gradient norms there; the history has it (`measures`). null: `energy_weight`."""
     cross_entropy_weight: float = Field(1.0, ge=0)
     """λ2, weight of the net's cross entropy."""
     per_variable: bool = False
@@ -27,11 +31,34 @@ class SealConfig(sp.TrainerConfig):
     """If true, the energy uses dropout while it teaches the net, as released; off by default so that net and loss
     see the same function of y."""
 
+    @property
+    def teaches(self) -> bool:
+        """Whether the net learns from the energy."""
+        return self.energy_share is not None or self.energy_weight > 0
 
-def net_phase(config: Any, energy_weight: float, trains: tuple[str, ...]) -> sp.Phase:
-    """The phase in which the net learns from λ1 · net terms + λ2 · cross entropy (Eq. 5)."""
-    loss = partial(_net_loss, config, energy_weight)
-    return sp.Phase("inference_net", trains, loss, config.net, frozen_dropout=config.energy_dropout)
+    @model_validator(mode="after")
+    def _something_to_learn(self) -> SealConfig:
+        if self.energy_share is not None and self.cross_entropy_weight == 0:
+            raise ValueError("energy_share is a share beside cross entropy's: it needs a cross_entropy_weight above 0")
+        if not self.teaches and self.cross_entropy_weight == 0:
+            raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
+        return self
+
+
+def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True) -> sp.Phase:
+    """The phase in which the net learns from λ1 · net terms + λ2 · cross entropy (Eq. 5).
+
+    Args:
+        config: the trainer's settings.
+        trains: prefixes of the parameters that it trains.
+        teaches: if false, λ1 is 0.
+    """
+    fields = {"trains": trains, "player": config.net, "frozen_dropout": config.energy_dropout}
+    if teaches and config.energy_share is not None:
+        shared = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
+        return sp.Phase("inference_net", loss=shared, measures=shared.measures, additive=False, **fields)
+    weight = config.energy_weight if teaches else 0.0
+    return sp.Phase("inference_net", loss=partial(_net_loss, config, weight), **fields)
 
 
 def _net_loss(config: Any, energy_weight: float, context: sp.Context) -> sp.Terms:

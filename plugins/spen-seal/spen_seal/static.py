@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 
 import spen_plugins as sp
 from spen_seal.net import SealConfig, net_phase
@@ -38,12 +38,6 @@ class Static(sp.Trainer):
         fresh_net: bool = True
         """If true, stage 3 starts from the net's weights before stage 1; otherwise from its current weights."""
 
-        @model_validator(mode="after")
-        def _something_to_learn(self) -> Static.Config:
-            if self.energy_weight == 0 and self.cross_entropy_weight == 0:
-                raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
-            return self
-
     config: Config
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
@@ -56,7 +50,7 @@ class Static(sp.Trainer):
             stages.append(
                 sp.energy_stage(model, c.energy_epochs, c.energy, c.patience, trainer="seal.static", select=select)
             )
-        phase = net_phase(c, c.energy_weight, ("inference_net",))
+        phase = net_phase(c, ("inference_net",))
         start = reset(model) if c.fresh_net and stages else None
         frozen = sp.frozen_except(model, "inference_net")
         stages.append(sp.Stage("seal", (phase,), c.epochs, frozen=frozen, start=start, patience=c.patience))
