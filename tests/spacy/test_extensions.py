@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
 
 from spen_plugins.errors import RunError
-from spen_spacy.extensions import _beginning, group_of, set_extensions
+from spen_spacy.extensions import (
+    ENERGIES,
+    FRAME,
+    SCORES,
+    SENSE_SCORES,
+    SENSES,
+    STARTS,
+    _beginning,
+    group_of,
+    keep_frames,
+    set_extensions,
+)
 
 set_extensions()
 VOCAB = spacy.blank("en").vocab
@@ -69,3 +80,66 @@ def test_frames_are_not_told_of_other_spans(nlp: Language) -> None:
     doc.spans["spen_srl"].append(Span(doc, 0, 1, label="V"))
     with pytest.raises(RunError, match="leave its spans as they are"):
         _ = doc._.srl
+
+
+def plain(doc: Doc) -> list[tuple]:
+    """The frames as text and numbers."""
+    return [
+        (
+            f.predicate.text,
+            f.score,
+            f.energy,
+            f.sense,
+            f.sense_score,
+            [(a.role, a.span.text, a.score) for a in f.arguments],
+        )
+        for f in doc._.srl
+    ]
+
+
+@pytest.fixture
+def told(nlp: Language) -> Doc:
+    doc = nlp.make_doc("The old farmer told Anna Smith in Boston that they sent a letter.")
+    places = [(3, 4, "V"), (0, 3, "ARG0"), (4, 6, "ARG2"), (8, 13, "ARG1"), (10, 11, "V"), (9, 10, "ARG0")]
+    spans = [Span(doc, first, last, label=label) for first, last, label in places]
+    senses = {SENSES: ["tell.01", "send.01"], SENSE_SCORES: [0.75, 0.5]}
+    of_frames = {STARTS: [0, 4], ENERGIES: [-1.5, -2.0]} | senses
+    doc.spans["frames"] = group = group_of(doc, "frames", spans, [0.9, 0.8, 0.7, 0.6, 0.5, 0.4], **of_frames)
+    keep_frames(doc, spans, group.attrs[SCORES], of_frames)
+    return doc
+
+
+@pytest.mark.filterwarnings("ignore:.*W102")
+def test_joined_docs_have_the_frames_of_all(nlp: Language, told: Doc) -> None:
+    other = nlp("The old farmer gave Bob a book.")
+    joined = Doc.from_docs([told, other, told])
+    assert other._.srl and plain(joined) == plain(told) + plain(other) + plain(told)
+    assert [joined[frame.predicate.i]._.srl_frame for frame in joined._.srl] == joined._.srl
+    assert joined[0]._.srl_frame is None
+    again = Doc(joined.vocab).from_bytes(joined.to_bytes())
+    assert plain(again) == plain(joined)
+    [kept] = DocBin(docs=[joined], store_user_data=True).get_docs(joined.vocab)
+    assert plain(kept) == plain(joined)
+
+
+def test_a_span_as_a_doc_has_the_frames_in_it(told: Doc) -> None:
+    whole = told[:].as_doc(copy_user_data=True)
+    assert plain(whole) == plain(told)
+    assert [argument.description for argument in whole._.srl[0].arguments] == ["Speaker", "Hearer", "Utterance"]
+    after = told[4:].as_doc(copy_user_data=True)
+    assert plain(after) == plain(told)[1:]
+    assert told[5:5].as_doc(copy_user_data=True)._.srl == []
+
+
+def test_an_argument_that_is_cut_is_left_out(told: Doc) -> None:
+    before, _ = plain(told)
+    [cut] = plain(told[1:10].as_doc(copy_user_data=True))
+    assert cut == (*before[:-1], [argument for argument in before[-1] if argument[1] == "Anna Smith"])
+
+
+def test_a_doc_that_is_read_again_has_no_older_frames(nlp: Language) -> None:
+    doc = nlp("The old farmer gave Bob a book.")
+    keys = {key for key in doc.user_data if key[:2] == ("._.", FRAME)}
+    doc.user_data[("._.", FRAME, 0, None)] = {}
+    assert len(keys) == len(doc._.srl) > 0
+    assert {key for key in nlp(doc).user_data if key[:2] == ("._.", FRAME)} == keys

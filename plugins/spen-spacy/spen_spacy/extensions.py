@@ -1,13 +1,14 @@
 """Extension attributes of annotated docs: `doc._.srl`, `token._.srl_frame`, `span._.spen_score` and the like.
 
 Components store plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
-`DocBin` and other processes keep; the getters here read them. `Doc.from_docs` and `Span.as_doc` drop them.
+`DocBin` and other processes keep; the getters here read them. `Doc.from_docs` and `Span.as_doc` drop the attributes of
+span groups; a copy of each frame among the values of its predicate's extensions outlives them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -34,6 +35,10 @@ TOKEN_SCORES = "spen_token_scores"
 """Entry of `user_data`: float32 `(token,)`, NaN for whitespace."""
 ENERGY = "spen_energy"
 """Entry of `user_data`: energies by component name."""
+
+FRAME = "spen_frame"
+"""Entry of `user_data` for the first character of a predicate, under which spaCy keeps values of extensions and moves
+them with their texts: its frame, places in characters from there."""
 
 
 class _Argument(NamedTuple):
@@ -154,18 +159,75 @@ def frames(doc: Doc) -> list[Frame]:
         RunError: tokens were merged or split, or spans added or removed, after the frames were predicted.
     """
     group = _group(doc)
-    return [] if group is None else [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
+    if group is not None:
+        return [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
+    starts = sorted(key[2] for key in doc.user_data if _is_frame(key))
+    return [frame for start in starts if (frame := _moved(doc, start)) is not None]
 
 
 def frame_of(token: Token) -> Frame | None:
     """The frame of this predicate; None if the token is no predicate."""
     group = _group(token.doc)
     if group is None:
-        return None
+        return _moved(token.doc, token.idx)
     starts = group.attrs[STARTS]
     number = bisect_left(range(len(starts)), token.i, key=lambda n: group[starts[n]].start)
     found = number < len(starts) and group[starts[number]].start == token.i
     return _frame(group, number) if found else None
+
+
+def keep_frames(doc: Doc, spans: Sequence[Span], scores: Sequence[float], of_frames: Mapping[str, Sequence]) -> None:
+    """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
+
+    Args:
+        doc: their doc; those that it has are forgotten.
+        spans, scores: as of `group_of`.
+        of_frames: the attributes of a group of frames.
+    """
+    for key in [key for key in doc.user_data if _is_frame(key)]:
+        del doc.user_data[key]
+    starts, energies, senses, certain = (of_frames[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
+    for number, first in enumerate(starts):
+        last = starts[number + 1] if number + 1 < len(starts) else len(spans)
+        origin = spans[first].start_char
+        doc.user_data[("._.", FRAME, origin, None)] = {
+            "score": float(scores[first]),
+            "energy": float(energies[number]) if len(energies) else None,
+            "sense": senses[number] if len(senses) else None,
+            "sense_score": certain[number] if len(certain) else None,
+            "arguments": [
+                [spans[i].label_, spans[i].start_char - origin, spans[i].end_char - origin, float(scores[i])]
+                for i in range(first + 1, last)
+            ],
+        }
+
+
+def _is_frame(key: Any) -> bool:
+    return isinstance(key, tuple) and key[:2] == ("._.", FRAME)
+
+
+def _moved(doc: Doc, start: int) -> Frame | None:
+    """The frame whose predicate begins at this character, from `keep_frames`; None if the doc has no such word.
+
+    Arguments that the doc doesn't have whole are left out.
+    """
+    kept = doc.user_data.get(("._.", FRAME, start, None))
+    predicate = _span(doc, start, start + 1) if kept else None
+    if predicate is None or predicate.start_char != start:
+        return None
+    arguments = []
+    for role, first, last, score in kept["arguments"]:
+        span = _span(doc, start + first, start + last, role)
+        if span is not None and span.start_char == start + first and span.end_char == start + last:
+            arguments.append(Argument(role, span, score, kept["sense"]))
+    return Frame(predicate[0], arguments, kept["score"], kept["energy"], kept["sense"], kept["sense_score"])
+
+
+def _span(doc: Doc, first: int, last: int, label: str = "") -> Span | None:
+    """The tokens between two characters, and those that these are in; None if they aren't in the doc."""
+    if first < 0 or not len(doc) or last > doc[-1].idx + len(doc[-1]):
+        return None
+    return doc.char_span(first, last, label=label, alignment_mode="expand")
 
 
 def _group(doc: Doc) -> SpanGroup | None:

@@ -15,7 +15,7 @@ from spacy.training import Example
 
 from spen_plugins import ConfigError, SemanticRoles, Senses, Tagging
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of
+from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, group_of, keep_frames
 from spen_spacy.places import folders
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, around
@@ -197,7 +197,8 @@ class SpenSrl(WordComponent):
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
         of_frames = {STARTS: starts, ENERGIES: energies}
         of_frames |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
-        doc.spans[key] = group_of(doc, key, spans, scores, **of_frames)
+        doc.spans[key] = group = group_of(doc, key, spans, scores, **of_frames)
+        keep_frames(doc, spans, group.attrs[SCORES], of_frames)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
