@@ -17,8 +17,8 @@ function(
   validation=null,  // in place of split: the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
   labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*", or how many of the last ones; or a file of their names
-  threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear "validation"
-  decode='threshold',  // expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both
+  threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear and of a file of your own "validation"
+  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
   precision='no',  // no, bf16 or fp16

@@ -15,8 +15,8 @@ function(
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   labels=null,  // file of label names, where the TSV files have numbers
-  threshold='validation',  // chosen on the validation part, or a number
-  decode='threshold',  // expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both
+  threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
+  decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method='nce',  // cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
   encoder='ngrams',  // ngrams, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16

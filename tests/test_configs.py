@@ -416,3 +416,28 @@ def test_arguments_are_few_choices_each_with_a_default_and_documentation(path: P
     known = parameters(path)
     assert 0 < len(known) <= 15
     assert [parameter.name for parameter in known if parameter.default is None or not parameter.doc] == []
+
+
+@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+@pytest.mark.parametrize(
+    ("given", "decided"),
+    [
+        ({"data": "a.csv", "test": "b.csv"}, ("validation", "validation")),
+        ({"data": "files"}, ("validation", "validation")),
+        ({"data": "a.csv", "test": "b.csv", "threshold": "0.5"}, (0.5, None)),
+        ({"data": "a.csv", "test": "b.csv", "decode": "threshold"}, ("validation", None)),
+        ({"data": "a.csv", "test": "b.csv", "decode": "expected_f1"}, ("validation", "expected_f1")),
+        ({"data": "a.csv", "test": "b.csv", "threshold": "0.5", "decode": "validation"}, (0.5, "validation")),
+    ],
+)
+def test_label_sets_of_own_files_are_decided_on_as_validation_says(
+    config: str, given: dict[str, str], decided: tuple[object, str | None]
+) -> None:
+    task = evaluate(config, given)["task"]
+    assert (task["threshold"], task.get("decode")) == decided
+
+
+def test_published_rows_are_decided_on_at_one_half() -> None:
+    for data in ("sample", "bibtex", "cal500"):
+        task = evaluate("configs/mlc_seal.jsonnet", {"data": data})["task"]
+        assert (task["threshold"], task.get("decode")) == (0.5, None)

@@ -418,7 +418,9 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
     check(config, CONFIG, Registry())
     assert ("energy" in config) == (method != "cross_entropy")
     if data == "mine.tsv":
-        assert config["task"] == {"type": "text", "threshold": "validation", "train": data, **given}
+        assert config["task"] == {
+            "type": "text", "threshold": "validation", "decode": "validation", "train": data, **given,
+        }  # fmt: skip
 
 
 def test_a_config_of_files_wants_them_all():

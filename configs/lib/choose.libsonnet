@@ -28,6 +28,14 @@
       + (if !$.is_path(data) then {} else if split == null then { train: data } else { file: data, split: split })
       + more,
 
+  // How a label set comes from probabilities; on a user's own data as the validation part says, unless a threshold is given. `start`: the
+  // threshold where neither is.
+  decoding(data, threshold, decode, start)::
+    local open = threshold == null && ($.is_path(data) || data == 'files');
+    local by = if decode != null then decode else if open then 'validation' else 'threshold';
+    { threshold: if threshold != null then threshold else if open then 'validation' else start }
+    + (if by == 'threshold' then {} else { decode: by }),
+
   // `fields` without those that are null.
   given(fields):: { [key]: fields[key] for key in std.objectFields(fields) if fields[key] != null },
 

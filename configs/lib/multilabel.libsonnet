@@ -34,8 +34,6 @@ local data_sets = {
   files: { task: {}, tuned: (import 'tuned/files.libsonnet') + own { every+: { trainer+: { patience: 8 } } } },
 };
 
-local decoder(decode) = if decode == 'threshold' then {} else { decode: decode };
-
 local start(epochs) = {
   every: { trainer+: { epochs: epochs, net+: { plateau: { factor: 0.5, patience: 5 } } } },
   with_energy: { energy: { type: 'seal.labels' } },
@@ -63,8 +61,8 @@ local schedules = {
     if !mine && (apart != {} || labels != null) then
       error 'validation=, test= and labels= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
     else {
-      task: { type: 'multilabel', threshold: if threshold != null then threshold else if method == 'linear' then 'validation' else 0.5 }
-            + decoder(decode)
+      task: { type: 'multilabel' }
+            + choose.decoding(data, threshold, decode, if method == 'linear' then 'validation' else 0.5)
             + choose.data(data_sets, data).task
             + (if !mine then {} else if apart == {} then { file: data } else { train: data } + apart)
             + choose.given({ split: split })

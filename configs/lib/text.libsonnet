@@ -57,7 +57,8 @@ local data_sets = {
 
 {
   task(data, validation, test, split, labels, threshold, decode):: {
-    task: { type: 'text', threshold: threshold } + (if decode == 'threshold' then {} else { decode: decode })
+    task: { type: 'text' }
+          + choose.decoding(data, threshold, decode, 'validation')
           + choose.files(data_sets, data, validation, test, { labels: labels }, split),
   },
 
