@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from spen_plugins.batch import Batch, X
@@ -27,6 +28,15 @@ class InferenceNet(Component):
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         """The proposal for losses in training: the net's q(y | x), or that of the net on which an optimiser builds."""
         return self(x, energy)
+
+    def choices(self) -> Sequence[Mapping[str, float]]:
+        """Settings of prediction of which the validation part is to choose one, the first of equal ones; none by
+        default. `spen predict --refine` asks."""
+        return []
+
+    def choose(self, choice: Mapping[str, float]) -> None:
+        """Predict with one of `choices` from here on."""
+        raise NotImplementedError
 
 
 class CostNet(Component):

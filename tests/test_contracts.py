@@ -77,8 +77,10 @@ SMALL = {
     "ngrams": {"hidden": [3, 2], "buckets": 32, "characters": [2, 3]},
 }
 
-ON_A_NET = ("rerank", "e2e.unrolled")
+ON_A_NET = ("rerank", "reweight", "e2e.unrolled")
 """Inference nets that are nothing without another one."""
+READ_ALONE = ("bilstm", "encoder")
+"""Feature networks that may have another one below them, and need none."""
 TRAINED_NET = {"e2e.unroll": "e2e.unrolled"}
 """Trainers of one kind of inference net."""
 
@@ -124,8 +126,9 @@ def build(kind: str, name: str, task, tmp_path):
     cls, config = parse(kind, name, tmp_path)
     try:
         if kind == "features":
-            inner = cls.task_of_parts(task) if cls.parts else task
-            return cls(config, task, **{key: build(part, "bilstm", inner, tmp_path) for key, part in cls.parts.items()})
+            parts = {} if name in READ_ALONE else cls.parts
+            inner = cls.task_of_parts(task) if parts else task
+            return cls(config, task, **{key: build(part, "bilstm", inner, tmp_path) for key, part in parts.items()})
         parts = {"net": independent(task)} if name in ON_A_NET else {}
         return cls(config, task, ToyFeatures(task) if cls.uses_features else None, **parts)
     except ConfigError as error:

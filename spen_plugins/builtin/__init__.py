@@ -44,6 +44,7 @@ def spen_inference_net() -> Classes:
         "fcn": "spen_plugins.builtin.nets.fcn:Fcn",
         "gbi": "spen_plugins.builtin.nets.gbi:Gbi",
         "rerank": "spen_plugins.builtin.nets.rerank:Rerank",
+        "reweight": "spen_plugins.builtin.nets.reweight:Reweight",
     }
 
 

@@ -139,6 +139,27 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     return found
 
 
+def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
+    """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how.
+
+    Raises:
+        ConfigError, DataError: the run's data are not there.
+        RunError: they have changed since training.
+    """
+    net, task = predictor.model.inference_net, predictor.task
+    choices = net.choices()
+    keys = " and ".join(choices[0])
+    examples = task_again(predictor.experiment, predictor.folder, f"Give {keys}").part("validation")
+    scores = []
+    for choice in choices:
+        net.choose(choice)
+        metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
+        scores.append(float(metric.compute()[task.selection]))
+    best = choices[scores.index(max(scores))]
+    net.choose(best)
+    return {**best, "chosen": "picked on validation"}
+
+
 def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
     """A run's task with its data, from the files of its config.
 

@@ -48,6 +48,34 @@ def best_sets(p: Tensor, temperature: float = 1.0) -> Tensor:
     return found.to(p.device)
 
 
+def best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
+    """The label set of highest expected F1 under a distribution over given sets, boolean `(example, label)`.
+
+    A set of k labels has Σ_i Σ_y w(y) y_i 2 / (k + |y|), so that the k labels with the largest inner sums are best.
+    Larger k are tried until none can be better: F1 is at most 2|y| / (k + |y|).
+
+    Args:
+        y: sets, zeros and ones, `(example, set, label)`.
+        weights: their probabilities, `(example, set)`.
+    """
+    y, labels = y.to(weights.dtype), y.shape[2]
+    on = y.sum(2)
+    k = min(FIRST, labels)
+    while True:
+        sizes = torch.arange(1, k + 1, device=y.device, dtype=y.dtype)
+        gains = (2 * weights.unsqueeze(2) / (on.unsqueeze(2) + sizes)).transpose(1, 2) @ y  # (example, size, label)
+        ordered, order = gains.sort(dim=2, descending=True, stable=True)
+        value, best = _best(ordered.cumsum(2).diagonal(dim1=1, dim2=2))
+        if k == labels or bool((value >= (2 * weights * on / (k + 1 + on)).sum(1)).all()):
+            break
+        k = min(2 * k, labels)
+    rows = torch.arange(len(y), device=y.device)
+    chosen = torch.arange(labels, device=y.device) < best.unsqueeze(1)
+    return torch.zeros(chosen.shape, dtype=torch.bool, device=y.device).scatter_(
+        1, order[rows, best.clamp(min=1) - 1], chosen
+    )
+
+
 def tempered(p: Tensor, temperature: float) -> Tensor:
     """sigmoid(logit(p) / T) in float64; `p` itself for T = 1."""
     p = p.double()

@@ -1,0 +1,159 @@
+"""Samples weighted by the energy: exact sets of highest expected F1, and the distribution that they are of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import spen_plugins as sp
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.reweight import TEMPERATURES, WEIGHTS, Reweight
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop import evaluate as scored
+from spen_plugins.runs.evaluating import task_again
+from spen_plugins.runs.runner import run
+from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
+from spen_plugins.scores.labels import example_f1
+from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
+from spen_plugins.testing.comparing import collate
+
+
+def every_set(labels: int) -> Tensor:
+    return torch.tensor(list(itertools.product([0.0, 1.0], repeat=labels)), dtype=torch.double)
+
+
+def expected(sets: Tensor, y: Tensor, weights: Tensor) -> Tensor:
+    """The expected F1 of each set, where gold is drawn from `y` by its weights."""
+    return torch.stack([example_f1((one > 0).expand(len(y), -1), y > 0) @ weights for one in sets])
+
+
+@pytest.mark.parametrize("labels", [1, 3, 6])
+def test_no_set_has_a_higher_expected_f1_under_the_samples(labels: int) -> None:
+    rng = torch.Generator().manual_seed(labels)
+    y = (torch.rand(5, 12, labels, generator=rng, dtype=torch.double) < 0.4).double()
+    y[0] = 0  # nothing is ever on
+    weights = torch.rand(5, 12, generator=rng, dtype=torch.double)
+    weights /= weights.sum(1, keepdim=True)
+    found = best_of_samples(y, weights)
+    for chosen, own, w in zip(found, y, weights, strict=True):
+        values = expected(every_set(labels), own, w)
+        assert float(expected(chosen.double().unsqueeze(0), own, w)) == pytest.approx(float(values.max()))
+    assert not found[0].any()
+
+
+def test_many_labels_are_tried_in_larger_and_larger_sets() -> None:
+    y = torch.zeros(1, 2, 100, dtype=torch.double)
+    y[0, 0], y[0, 1, :3] = 1.0, 1.0
+    assert int(best_of_samples(y, torch.tensor([[0.9, 0.1]], dtype=torch.double)).sum()) == 100
+    assert int(best_of_samples(y, torch.tensor([[0.001, 0.999]], dtype=torch.double)).sum()) == 3
+
+
+def test_all_sets_with_their_probabilities_give_the_exact_sets_of_independent_labels() -> None:
+    p = torch.tensor([[0.9, 0.2, 0.55, 0.4], [0.05, 0.1, 0.3, 0.02]], dtype=torch.double)
+    sets = every_set(4)
+    weights = torch.where(sets > 0, p.unsqueeze(1), 1 - p.unsqueeze(1)).prod(2)
+    assert torch.equal(best_of_samples(sets.expand(2, -1, -1), weights), best_sets(p))
+
+
+def made(samples: int = 150, weight: float | None = 1.0, temperature: float | None = 1.0) -> tuple[sp.Task, Reweight]:
+    torch.manual_seed(0)
+    task = ToyLabels()
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double().eval()
+    config = Reweight.Config(samples=samples, weight=weight, temperature=temperature)
+    return task, Reweight(config, task, net=net)
+
+
+def energy_of(table: Tensor) -> sp.BoundEnergy:
+    """Any energy over label sets, the same for every x."""
+    return lambda y: table[(y @ (2.0 ** torch.arange(y.shape[-1], dtype=y.dtype))).long()]
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_weighted_samples_are_of_the_product_of_net_and_energy(monkeypatch: pytest.MonkeyPatch, weight: float) -> None:
+    task, net = made(samples=40_000, weight=weight)
+    x = collate(task, task.part("train")[:3]).x
+    labels = len(task.space.labels)
+    table = torch.randn(2**labels, dtype=torch.double, generator=torch.Generator().manual_seed(1))
+    kept = {}
+
+    def keep(y: Tensor, weights: Tensor) -> Tensor:
+        kept["marginals"] = (weights.unsqueeze(2) * y).sum(1)
+        return best_of_samples(y, weights)
+
+    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.best_of_samples", keep)
+    chosen = net(x, energy_of(table)).chosen
+    sets = every_set(labels)
+    noise = net.net(x).log_prob(sets.unsqueeze(0).expand(3, -1, -1)).detach()
+    exact = torch.softmax((1 - weight) * noise - weight * energy_of(table)(sets), 1)
+    torch.testing.assert_close(kept["marginals"], exact @ sets, atol=0.03, rtol=0)
+    for one, w in zip(chosen[:, 0], exact, strict=True):
+        assert float(expected(one.unsqueeze(0), sets, w)) == pytest.approx(
+            float(expected(sets, sets, w).max()), abs=0.02
+        )
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_without_weight_the_set_is_the_nets_own(temperature: float) -> None:
+    task, net = made(weight=0.0, temperature=temperature)
+    x = collate(task, task.part("train")[:4]).x
+    p = torch.sigmoid(net.net(x).logits[:, 0] / temperature)
+    proposal = net(x, energy_of(torch.full((2 ** p.shape[1],), torch.nan)))
+    assert torch.equal(proposal.chosen[:, 0] > 0, best_sets(p))
+    assert torch.equal(task.decode(proposal, x), proposal.chosen)
+
+
+def test_a_set_depends_neither_on_its_batch_nor_on_chance() -> None:
+    task, net = made()
+    examples = task.part("train")[:4]
+    table = torch.randn(2 ** len(task.space.labels), dtype=torch.double, generator=torch.Generator().manual_seed(2))
+    together = net(collate(task, examples).x, energy_of(table)).chosen
+    torch.manual_seed(5)
+    alone = [net(collate(task, [example]).x, energy_of(table)).chosen for example in examples]
+    assert torch.equal(together, torch.cat(alone))
+
+
+def test_outputs_that_are_no_label_sets_are_refused() -> None:
+    task = ToyTags()
+    net = Independent(Independent.Config(), task, ToyFeatures(task))
+    with pytest.raises(ConfigError, match="decides on label sets"):
+        Reweight(Reweight.Config(), task, net=net)
+    with pytest.raises(ConfigError, match=r"give it one as inference_net\.net"):
+        Reweight(Reweight.Config(), ToyLabels())
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    small = {"features.hidden": "[24]", "energy.hidden": "8", "energy_loss.samples": "4", "trainer.epochs": "2"}
+    made = evaluate("configs/mlc_seal.jsonnet", small)
+    return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", device="cpu", quiet=True)
+
+
+def test_the_validation_part_chooses(trained: Path, tmp_path: Path) -> None:
+    refined = sp.load(trained, refine="reweight").refined["refined"]
+    assert refined["weight"] in WEIGHTS and refined["temperature"] in TEMPERATURES
+    assert (refined["samples"], refined["chosen"]) == (150, "picked on validation")
+    given = sp.load(trained, refine={"type": "reweight", "weight": 0.5, "temperature": 2.0, "samples": 7})
+    assert given.refined["refined"] == {"type": "reweight", "weight": 0.5, "temperature": 2.0, "samples": 7}
+    assert (given.model.inference_net.weight, given.model.inference_net.temperature) == (0.5, 2.0)
+    one = sp.load(trained, refine={"type": "reweight", "weight": 0.25})
+    assert one.refined["refined"]["weight"] == 0.25 and one.model.inference_net.weight == 0.25
+
+
+def test_the_choice_is_the_best_on_validation(trained: Path) -> None:
+    predictor = sp.load(trained, refine="reweight")
+    net, chosen = predictor.model.inference_net, predictor.refined["refined"]
+    examples = task_again(predictor.experiment, predictor.folder, "").part("validation")
+
+    def score(choice: Mapping[str, float]) -> float:
+        net.choose(choice)
+        metric = scored(predictor.model, predictor.task, examples, predictor.batch_size, "cpu")
+        return metric.compute()[predictor.task.selection]
+
+    others = [score(choice) for choice in net.choices()[::4]]
+    assert len(set(others)) > 1 and score(chosen) >= max(others)
