@@ -4,8 +4,9 @@
     SPEN_DATA=... python tools/build_english.py --keep pos --keep predicates --keep srl
 
 Trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones resumed; about
-an hour on one core), writes plugins/spen-en/spen_en/pipeline with 16-bit weights, and its card. `--keep` takes a part
-from the packaged pipeline instead of training it.
+an hour on one core), and spaCy's own parts for sentences, features and lemmas (`words`, tools/train_words.py); writes
+plugins/spen-en/spen_en/pipeline with 16-bit weights, and its card. `--keep` takes a part from the packaged pipeline
+instead of training it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ from english_data import FILES, write_all
 from english_scores import by_corpus, score_again, table
 from results import command, finish
 from spacy.tokens import Doc
+from spacy.training import Example
 from spacy_docs import plain, read
 from spacy_scores import score
+from train_words import PARTS as WORDS
+from train_words import gold as ewt
+from train_words import train
 
 from spen_en import __version__
 from spen_plugins.datasets import locate
@@ -39,6 +44,7 @@ from spen_spacy.package_runs import components
 PARTS = ("pos", "predicates", "ner", "srl")
 PLUGIN = Path("plugins/spen-en")
 PLACE = PLUGIN / "spen_en/pipeline"
+COMPONENTS = ("spen_pos", "spen_ner", "spen_srl")
 FOLDERS = {
     "pos": "spen_pos/model",
     "predicates": "spen_srl/predicates",
@@ -50,7 +56,7 @@ META = {
     "lang": "en",
     "name": "spen_en",
     "version": __version__,
-    "description": "A small English pipeline without word vectors: parts of speech, names, predicates, arguments.",
+    "description": "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments.",
     "author": "The spen-plugins developers",
     "license": "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0); code: Apache-2.0",
 }
@@ -82,7 +88,8 @@ WHOLE = """
 ## Scores of the whole pipeline
 
 Test parts, on the corpora's own tokens, through `spacy.load`. Arguments: F1 of the arguments of all predicates of the
-corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong.
+corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong. Sentences, features
+and lemmas are by spaCy's own `senter`, `morphologizer` and `trainable_lemmatizer` over one `tok2vec`, trained on EWT.
 
 | | |
 |---|---:|
@@ -92,7 +99,9 @@ corpus or the output; a missed predicate loses its arguments, those of an invent
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/english"), help="folder of the runs")
-    parser.add_argument("--keep", action="append", default=[], choices=PARTS, help="a part that isn't trained anew")
+    parser.add_argument(
+        "--keep", action="append", default=[], choices=(*PARTS, "words"), help="a part that isn't trained anew"
+    )
     given = parser.parse_args()
     try:
         build(given.runs, given.keep)
@@ -108,8 +117,12 @@ def build(runs: Path, keep: Sequence[str]) -> None:
             take(part, runs / part)
         finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": f"{runs}/data"}, 0))
     found = components([str(runs / part) for part in PARTS])
+    words = spacy.load(PLACE if "words" in keep else train(runs / "words"))
+    nlp = make_pipeline(found, "en")
+    for name in reversed(("tok2vec", *WORDS)):
+        nlp.add_pipe(name, source=words, first=True)
     with writing_folder(PLACE) as fresh:
-        write_pipeline(make_pipeline(found, "en"), found, "spen_en", META, fresh, half=True, keep_energy=False)
+        write_pipeline(nlp, found, "spen_en", META, fresh, half=True, keep_energy=False)
     meta = json.loads((PLACE / "meta.json").read_text(encoding="utf-8"))
     # The merged files of names are no data set; their sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
@@ -156,12 +169,17 @@ def whole_scores() -> dict[str, float]:
     frames = score("srl", annotated("spen_srl", sentences), sentences)
     found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
     found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
+    nlp = spacy.load("spen_en", exclude=list(COMPONENTS))
+    texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab)])
+    found["sentences (`doc.sents`), EWT, ten a text, F1"] = texts["sents_f"]
+    found["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
+    found["lemmas (`token.lemma_`), EWT, accuracy"] = texts["lemma_acc"]
     return found
 
 
 def annotated(component: str, sentences: Sequence[Any]) -> list[Doc]:
     """The sentences, annotated by one component of the pipeline."""
-    nlp = spacy.load("spen_en", exclude=[name for name in ("spen_pos", "spen_ner", "spen_srl") if name != component])
+    nlp = spacy.load("spen_en", exclude=[name for name in (*WORDS, *COMPONENTS) if name != component])
     return list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
 
 

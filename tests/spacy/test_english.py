@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 real_data = pytest.mark.skipif(not os.environ.get("SPEN_DATA"), reason="$SPEN_DATA is not set")
 MEBIBYTES = 15
 SENTENCE = "Anna told Bob that the farmer sent a letter to Boston."
+WORDS = ["tok2vec", "senter", "morphologizer", "trainable_lemmatizer"]
+"""spaCy's own parts."""
+PIPES = [*WORDS, "spen_pos", "spen_ner", "spen_srl"]
 MODELS = ("spen_pos/model", "spen_ner/model", "spen_srl/model", "spen_srl/predicates")
 
 
@@ -36,7 +39,7 @@ def english() -> Language:
 
 def test_it_says_what_is_plain(english: Language) -> None:
     doc = english(SENTENCE)
-    assert english.pipe_names == ["spen_pos", "spen_ner", "spen_srl"]
+    assert english.pipe_names == PIPES
     pos = {token.text: (token.pos_, token.tag_) for token in doc}
     assert pos["Anna"] == ("PROPN", "NNP") and pos["sent"] == ("VERB", "VBD") and pos["letter"] == ("NOUN", "NN")
     assert {"Anna": "PER", "Boston": "LOC"}.items() <= {span.text: span.label_ for span in doc.ents}.items()
@@ -46,6 +49,17 @@ def test_it_says_what_is_plain(english: Language) -> None:
     assert (frames["sent"]["ARG0"], frames["sent"]["ARG1"]) == ("the farmer", "a letter")
     scores = [argument.score for frame in doc._.srl for argument in frame.arguments]
     assert all(0 < p <= 1 for p in [*scores, *(t._.spen_score for t in doc), *(e._.spen_score for e in doc.ents)])
+
+
+def test_it_has_sentences_lemmas_and_features(english: Language) -> None:
+    doc = english("The farmers have sent two letters. Anna reads them in Boston.")
+    assert [sentence.text for sentence in doc.sents] == [
+        "The farmers have sent two letters.", "Anna reads them in Boston.",
+    ]  # fmt: skip
+    lemmas = {token.text: token.lemma_ for token in doc}
+    assert {"farmers": "farmer", "sent": "send", "letters": "letter", "reads": "read"}.items() <= lemmas.items()
+    assert doc[1].morph.get("Number") == ["Plur"] and doc[3].morph.get("Tense") == ["Past"]
+    assert doc[1].pos_ == "NOUN" and [frame.predicate.text for frame in doc._.srl][-1] == "reads"
 
 
 def test_the_readme_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +84,8 @@ def test_its_files_are_small_and_hold_no_code() -> None:
     }
     assert sum(sizes.values()) <= MEBIBYTES * 2**20
     others = {path.as_posix() for path in sizes if path.suffix not in (".json", ".safetensors", ".cfg", ".md")}
-    assert others <= {"tokenizer", "vocab/key2row", "vocab/lookups.bin", "vocab/vectors"}  # spaCy's own
+    own = {"tokenizer", "vocab/key2row", "vocab/lookups.bin", "vocab/vectors", "trainable_lemmatizer/trees"}  # spaCy's
+    assert others <= own | {f"{name}/{file}" for name in WORDS for file in ("cfg", "model")}
     assert {path.parent.as_posix() for path in sizes if path.stem == "weights"} == {*MODELS}
 
 
@@ -179,4 +194,4 @@ def test_scores_are_those_of_the_card(model: str, tmp_path: Path) -> None:
 
 
 def test_spacy_info_knows_it() -> None:
-    assert spacy.info("spen_en", silent=True)["pipeline"] == ["spen_pos", "spen_ner", "spen_srl"]
+    assert spacy.info("spen_en", silent=True)["pipeline"] == PIPES

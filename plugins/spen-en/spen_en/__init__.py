@@ -1,7 +1,8 @@
 """A small English pipeline: `spacy.load("spen_en")`.
 
 Parts of speech (`token.pos_`, `token.tag_`), names (`doc.ents`), predicates and their arguments (`doc._.srl`), each
-with a calibrated probability. `python -m spen_en TEXT` shows them.
+with a calibrated probability; sentences, lemmas and features of words by spaCy's own components.
+`python -m spen_en TEXT` shows the former.
 """
 
 from __future__ import annotations
