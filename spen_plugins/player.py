@@ -14,6 +14,8 @@ from spen_plugins.config.config import Config
 
 _LAYER = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:\w+\.)*?(?:layers?|blocks?|h)\.(?P<layer>\d+)\.")
 """A parameter of a layer of a feature network's `encoder`, by the names that Hugging Face's models have."""
+ALL = "*"
+"""In place of a prefix: all parameters."""
 _EMBEDDINGS = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:.*\.)?\w*(?:embed|wte|wpe)\w*\.")
 
 
@@ -88,7 +90,8 @@ class Player(Config):
     """Learning rate by update; null: constant."""
     groups: dict[str, Annotated[float, Field(gt=0)]] = Field(default={})
     """Multipliers of the rate, by prefix of a parameter's name below its net: {"features": 0.1} for the encoder
-    against the head, or one entry per layer. The longest prefix wins; other parameters have multiplier 1."""
+    against the head, or one entry per layer. The longest prefix wins, "*" is all parameters, and others have multiplier
+    1."""
 
     layer_decay: float = Field(1.0, gt=0, le=1)
     """Factor of the rate for each layer of a pretrained encoder below its top one, embeddings being the lowest; beside
@@ -110,7 +113,7 @@ class Player(Config):
 
     def multiplier(self, name: str) -> float:
         """Multiplier of a parameter's rate, by its name in the model."""
-        prefix = max((p for p in self.groups if is_below(name, p)), key=len, default=None)
+        prefix = max((p for p in self.groups if is_below(name, p)), key=_length, default=None)
         return 1.0 if prefix is None else self.groups[prefix]
 
     def parameter_groups(self, parameters: Mapping[str, nn.Parameter]) -> dict[float, list[nn.Parameter]]:
@@ -146,7 +149,11 @@ def layers_below_top(names: Iterable[str]) -> dict[str, int]:
     return below
 
 
+def _length(prefix: str) -> int:
+    return 0 if prefix == ALL else len(prefix)
+
+
 def is_below(name: str, prefix: str) -> bool:
     """True if a parameter of the model (`inference_net.features.layer.weight`) has a prefix below its net
-    (`features`)."""
-    return (name.partition(".")[2] + ".").startswith(prefix + ".")
+    (`features`); all are below `*`."""
+    return prefix == ALL or (name.partition(".")[2] + ".").startswith(prefix + ".")

@@ -53,8 +53,8 @@ local small = bilstm + losses(energy_weight=0.6, bounded=12, samples=20) {
   every+: { trainer+: { epochs: 12, net+: { lr: 5e-3 } } },
 };
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
-// A head that starts from nothing learns faster than the pretrained encoder below it.
-local faster = { groups: { features: 20, 'features.reader': 1 } };
+// What starts from nothing learns faster than the pretrained encoder below it.
+local faster = { groups: { '*': 20, 'features.reader': 1 } };
 local rates(encoder, reading) =
   if reading == 'sentence' && choose.is_pretrained(encoder) then { every: { trainer+: { net+: faster } }, with_energy: { trainer+: { energy+: faster } } }
   else {};
