@@ -62,8 +62,8 @@ class Predictor:
         self.model.to(device).eval()
         self.device = device
         self.batch_size = self.experiment.trainer.config.evaluated_at_once
-        if self.model.inference_net.choices():
-            self.refined["refined"] = {**self.refined.get("refined", {}), **evaluating.choose_on_validation(self)}
+        if self.refined and self.model.inference_net.choices():
+            self.refined["refined"] |= evaluating.choose_on_validation(self)
 
     def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
         """The inference net of `refine`, on top of the run's."""

@@ -41,12 +41,13 @@ class Reweight(InferenceNet):
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(Config):
-        samples: int = Field(150, ge=1)
+        samples: int = Field(150, ge=1, le=100_000)
         """K, samples of each x."""
         weight: float | None = Field(None, ge=0)
-        """β, the energy's weight in the logarithm; null: of 0 to 1, by the run's validation part."""
+        """β, the energy's weight in the logarithm; null: of 0 to 1, chosen by the run's validation part under
+        `--refine`, and 1 otherwise."""
         temperature: float | None = Field(None, gt=0)
-        """T, the temperature of the net; null: of 0.75 to 3, by the run's validation part."""
+        """T, the temperature of the net; null: of 0.75 to 3, chosen likewise, and 1 otherwise."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
