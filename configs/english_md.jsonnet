@@ -1,0 +1,64 @@
+// The four nets of the pipeline spen_en_md, over one pretrained encoder, for `make english-md`.
+//
+//     spen together runs/english_md pos=configs/english_md.jsonnet pos.part=pos ner=configs/english_md.jsonnet ner.part=ner
+//
+// The encoder, MiniLM, reads words in lower case; what a word looks like is seen beside it.
+local choose = import 'lib/choose.libsonnet';
+
+local minilm = { type: 'transformer', model: 'minilm', frozen: 'embeddings' };
+local seen = { word_dim: 0, affix_dim: 16, case_dim: 8, char_dim: 16, char_filters: 32, char_widths: [3] };
+local bilstm = { type: 'bilstm', layers: 1, hidden: 96, dropout: 0.3, word_dropout: 0.1, reader: minilm } + seen;
+// Names of no other words than those of a table: the nets' own, so that none is read from the training part.
+local no_vocabulary = { min_count: 1000000 };
+local ud(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
+local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
+local roles = { train: propbank('train'), validation: propbank('dev'), test: propbank('test') } + no_vocabulary;
+
+local parts(names) = {
+  pos: {
+    task: { type: 'tagging', train: ud('train'), validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
+    features: bilstm,
+    inference_net: { type: 'independent' },
+  },
+  predicates: {
+    task: { type: 'tagging', format: 'predicates', scheme: 'bio' } + roles,
+    features: bilstm,
+    inference_net: { type: 'independent' },
+  },
+  srl: {
+    task: { type: 'srl', unique_roles: true } + roles,
+    features: { type: 'one_reading', reader: minilm, dim: 256, hidden: 160, dropout: 0.3 },
+    inference_net: { type: 'crf' },
+  },
+  // Names of four corpora, as tools/english_data.py joins them.
+  ner: {
+    task: {
+      type: 'tagging',
+      scheme: 'bio',
+      encoding: 'bioes',
+      train: names + '/ner.train.conll',
+      validation: names + '/ner.dev.conll',
+      test: names + '/ner.test.conll',
+    } + no_vocabulary,
+    features: bilstm { hidden: 128, dropout: 0.4 },
+    inference_net: { type: 'crf' },
+  },
+};
+
+function(
+  part='pos',  // pos, predicates, srl or ner
+  names='runs/english/data',  // where tools/english_data.py wrote to
+  seed=0  // of initial weights, row order, dropout and sampling
+)
+  {
+    seed: seed,
+    // What stands on the encoder starts from nothing, and learns faster than it.
+    trainer: {
+      type: 'cross_entropy',
+      net: { lr: 2e-3, clip: 5, groups: { 'features.reader': 0.1 }, schedule: { type: 'linear', warmup: 0.1 } },
+      batch_size: 16,
+      epochs: 2,
+      patience: null,
+    },
+  }
+  + choose.from(parts(names), part, 'part')
