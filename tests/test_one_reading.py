@@ -156,7 +156,7 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
     save_model(model)
     arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
     config = evaluate("srl_seal", arguments)
-    assert config["trainer"]["net"]["groups"] == {"features": 20, "features.reader": 1}
+    assert config["trainer"]["net"]["groups"] == {"*": 20, "features.reader": 1}
     run = runner.run(config, "srl_seal", tmp_path / "run", device="cpu", quiet=True)
     shutil.rmtree(model)
     predictor = sp.load(run.rename(tmp_path / "moved"))
