@@ -49,7 +49,7 @@ def text_alone(notebook: Any) -> Any:
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":
-            cell.outputs = [_text(output) for output in cell.outputs if _is_text(output)]
+            cell.outputs = _joined([_text(output) for output in cell.outputs if _is_text(output)])
     return notebook
 
 
@@ -63,6 +63,17 @@ def _text(output: Any) -> Any:
     if output.output_type != "stream":
         output.data = {"text/plain": output.data["text/plain"]}
     return output
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """The outputs, what was printed in succession as one: a kernel sends it in as many pieces as it takes time."""
+    joined: list[Any] = []
+    for output in outputs:
+        if joined and output.output_type == joined[-1].output_type == "stream":
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 if __name__ == "__main__":
