@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,19 @@ def test_an_encoder_of_two_runs_is_stored_once_and_read_to_what_it_was(runs: Pat
             torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-3)
 
 
+def test_tokenisers_are_stored_once_too(runs: Path, stored: Path, tmp_path: Path) -> None:
+    [folder] = (stored / "assets").iterdir()
+    assert any(path.name == "tokenizer.json" for path in folder.rglob("*"))
+    for part in ("tags", "roles"):
+        assert not (stored / part / "model/assets").exists()
+        alone = tmp_path / f"{part}-alone"
+        sp.load(stored / part / "model").save(alone)
+        kept, wanted = (
+            {p.name: p.read_bytes() for p in f.rglob("*.json")} for f in (alone / "assets", runs / part / "assets")
+        )
+        assert kept.keys() == wanted.keys() and kept["tokenizer.json"] == wanted["tokenizer.json"]
+
+
 def test_without_half_nothing_changes(runs: Path, tmp_path: Path) -> None:
     for part in ("tags", "roles"):
         sp.load(runs / part).save(tmp_path / part / "model", apart=True)
@@ -92,6 +106,14 @@ def elsewhere(folder: Path) -> None:
 
 DAMAGE = {
     "missing": (lambda folder: next((folder / "encoders").iterdir()).unlink(), "copy the folder of its pipeline whole"),
+    "no assets": (
+        lambda folder: shutil.rmtree(folder / "assets"),
+        "which holds the tokeniser .* copy the folder of its",
+    ),
+    "assets elsewhere": (
+        lambda folder: (folder / "tags/model/assets.json").write_text('{"folder": "../../other"}'),
+        "assets.json is damaged: expected the name of a folder",
+    ),
     "cut": (cut, "damaged"),
     "a path": (elsewhere, "encoders.json is damaged: expected names of files"),
     "no table": (changed(lambda t: t.pop(TABLE)), "are scales of no table"),

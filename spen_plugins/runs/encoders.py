@@ -2,6 +2,8 @@
 
     PIPELINE/encoders/0123456789abcdef.safetensors   an encoder's weights
     PIPELINE/COMPONENT/PART/encoders.json            of a run: where in its model which of these files belongs
+    PIPELINE/assets/0123456789abcdef                 a folder of assets (tokenisers), which a run has as assets/ else
+    PIPELINE/COMPONENT/PART/assets.json              of a run: which of these folders is its own
 
 In 16 bits a table of embeddings has 8-bit rows, each with a scale: the name of the scales is the table's with `SCALES`.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,15 +21,17 @@ from torch import Tensor, nn
 
 from spen_plugins.errors import RunError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.files import make_folder, read_json, read_tensors, save_tensors
+from spen_plugins.files import make_folder, read_json, read_tensors, save_json, save_tensors, writing_folder
 from spen_plugins.runs.weights import narrowed
 
 INDEX = "encoders.json"
 FOLDER = "encoders"
+ASSETS = "assets"
 SCALES = ".row_scales"
 ROWS = 256
 """Fewest rows of a table of embeddings that is stored in 8 bits."""
-_FILE = re.compile(r"[0-9a-f]{16}\.safetensors")
+_DIGEST = re.compile(r"[0-9a-f]{16}")
+_FILE = re.compile(rf"{_DIGEST.pattern}\.safetensors")
 
 
 def take_out(tensors: dict[str, Tensor], nets: nn.Module, run: Path, half: bool) -> dict[str, str]:
@@ -78,8 +83,41 @@ def read(run: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _folder(run: Path) -> Path:
-    return run.absolute().parent.parent / FOLDER
+def share_assets(run: Path) -> None:
+    """Move a run's assets to the pipeline's folder of them, unless equal ones of another run are there."""
+    own = run / ASSETS
+    if not own.exists():
+        return
+    digest = hashlib.sha256()
+    for path in sorted(path for path in own.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(own).as_posix()} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    name = digest.hexdigest()[:16]
+    if not (shared := _folder(run, ASSETS) / name).exists():
+        with writing_folder(shared) as fresh:
+            shutil.copytree(own, fresh, dirs_exist_ok=True)
+    shutil.rmtree(own)
+    save_json({"folder": name}, run / f"{ASSETS}.json")
+
+
+def assets(run: Path) -> Path:
+    """The folder of a run's assets, which need not exist.
+
+    Raises:
+        RunError: they are the pipeline's, and the file that names them is damaged.
+    """
+    try:
+        index = read_json(run / f"{ASSETS}.json")
+    except FileNotFoundError:
+        return run / ASSETS
+    name = index.get("folder") if isinstance(index, dict) else None
+    if not isinstance(name, str) or not _DIGEST.fullmatch(name):
+        raise RunError(f"{run / ASSETS}.json is damaged: expected the name of a folder of assets")
+    return _folder(run, ASSETS) / name
+
+
+def _folder(run: Path, name: str = FOLDER) -> Path:
+    return run.absolute().parent.parent / name
 
 
 def _smaller(tensors: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ import torch
 
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.runs import encoders
 from spen_plugins.runs.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         energy: if true, the energy is kept; otherwise only the parts that predict.
         half: if true, weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
             with a number beyond 65504 is not converted.
-        apart: if true, pretrained encoders are stored in the folder `../../encoders`, an equal one of several runs
-            once, and with `half` their embeddings in 8 bits.
+        apart: if true, pretrained encoders are stored in the folder `../../encoders`, their tokenisers in
+            `../../assets`, equal ones of several runs once, and with `half` embeddings in 8 bits.
 
     Raises:
         ConfigError: the folder is not empty or can't be created, or `energy` is false and the run predicts with its
@@ -54,6 +55,8 @@ def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool
         for part in together.modules():
             if isinstance(part, FeatureNetwork):
                 part.save_assets(folder.assets)
+        if apart:
+            encoders.share_assets(folder.path)
     except OSError as error:
         raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
     folder.save_weights(together, torch.float16 if half else None, apart)

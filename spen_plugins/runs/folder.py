@@ -59,7 +59,6 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoint = Checkpoint(path / "checkpoint")
-        self.assets = path / "assets"
         self._history, self._times = path / "history.jsonl", path / "times.jsonl"
 
     @classmethod
@@ -108,6 +107,15 @@ class RunFolder:
         if described and described.get("format") != FORMAT:
             raise ConfigError(f"{path} {_other_format(described.get('format'))}")
         return folder
+
+    @property
+    def assets(self) -> Path:
+        """The folder of its assets; of a part of a pipeline, perhaps the pipeline's.
+
+        Raises:
+            RunError: the file that names the latter is damaged.
+        """
+        return encoders.assets(self.path)
 
     def config(self) -> dict[str, Any]:
         return self._read("config.json", records.Config)

@@ -109,7 +109,8 @@ class Transformer(FeatureNetwork):
         target = assets / _slug(config.model)
         if not target.is_dir():  # no download instead
             raise RunError(
-                f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the run folder whole"
+                f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the folder of its run, "
+                "or of its pipeline, whole"
             )
         return config.model_copy(update={"model": str(target)})
 
