@@ -17,8 +17,8 @@ from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
-from spen_plugins.builtin.tasks.sentence_task import SentenceTask
-from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary, collate_words
+from spen_plugins.builtin.tasks.sentence_task import PredicateTask
+from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
@@ -57,7 +57,7 @@ class Example:
         return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
-class Senses(SentenceTask):
+class Senses(PredicateTask):
     """Senses of predicates: words and a marked predicate -> one of the rolesets of its lemma.
 
     Candidates are the senses that PropBank's lexicon or the training part has for the lemma, those with a particle
@@ -123,10 +123,8 @@ class Senses(SentenceTask):
         return self._examples([of_one_predicate(item)])[0]
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, _ = collate_words([example.entry for example in examples], self.indexers)
         b = len(examples)
-        inputs["predicate"] = torch.zeros_like(inputs["words"])
-        inputs["predicate"][torch.arange(b), [example.at for example in examples]] = 1
+        inputs, _ = self._inputs([example.entry for example in examples], [example.at for example in examples])
         inputs["candidates"] = self._collated(examples)
         known = torch.tensor([example.sense is not None for example in examples])
         gold = None

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from spen_plugins.builtin.tasks.file_parts import FileParts
+from spen_plugins.builtin.tasks.sentences import Entry, collate_sentences, collate_words
 from spen_plugins.task import Indexer, Task
 
 
@@ -33,3 +38,33 @@ class SentenceTask(Task):
     def all_indexers(self) -> dict[str, Indexer]:
         """The indexers of all that reads a sentence."""
         return self.indexers
+
+
+class PredicateTask(SentenceTask):
+    """A task with an example for each predicate, whose sentence a network may read once for all of them."""
+
+    _read_once: dict[str, Indexer] | None = None
+    """Indexers of the networks that read each sentence once; None: there is no such network."""
+
+    def all_indexers(self) -> dict[str, Indexer]:
+        return {**self.indexers, **(self._read_once or {})}
+
+    def sentence_indexers(self) -> dict[str, Indexer]:
+        self._read_once = {} if self._read_once is None else self._read_once
+        return self._read_once
+
+    def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
+        """The predicates of a sentence, if it is read once for all of them."""
+        if self._read_once is None:
+            return None
+        numbers: dict[tuple[str, ...], int] = {}
+        return np.array([numbers.setdefault(example.entry.words, len(numbers)) for example in examples])
+
+    def _inputs(self, entries: Sequence[Entry], predicates: Sequence[int]) -> tuple[dict[str, Tensor], np.ndarray]:
+        """The tensors of marked sentences, and the mask `(batch, token)` boolean."""
+        inputs, inside = collate_words(entries, self.indexers)
+        if self._read_once is not None:
+            inputs |= collate_sentences(entries, self._read_once)
+        inputs["predicate"] = torch.zeros_like(inputs["words"])
+        inputs["predicate"][torch.arange(len(entries)), torch.tensor(predicates, dtype=torch.long)] = 1
+        return inputs, inside

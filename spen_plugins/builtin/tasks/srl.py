@@ -12,15 +12,13 @@ import torch
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
-from spen_plugins.builtin.tasks.sentence_task import SentenceTask
+from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
     Entry,
     SentenceBatch,
     Vocabulary,
-    collate_sentences,
-    collate_words,
     one_hot_gold,
 )
 from spen_plugins.builtin.tasks.srl_metric import DEFINITIONS, Example, SrlMetric
@@ -34,15 +32,13 @@ from spen_plugins.readers.write_roles import FileExamples, columns, conllu, pred
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Indexer, Shown, WordInputs, Writer
+from spen_plugins.task import PARTS, Shown, WordInputs, Writer
 
 
-class SemanticRoles(SentenceTask):
+class SemanticRoles(PredicateTask):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
-    _read_once: dict[str, Indexer] | None = None
-    """Indexers of the networks that read each sentence once; None: there is no such network."""
 
     class Config(FilesConfig):
         corpus: Literal["sample"] | None = None
@@ -100,12 +96,8 @@ class SemanticRoles(SentenceTask):
         return self._example(self._vocabulary.entry(sentence.words), given)
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        entries, b = [example.entry for example in examples], len(examples)
-        inputs, inside = collate_words(entries, self.indexers)
-        if self._read_once is not None:
-            inputs |= collate_sentences(entries, self._read_once)
-        inputs["predicate"] = torch.zeros_like(inputs["words"])
-        inputs["predicate"][torch.arange(b), [example.predicate for example in examples]] = 1
+        b = len(examples)
+        inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
         numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         return SentenceBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
@@ -151,20 +143,6 @@ class SemanticRoles(SentenceTask):
 
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
-
-    def all_indexers(self) -> dict[str, Indexer]:
-        return {**self.indexers, **(self._read_once or {})}
-
-    def sentence_indexers(self) -> dict[str, Indexer]:
-        self._read_once = {} if self._read_once is None else self._read_once
-        return self._read_once
-
-    def groups(self, examples: Sequence[Example]) -> np.ndarray | None:
-        """The predicates of a sentence, if it is read once for all of them."""
-        if self._read_once is None:
-            return None
-        numbers: dict[tuple[str, ...], int] = {}
-        return np.array([numbers.setdefault(example.entry.words, len(numbers)) for example in examples])
 
     def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
         self._vocabulary = vocabulary
