@@ -29,6 +29,10 @@ class TrainerConfig(Config):
     """Maximal number of epochs."""
     batch_size: int = Field(32, ge=1)
     """Examples in a batch."""
+    batch_tokens: int | None = Field(None, ge=1)
+    """Most tokens in a batch, padding included, where that is fewer than `batch_size` examples have: long examples come
+    in smaller batches. An encoder's tokens are pieces of words; an example with more is a batch by itself; null: no
+    limit."""
     epoch_updates: int = Field(1, ge=1)
     """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
     new order. Epochs, patience and plateaus are counted in these epochs."""

@@ -27,7 +27,7 @@ from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import epoch_batches, evaluation_batches
+from spen_plugins.loop.order import Epochs, epoch_batches, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
@@ -639,6 +639,30 @@ def test_epoch_order_is_a_function_of_seed_stage_and_epoch() -> None:
     spread = [np.ptp(lengths[rows]) for rows in one]
     assert np.mean(spread) < 5, "a batch holds examples of like length"
     assert sorted(np.concatenate(evaluation_batches(lengths, 7))) == list(range(1000))
+
+
+def test_batches_by_tokens_hold_no_more_and_are_as_many_in_each_pass() -> None:
+    lengths = np.random.default_rng(0).integers(1, 40, 1000)
+    lengths[7] = 300
+    groups = np.arange(1000) // 3
+    lengths = np.where(groups == 2, 300, lengths[groups * 3])  # three long ones of one group
+    passes = [epoch_batches(lengths, 50, 1, 0, number, groups=groups, tokens=200) for number in range(3)]
+    for batches in passes:
+        assert sorted(np.concatenate(batches)) == list(range(1000))
+        sizes = [len(rows) * lengths[rows].max() for rows in batches]
+        assert all(size <= 200 or len(rows) == 1 for size, rows in zip(sizes, batches, strict=True))
+        assert sum(len(rows) == 1 for rows in batches) >= 3
+        assert np.mean(sizes) > 160, "they are full"
+        assert max(map(len, batches)) == 50, "short ones stop at the batch size"
+    assert len({len(batches) for batches in passes}) == 1
+    assert len({str(sorted(map(tuple, batches))) for batches in passes}) == 3, "each pass has others"
+    read = sum(len(set(groups[rows])) for rows in passes[0])
+    assert read < 340 + 1.2 * len(passes[0]), "a group is cut where a batch is full"
+    epochs = Epochs(lengths, 50, 1, 1, 0, None, None, groups, 200)
+    assert epochs.batches == len(passes[0]) == len(epochs.order(2))
+    half = Epochs(lengths, 50, 1, 1, 0, 40, None, groups, 200)
+    both = [half.order(epoch) for epoch in range(4)]
+    assert np.array_equal(np.concatenate(sum(both, [])[: len(passes[0])]), np.concatenate(passes[0]))
 
 
 def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
