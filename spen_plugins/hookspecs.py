@@ -68,5 +68,6 @@ def spen_command() -> Functions:
 def spen_model() -> Functions:
     """Models of spaCy components: functions without arguments that return the folder of a saved component.
 
-    The name is that of a factory (`spen_ner`), whose components use this model by default.
+    The name is that of a factory (`spen_ner`), whose components use this model by default; or any other, which a
+    component then takes as `model`.
     """

@@ -30,13 +30,16 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
     Args:
         name: the component's name, for messages.
         factory: the factory's name.
-        model: a run folder, or the folder of a saved component, ~ is expanded; None for the installed one.
+        model: a run folder, or the folder of a saved component, ~ is expanded; or the name of an installed model;
+            None for the one that is installed under the factory's name.
 
     Raises:
         ConfigError: there is none.
         PluginError: the package that provides it is broken.
     """
     place = installed(name, factory) if model is None else Path(model).expanduser()
+    if not place.exists() and str(model) in Registry().providers("model"):
+        place = installed(name, str(model))
     if (place / "model").is_dir():
         return {part: place / part for part in PARTS if (place / part).is_dir()}
     if not (place / "config.json").exists():
@@ -46,7 +49,7 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
 
 
 def installed(name: str, factory: str) -> Path:
-    """The folder of the installed model of this factory.
+    """The folder of the installed model of this factory, or of this name.
 
     Raises:
         ConfigError: none is installed, or several are.
