@@ -661,8 +661,8 @@ def test_batches_by_tokens_hold_no_more_and_are_as_many_in_each_pass() -> None:
     epochs = Epochs(lengths, 50, 1, 1, 0, None, None, groups, 200)
     assert epochs.batches == len(passes[0]) == len(epochs.order(2))
     half = Epochs(lengths, 50, 1, 1, 0, 40, None, groups, 200)
-    both = [half.order(epoch) for epoch in range(4)]
-    assert np.array_equal(np.concatenate(sum(both, [])[: len(passes[0])]), np.concatenate(passes[0]))
+    halves = [rows for epoch in range(4) for rows in half.order(epoch)]
+    assert np.array_equal(np.concatenate(halves[: len(passes[0])]), np.concatenate(passes[0]))
 
 
 def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:
