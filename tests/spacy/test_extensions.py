@@ -131,6 +131,16 @@ def test_a_span_as_a_doc_has_the_frames_in_it(told: Doc) -> None:
     assert told[5:5].as_doc(copy_user_data=True)._.srl == []
 
 
+@pytest.mark.filterwarnings("ignore:.*W102")
+def test_frames_outside_a_span_are_no_frames_of_what_it_is_joined_with(nlp: Language, told: Doc) -> None:
+    """The span's doc keeps them at places beyond its text, where the next doc's words are."""
+    piece = told[0:4].as_doc(copy_user_data=True)
+    for length in range(1, 12):
+        words = ["x" * length, *(["word"] * 12)]
+        joined = Doc.from_docs([piece, Doc(nlp.vocab, words=words), told[8:].as_doc(copy_user_data=True)])
+        assert [frame[0] for frame in plain(joined)] == ["told", "sent"], length
+
+
 def test_an_argument_that_is_cut_is_left_out(told: Doc) -> None:
     before, _ = plain(told)
     [cut] = plain(told[1:10].as_doc(copy_user_data=True))

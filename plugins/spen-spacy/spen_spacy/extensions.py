@@ -195,8 +195,9 @@ def keep_frames(doc: Doc, spans: Sequence[Span], scores: Sequence[float], of_fra
             "energy": float(energies[number]) if len(energies) else None,
             "sense": senses[number] if len(senses) else None,
             "sense_score": certain[number] if len(certain) else None,
+            "text": spans[first].text,
             "arguments": [
-                [spans[i].label_, spans[i].start_char - origin, spans[i].end_char - origin, float(scores[i])]
+                [spans[i].label_, spans[i].start_char - origin, spans[i].text, float(scores[i])]
                 for i in range(first + 1, last)
             ],
         }
@@ -209,25 +210,27 @@ def _is_frame(key: Any) -> bool:
 def _moved(doc: Doc, start: int) -> Frame | None:
     """The frame whose predicate begins at this character, from `keep_frames`; None if the doc has no such word.
 
-    Arguments that the doc doesn't have whole are left out.
+    Arguments that the doc doesn't have whole are left out. A piece of a doc has the frames of all of it, at places
+    outside of its text: words tell which are its own.
     """
     kept = doc.user_data.get(("._.", FRAME, start, None))
-    predicate = _span(doc, start, start + 1) if kept else None
-    if predicate is None or predicate.start_char != start:
+    predicate = _span(doc, start, kept["text"]) if kept else None
+    if predicate is None:
         return None
     arguments = []
-    for role, first, last, score in kept["arguments"]:
-        span = _span(doc, start + first, start + last, role)
-        if span is not None and span.start_char == start + first and span.end_char == start + last:
+    for role, first, text, score in kept["arguments"]:
+        span = _span(doc, start + first, text, role)
+        if span is not None:
             arguments.append(Argument(role, span, score, kept["sense"]))
     return Frame(predicate[0], arguments, kept["score"], kept["energy"], kept["sense"], kept["sense_score"])
 
 
-def _span(doc: Doc, first: int, last: int, label: str = "") -> Span | None:
-    """The tokens between two characters, and those that these are in; None if they aren't in the doc."""
-    if first < 0 or not len(doc) or last > doc[-1].idx + len(doc[-1]):
+def _span(doc: Doc, first: int, text: str, label: str = "") -> Span | None:
+    """The tokens from this character on whose text this is; None if the doc doesn't have them."""
+    if first < 0 or not len(doc) or first + len(text) > doc[-1].idx + len(doc[-1]):
         return None
-    return doc.char_span(first, last, label=label, alignment_mode="expand")
+    span = doc.char_span(first, first + len(text), label=label)
+    return span if span is not None and span.text == text else None
 
 
 def _group(doc: Doc) -> SpanGroup | None:
