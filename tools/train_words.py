@@ -47,8 +47,8 @@ def main() -> None:
 
 def train(out: Path, max_steps: int = 8000) -> Path:
     """Convert the corpus and train, unless that is done; returns the best pipeline's folder."""
-    best = out / "model-best"
-    if best.exists():
+    best, done = out / "model-best", out / "done"
+    if done.exists():
         return best
     out.mkdir(parents=True, exist_ok=True)
     vocab = spacy.blank("en").vocab
@@ -60,6 +60,7 @@ def train(out: Path, max_steps: int = 8000) -> Path:
     config["training"] |= {"max_steps": max_steps, "eval_frequency": 500, "patience": 2000}
     config.to_disk(out / "config.cfg")
     spacy_train(out / "config.cfg", out, overrides=paths | SIZES)
+    done.touch()  # spaCy writes model-best again and again
     return best
 
 
