@@ -54,6 +54,14 @@ def test_many_labels_are_tried_in_larger_and_larger_sets() -> None:
     assert int(best_of_samples(y, torch.tensor([[0.001, 0.999]], dtype=torch.double)).sum()) == 3
 
 
+def test_many_examples_are_decided_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = (torch.rand(7, 9, 50, generator=torch.Generator().manual_seed(0)) < 0.3).double()
+    weights = torch.softmax(torch.randn(7, 9, dtype=torch.double, generator=torch.Generator().manual_seed(1)), 1)
+    whole = best_of_samples(y, weights)
+    monkeypatch.setattr("spen_plugins.scores.expected_f1.SAMPLED", 2 * 50**2)
+    assert torch.equal(best_of_samples(y, weights), whole)
+
+
 def test_all_sets_with_their_probabilities_give_the_exact_sets_of_independent_labels() -> None:
     p = torch.tensor([[0.9, 0.2, 0.55, 0.4], [0.05, 0.1, 0.3, 0.02]], dtype=torch.double)
     sets = every_set(4)

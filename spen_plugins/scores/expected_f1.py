@@ -24,6 +24,8 @@ FIRST = 32
 """Sizes of sets that are tried first."""
 CELLS = 2**18
 """About the most probabilities times nodes in memory, 2 MB for each array: larger ones take longer for each number."""
+SAMPLED = 2**22
+"""About the most sizes times labels in memory, 32 MB for each array, where sets are given by samples."""
 TINY = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
 EQUAL = 1e-9  # expected F1s this near count as equal: the smaller set is taken
 
@@ -58,6 +60,11 @@ def best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
         y: sets, zeros and ones, `(example, set, label)`.
         weights: their probabilities, `(example, set)`.
     """
+    rows = max(1, SAMPLED // max(1, y.shape[2] ** 2))
+    return torch.cat([_best_of_samples(*some) for some in zip(y.split(rows), weights.split(rows), strict=True)])
+
+
+def _best_of_samples(y: Tensor, weights: Tensor) -> Tensor:
     y, labels = y.to(weights.dtype), y.shape[2]
     on = y.sum(2)
     k = min(FIRST, labels)
