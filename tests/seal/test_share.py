@@ -81,6 +81,23 @@ def test_an_energy_without_a_gradient_has_a_finite_weight() -> None:
     assert not terms["energy"].any() and terms["cross_entropy"].all()
 
 
+def test_an_energy_that_rests_keeps_its_scale() -> None:
+    loss = SharedLoss(0.5, 1.0, False)
+    for context in contexts():
+        loss(context)
+    before = loss.state_dict()["means"]
+    for _ in range(300):
+        loss(contexts(0.0)[0])
+    assert loss.state_dict()["means"][1] == before[1] > 0
+    late = SharedLoss(0.5, 1.0, False)
+    for _ in range(100):
+        late(contexts(0.0)[0])
+    late(contexts()[0])
+    first = SharedLoss(0.5, 1.0, False)
+    first(contexts()[0])
+    assert late.state_dict()["means"][1] == first.state_dict()["means"][1]
+
+
 def test_validation_does_not_move_the_means() -> None:
     [context, *_] = contexts()
     context.training = False

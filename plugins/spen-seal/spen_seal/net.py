@@ -40,6 +40,8 @@ class SealConfig(sp.TrainerConfig):
     def _something_to_learn(self) -> SealConfig:
         if self.energy_share is not None and self.cross_entropy_weight == 0:
             raise ValueError("energy_share is a share beside cross entropy's: it needs a cross_entropy_weight above 0")
+        if self.energy_share is not None and self.accumulate > 1:
+            raise ValueError("energy_share compares gradients of whole batches: use accumulate=1 and one process")
         if not self.teaches and self.cross_entropy_weight == 0:
             raise ValueError("energy_weight and cross_entropy_weight are both 0: the net has nothing to learn from")
         return self

@@ -65,7 +65,10 @@ class SharedLoss:
             return  # the loop, or a scaler, sees what is wrong
         self._seen += 1
         kept = (DECAY - DECAY**self._seen) / (1 - DECAY**self._seen)
-        self._means = [kept * mean + (1 - kept) * norm for mean, norm in zip(self._means, norms, strict=True)]
+        wanted, found = self._means
+        if norms[1]:  # an energy without a gradient for a while, a hinge, keeps its scale
+            found = kept * found + (1 - kept) * norms[1] if found else norms[1]
+        self._means = [kept * wanted + (1 - kept) * norms[0], found]
 
 
 def _norm(term: Tensor, logits: Tensor) -> float:
