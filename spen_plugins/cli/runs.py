@@ -53,7 +53,8 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
     str | None,
     typer.Option(
-        help="Lower the energy of the net's output: rerank (choose among the k best), gbi (gradient steps), or a "
+        help="Lower the energy of the net's output: rerank (choose among the k best), gbi (gradient steps), "
+        "reweight (label sets: weigh samples), or a "
         'table of such an inference net, \'{"type": "rerank", "k": 8}\'.'
     ),
 ]

@@ -143,13 +143,20 @@ def choose_on_validation(predictor: Predictor) -> dict[str, Any]:
     """Let the run's validation part choose one of its inference net's `choices`; returns that one, and how.
 
     Raises:
-        ConfigError, DataError: the run's data are not there.
+        ConfigError: the run's data are not there.
         RunError: they have changed since training.
     """
     net, task = predictor.model.inference_net, predictor.task
     choices = net.choices()
-    keys = " and ".join(choices[0])
-    examples = task_again(predictor.experiment, predictor.folder, f"Give {keys}").part("validation")
+    instead = f"Give {' and '.join(choices[0])}"
+    try:
+        examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
+    except (ConfigError, DataError) as error:
+        chosen = ", ".join(f"{key} = {value:g}" for key, value in choices[0].items())
+        raise ConfigError(
+            f"--refine: the run's validation part, which chooses, can't be read: {error}. {instead} yourself, such as "
+            f"{chosen}"
+        ) from error
     scores = []
     for choice in choices:
         net.choose(choice)

@@ -30,8 +30,8 @@ class Predictor:
         folder: the run folder; data files are not needed.
         device: device of the model.
         registry: source of the types.
-        refine: an inference net on top of the run's own that searches outputs of lower energy: "rerank", "gbi", or
-            a table such as `{"type": "rerank", "k": 8}`.
+        refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
+            or a table such as `{"type": "rerank", "k": 8}`.
     """
 
     def __init__(
@@ -70,7 +70,9 @@ class Predictor:
         spec = {"type": refine} if isinstance(refine, str) else refine
         node = parse(registry, "inference_net", spec, "refine", "--refine", self.experiment.features)
         if "net" not in node.cls.parts or not node.cls.uses_energy:
-            raise ConfigError(f"--refine: {node.type!r} starts from no other inference net; 'rerank' and 'gbi' do")
+            raise ConfigError(
+                f"--refine: {node.type!r} starts from no other inference net; 'rerank', 'reweight' and 'gbi' do"
+            )
         if "net" in node.parts:
             raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
         if self.model.energy is None:
