@@ -31,8 +31,8 @@ class TrainerConfig(Config):
     """Examples in a batch."""
     batch_tokens: int | None = Field(None, ge=1)
     """Most tokens in a batch, padding included, where that is fewer than `batch_size` examples have: long examples come
-    in smaller batches. An encoder's tokens are pieces of words; an example with more is a batch by itself; null: no
-    limit."""
+    in smaller batches. Tokens are words, or an encoder's pieces of words, of whole texts characters; an example with
+    more is a batch by itself; null: no limit."""
     epoch_updates: int = Field(1, ge=1)
     """Fewest batches in an epoch: a training part that has fewer is passed over several times an epoch, each time in a
     new order. Epochs, patience and plateaus are counted in these epochs."""
@@ -44,7 +44,7 @@ class TrainerConfig(Config):
     validated more often; null: no limit."""
     evaluation_batch_size: int | None = Field(None, ge=1)
     """Examples in a batch of evaluation and prediction, which needs less memory an example; null: four times
-    `batch_size`."""
+    `batch_size`, or `batch_size` itself where `batch_tokens` is given."""
     patience: int | None = Field(20, ge=1)
     """Epochs without a better validation score before early stopping; null: no early stopping."""
     accumulate: int = Field(1, ge=1)
@@ -63,7 +63,7 @@ class TrainerConfig(Config):
     @property
     def evaluated_at_once(self) -> int:
         """Examples in a batch of evaluation and prediction."""
-        return self.evaluation_batch_size or 4 * self.batch_size
+        return self.evaluation_batch_size or (4 if self.batch_tokens is None else 1) * self.batch_size
 
     @property
     def inferred_at_once(self) -> int:

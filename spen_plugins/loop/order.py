@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spen_plugins.batch import TextInputs, WordInputs
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.on_disk import OnDisk
 from spen_plugins.task import Task
@@ -77,9 +78,13 @@ def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: 
     """The epochs of a stage's examples; those on disk are read in blocks.
 
     Raises:
-        ConfigError: batches by tokens of examples on disk.
+        ConfigError: batches by tokens of examples on disk, or that have none.
     """
     on_disk = isinstance(examples, OnDisk)
+    if config.batch_tokens is not None and not isinstance(task.inputs, WordInputs | TextInputs):
+        raise ConfigError(
+            f"found trainer.batch_tokens={config.batch_tokens} of inputs that are no words; expected trainer.batch_size"
+        )
     if on_disk and config.batch_tokens is not None:
         raise ConfigError(
             f"found trainer.batch_tokens={config.batch_tokens} with examples on disk (task.on_disk); expected them in "
