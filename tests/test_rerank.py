@@ -23,6 +23,7 @@ from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
+from spen_plugins.testing.comparing import collate
 
 TAGS = {
     "none": ["x", "y", "z"],
@@ -180,6 +181,34 @@ def test_it_stands_on_any_net(inner: str) -> None:
     cls, config = Registry().parse("inference_net", {"type": inner}, "inference_net", "test")
     net = Rerank(Rerank.Config(k=3), task, net=cls(config, task, ToyFeatures(task)))
     check_inference_net(net, task, LinearChain(LinearChain.Config(), task, ToyFeatures(task)))
+
+
+@pytest.mark.parametrize("k", [2, 100])
+def test_the_lowest_energy_of_the_rankings_beginnings_wins(k: int) -> None:
+    torch.manual_seed(0)
+    task = ToyLabels()
+    net = independent(task)
+    rerank = Rerank(Rerank.Config(k=k, candidates="prefixes"), task, net=net)
+    net = net.double()
+    x = collate(task, task.part("train")[:6]).x
+    weights = torch.randn(len(task.space.labels), dtype=torch.float64)
+
+    def energy(y: torch.Tensor) -> torch.Tensor:
+        return y.double() @ weights + (y.sum(-1) - 1.5) ** 2
+
+    chosen = rerank(x, energy).chosen[:, 0]
+    for logits, found in zip(net(x).logits[:, 0], chosen, strict=True):
+        ranked = sorted(range(len(logits)), key=lambda label: -logits[label])
+        sets = [ranked[:size] for size in range(min(k, len(ranked)) + 1)]
+        candidates = torch.stack([torch.tensor([float(i in one) for i in range(len(ranked))]) for one in sets])
+        best = candidates[energy(candidates).argmin()]
+        assert torch.equal(found, best.to(found.dtype))
+
+
+def test_only_label_sets_have_a_ranking() -> None:
+    task = ToyTags()
+    with pytest.raises(ConfigError, match="candidates 'prefixes' of outputs that are no label sets"):
+        Rerank(Rerank.Config(candidates="prefixes"), task, net=independent(task))
 
 
 def test_it_needs_a_net() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.config.config import Config
@@ -15,12 +16,16 @@ from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
-from spen_plugins.spaces import Proposal
+from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Task
 
 
 class Rerank(InferenceNet):
     """argmin of E(x, y) over the k most probable y of another inference net (re-ranking: Collins & Koo 2005).
+
+    Of label sets, it may choose among the beginnings of the net's ranking instead: the label that the net finds most
+    probable, the first two, and so on to k, and no label. An energy that estimates F1 (Gygli et al. 2017) decides so on
+    how many labels there are.
 
     The proposal is that net's, marginals, samples and mode included; its `chosen`, which the task decodes, is the
     energy's choice.
@@ -32,6 +37,8 @@ class Rerank(InferenceNet):
     class Config(Config):
         k: int = Field(8, ge=1)
         """Number of outputs from which the energy chooses; with 1 the net's own is kept."""
+        candidates: Literal["best", "prefixes"] = "best"
+        """The k most probable outputs, or, of label sets, the k sets of the net's first labels, and none."""
 
     def __init__(
         self, config: Any, task: Task, features: FeatureNetwork | None = None, net: InferenceNet | None = None
@@ -47,6 +54,10 @@ class Rerank(InferenceNet):
                 "inference_net 'rerank' chooses among the k most probable outputs, and outputs that are real numbers "
                 "have no such list; take 'gbi'"
             )
+        if config.candidates == "prefixes" and not isinstance(task.space, LabelSet):
+            raise ConfigError(
+                "inference_net 'rerank': found candidates 'prefixes' of outputs that are no label sets; expected 'best'"
+            )
         self.net = net
         self.task = task
 
@@ -55,10 +66,20 @@ class Rerank(InferenceNet):
         assert energy is not None
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
-            y = self.task.k_best(proposal, self.config.k)
-            y[:, :1] = self.task.decode(proposal, x)  # it may differ from k_best's first among equally likely outputs
+            if self.config.candidates == "prefixes":
+                y = prefixes(proposal.logits[:, 0], self.config.k)
+            else:
+                y = self.task.k_best(proposal, self.config.k)
+                y[:, :1] = self.task.decode(proposal, x)  # k_best's first may be another, equally likely one
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         return self.net.training_proposal(x, energy)
+
+
+def prefixes(logits: Tensor, k: int) -> Tensor:
+    """Label sets `(batch, size, label)` of the 0 to k labels with the largest logits `(batch, label)`."""
+    place = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    sizes = torch.arange(min(k, logits.shape[-1]) + 1, device=logits.device)
+    return (place.unsqueeze(1) < sizes.unsqueeze(1)).to(logits.dtype)
