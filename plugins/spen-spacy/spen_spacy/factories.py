@@ -33,8 +33,8 @@ def spen_ner(
     """Named entities.
 
     Args:
-        model: a run of task `tagging` whose tags write spans: its folder, or a saved component's; None: the installed
-            one.
+        model: a run of task `tagging` whose tags write spans: its folder, a saved component's, or the
+            name of an installed model; None: the installed one of this factory.
         overwrite: if true, existing entities and blocked tokens are replaced; otherwise predicted entities are added
             that overlap neither.
         spans_key: key of `doc.spans` under which all predicted entities are stored with their probabilities; None: the
@@ -76,8 +76,8 @@ def spen_pos(
     """Tags.
 
     Args:
-        model: a run of task `tagging` whose tags write no spans: its folder, or a saved component's; None: the
-            installed one.
+        model: a run of task `tagging` whose tags write no spans: its folder, a saved component's, or the
+            name of an installed model; None: the installed one of this factory.
         attribute: attribute to set. "auto": `token.pos_` for Universal POS tags, both for tags such as NOUN+NNS, else
             `token.tag_`; "pos", "tag": this one alone.
         sentences: unit of input. "auto": the doc's sentences, or, if it has none, as "rule": split after final
@@ -123,7 +123,8 @@ def spen_srl(
     """Semantic roles.
 
     Args:
-        model: a run of task `srl`: its folder, or a saved component's; None: the installed one.
+        model: a run of task `srl`: its folder, a saved component's, or the name of an installed model; None:
+            the installed one of this factory.
         predicates: "model": a run tags them; "verbs": tokens whose `pos_` is VERB; or a registered function that
             returns a doc's predicates, as tokens or indices.
         predicates_model: the run that tags them, of task `tagging` with `format: predicates`; None: the one saved with
@@ -157,7 +158,8 @@ def spen_multilabel(
     """Labels of texts.
 
     Args:
-        model: a run of task `text`: its folder, or a saved component's; None: the installed one.
+        model: a run of task `text`: its folder, a saved component's, or the name of an installed model; None:
+            the installed one of this factory.
         threshold: the probability above which a label counts as predicted in scores; None: the run's own, or
             its sets of highest expected F1. All labels are in `doc.cats` in any case.
         energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
