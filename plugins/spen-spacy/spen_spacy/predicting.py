@@ -15,7 +15,8 @@ from spen_spacy.reading import Window, windows
 from spen_spacy.sharing import join, turns
 
 PADDED = 1024
-"""Most words, or an encoder's pieces of words, in a batch, padding included: larger batches exceed a core's caches and take longer per word."""
+"""Most words, or an encoder's pieces of them, in a batch, padding included: larger batches exceed a core's caches and
+take longer per word."""
 EXAMPLES = 512
 """Most examples in a batch."""
 
