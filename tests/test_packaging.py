@@ -60,7 +60,7 @@ def test_each_distribution_is_complete(folder: Path) -> None:
     if folder != ROOT:
         assert any(Requirement(r).name == "spen-plugins" for r in listed(parser["options"]["install_requires"]))
         points = parser["options.entry_points"]
-        assert listed(points["spen_plugins"]) == [f"{folder.name[5:]} = {name}"]
+        assert listed(points["spen_plugins"]) == [f"{name[5:]} = {name}"]
         assert points.keys() <= {"spen_plugins", "spacy_factories", "spacy_models"}  # the others are spaCy's
 
 
