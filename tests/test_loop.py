@@ -27,7 +27,7 @@ from spen_plugins.loop.augmentation import augmented
 from spen_plugins.loop.checkpoint import Checkpoint, flatten, unflatten
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import proposals
-from spen_plugins.loop.order import Epochs, epoch_batches, evaluation_batches
+from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of, evaluation_batches
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
@@ -663,6 +663,13 @@ def test_batches_by_tokens_hold_no_more_and_are_as_many_in_each_pass() -> None:
     half = Epochs(lengths, 50, 1, 1, 0, 40, None, groups, 200)
     halves = [rows for epoch in range(4) for rows in half.order(epoch)]
     assert np.array_equal(np.concatenate(halves[: len(passes[0])]), np.concatenate(passes[0]))
+
+
+def test_batches_by_tokens_want_words() -> None:
+    config, task = sp.TrainerConfig(batch_tokens=100), ToyTask(sp.Config())
+    task.load()
+    with pytest.raises(ConfigError, match=r"trainer.batch_tokens=100 of inputs that are no words"):
+        epochs_of(task, task.part("train"), config, 0, 0)
 
 
 def test_state_survives_the_disk_bit_by_bit(tmp_path: Path) -> None:

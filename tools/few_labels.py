@@ -80,6 +80,7 @@ def scores(name: str, share: float, seed: int, methods: Sequence[str], folder: P
     config, score, files = CASES[name]
     parts = {part: folder / f"{part}.conll" for part in ("labelled", "rest", "dev", "test")}
     if not all(path.exists() for path in parts.values()):
+        folder.mkdir(parents=True, exist_ok=True)
         sentences = {part: read(files.format(part)) for part in ("train", "dev", "test")}
         random.Random(seed).shuffle(sentences["train"])
         count = round(share * len(sentences["train"]))

@@ -167,8 +167,9 @@ def _size(epochs: Epochs | str) -> str:
     if isinstance(epochs, str):
         return epochs
     a_pass, examples = epochs.batches_of_a_pass, f"{len(epochs.lengths)} examples"
-    tokens = "" if epochs.tokens is None else f" examples, {epochs.tokens:,} tokens"
-    batches = f"{epochs.batches} batches of {epochs.batch_size}{tokens}"
+    batches = f"{epochs.batches} batches of {epochs.batch_size}"
+    if epochs.tokens is not None:
+        batches = f"{epochs.batches} batches of at most {epochs.batch_size} examples and {epochs.tokens:,} tokens"
     if epochs.batches < a_pass:
         return f"{batches}; a pass over the {examples} has {a_pass:,}"
     passes = f" ({epochs.passes} passes over {examples})" if a_pass < epochs.batches == epochs.passes * a_pass else ""

@@ -7,6 +7,7 @@ words by spaCy's own components.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,22 +28,7 @@ def load(**overrides: Any) -> Language:
     return load_model_from_path(PIPELINE, **overrides)
 
 
-def spen_ner() -> Path:
-    """The folder of the named-entity component."""
-    return PIPELINE / "spen_ner"
-
-
-def spen_pos() -> Path:
-    """The folder of the part-of-speech tagger."""
-    return PIPELINE / "spen_pos"
-
-
-def spen_srl() -> Path:
-    """The folder of the semantic role labeller with its predicate tagger and its model of senses."""
-    return PIPELINE / "spen_srl"
-
-
 @hookimpl
 def spen_model() -> Functions:
     # Without a name, components of any pipeline take spen_en's: these are for config={"model": "spen_ner_md"}.
-    return {"spen_ner_md": spen_ner, "spen_pos_md": spen_pos, "spen_srl_md": spen_srl}
+    return {f"{name}_md": partial(PIPELINE.joinpath, name) for name in ("spen_ner", "spen_pos", "spen_srl")}
