@@ -1,4 +1,4 @@
-// The four nets of the pipeline spen_en (plugins/spen-en), for `make english`.
+// The five nets of the pipeline spen_en (plugins/spen-en), for `make english`.
 //
 //     spen-run configs/english.jsonnet part=pos
 //
@@ -48,6 +48,13 @@ local parts(names) = {
     inference_net: { type: 'crf' },
     trainer: training { epochs: 15 },
   },
+  // A sentence is read once for all its predicates, whose own state chooses.
+  senses: {
+    task: { type: 'senses' } + roles,
+    features: { type: 'one_reading', reader: bilstm { hash_dim: 48, hash_rows: 6000, hidden: 144, dropout: 0.4 }, dim: 192, layers: 0, dropout: 0.3 },
+    inference_net: { type: 'choice', dim: 64 },
+    trainer: training { batch_size: 64, epochs: 9, net+: { lr: 3e-3, clip: 5 } },
+  },
   // Names of four corpora, as tools/english_data.py joins them.
   ner: {
     task: {
@@ -65,7 +72,7 @@ local parts(names) = {
 };
 
 function(
-  part='pos',  // pos, predicates, srl or ner
+  part='pos',  // pos, predicates, srl, senses or ner
   names='runs/english/data',  // where tools/english_data.py wrote to
   seed=0  // of initial weights, row order, dropout and sampling
 )

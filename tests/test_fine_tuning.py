@@ -12,6 +12,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import freeze, lowest
 from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.errors import ConfigError
 from tests.test_encoders import SENTENCE, ready, save_model
 
@@ -159,3 +160,88 @@ def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypat
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
         ready(task, Transformer, model=model, lora={})
+
+
+def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
+    words = [SENTENCE, ["dog", "gaven"], (SENTENCE * 20)[:long] or ["cats"]]
+    return task.collate([task.parse({"words": one, "predicate": 1 % len(one)}) for one in words]).x
+
+
+@pytest.mark.parametrize("long", [0, 60], ids=["short", "windows"])
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+@pytest.mark.parametrize("frozen", [1, 2, "all"])
+def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, pooling, long) -> None:
+    """The same vectors and gradients, and the lowest layer runs once for each example."""
+    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": pooling, "dropout": 0.0}
+    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
+    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    ran = []
+    stored.encoder.encoder.layer[0].attention.register_forward_hook(lambda *_: ran.append(1))
+    x = lengths_differ(task, long)
+    for _ in range(2):
+        found, expected = stored(x), plain(x)
+        torch.testing.assert_close(found, expected)
+        if frozen == 1:
+            for network, y in ((stored, found), (plain, expected)):
+                network.zero_grad()
+                y.pow(3).sum().backward()
+            for one, other in zip(stored.parameters(), plain.parameters(), strict=True):
+                torch.testing.assert_close(one.grad, other.grad)
+    assert len(ran) == x.size
+    stored(task.collate([task.parse({"words": one, "predicate": 1}) for one in (SENTENCE, ["cats", "dog"])]).x)
+    assert len(ran) == x.size + 1  # the first was seen
+
+
+def test_stored_vectors_of_texts(tmp_path) -> None:
+    task = TextLabels(TextLabels.Config(corpus="sample"))
+    task.load()
+    fields = {"model": save_model(tmp_path), "frozen": "all", "pooling": "mean", "dropout": 0.0}
+    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
+    x = task.collate([task.parse({"text": text}) for text in ("Ann saws", "the cats . Ann", "dog")]).x
+    for _ in range(2):
+        torch.testing.assert_close(stored(x), plain(x))
+
+
+def test_a_mark_is_part_of_what_is_stored(task, tmp_path) -> None:
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen=2, dropout=0.0, store_gib=1).train()
+    one, other = (task.collate([task.parse({"words": SENTENCE, "predicate": at})]).x for at in (1, 3))
+    assert not torch.allclose(network(one), network(other))
+
+
+def test_nothing_is_stored_in_prediction_or_without_room(task, tmp_path) -> None:
+    save_model(tmp_path)
+    for gib, training in ((1, False), (1e-9, True)):
+        network = ready(task, Transformer, model=str(tmp_path), frozen="all", dropout=0.0, store_gib=gib)
+        network.train(training)
+        ran, x = [], batch_of(task)
+        network.encoder.register_forward_hook(lambda *_, ran=ran: ran.append(1))
+        torch.testing.assert_close(network(x), network(x))
+        assert len(ran) == (4 if training else 2)  # one example at a time, or the batch
+
+
+@pytest.mark.parametrize(("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "marked by vectors")])
+def test_what_moves_is_not_stored(task, tmp_path, frozen, types, said) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ready(task, Transformer, model=save_model(tmp_path, types=types), frozen=frozen, store_gib=1)
+
+
+def test_layers_that_say_more_than_vectors_are_a_config_error(task, tmp_path, monkeypatch) -> None:
+    """As those of T5, whose first layer has the position bias of all."""
+    from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer
+
+    embed, layer, said = BertEmbeddings.forward, BertLayer.forward, []
+
+    def embedded(self, *args, **kwargs):
+        said.clear()
+        return embed(self, *args, **kwargs)
+
+    def forward(self, hidden_states, *args, **kwargs):
+        found = layer(self, hidden_states, *args, **kwargs)
+        said.append(hidden_states[0, 0, 0])
+        shift = said[0] if len(said) > 1 else 0.0
+        return found + shift if isinstance(found, torch.Tensor) else (found[0] + shift, *found[1:])
+
+    monkeypatch.setattr(BertEmbeddings, "forward", embedded)
+    monkeypatch.setattr(BertLayer, "forward", forward)
+    with pytest.raises(ConfigError, match=r"features\.store_gib: the upper layers of 'bert' take more"):
+        ready(task, Transformer, model=save_model(tmp_path), frozen=1, store_gib=1)

@@ -28,6 +28,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "frozen=3": {"frozen": 3},
     "frozen=5": {"frozen": 5},
     "frozen=all": {"frozen": "all"},
+    "frozen=3, stored": {"frozen": 3, "store_gib": 1},
+    "frozen=all, stored": {"frozen": "all", "store_gib": 1},
     "lora, rank 8": {"lora": {"rank": 8}},
     "gradient_checkpointing": {"gradient_checkpointing": True},
 }
@@ -51,6 +53,8 @@ def main() -> None:
         networks[name] = Transformer(Transformer.Config.model_validate({"model": given.model, **fields}), task)
         task.indexers.update([networks[name].indexer()])
     x = task.collate([task.parse({"words": words, "predicate": 3})] * given.batch).x
+    for network in networks.values():
+        network.train()(x)  # what is stored is there
     for _ in range(given.turns):
         for name, network in networks.items():
             found[name].append((predicted(network, x), *trained(network, x)))

@@ -13,7 +13,16 @@ from torch import Tensor, nn
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.pieces import PieceIndexer, in_windows, mean_of_words
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
-from spen_plugins.builtin.features.tuning import Lora, add_adapters, checkpoint_gradients, freeze, learn_types, lowest
+from spen_plugins.builtin.features.stored import Reading, Stored, replaced, returns_alone, states_of
+from spen_plugins.builtin.features.tuning import (
+    Lora,
+    add_adapters,
+    checkpoint_gradients,
+    freeze,
+    layers_of,
+    learn_types,
+    lowest,
+)
 from spen_plugins.builtin.features.words import token_mask
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
@@ -35,7 +44,7 @@ class Transformer(FeatureNetwork):
     """
 
     large = True
-    shareable = ("model", "attention", "frozen", "lora", "gradient_checkpointing")
+    shareable = ("model", "attention", "frozen", "lora", "gradient_checkpointing", "store_gib")
 
     class Config(Config):
         model: str
@@ -57,6 +66,10 @@ class Transformer(FeatureNetwork):
         gradient_checkpointing: bool = False
         """If true, the encoder's layers keep no states for the gradient and compute them again: less memory in
         training, more time."""
+
+        store_gib: float = Field(0.0, ge=0)
+        """Main memory for what the frozen layers say of each sentence or text, in GiB: it is computed once and not in
+        every epoch. What finds no room is computed each time; 0: nothing is stored."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -83,9 +96,37 @@ class Transformer(FeatureNetwork):
         freeze(self._frozen)
         if config.gradient_checkpointing:
             checkpoint_gradients(self.encoder)
+        self._stores, self._stored = False, Stored(config.store_gib)
+        if config.store_gib:
+            self._lowest = self._unmoved()
+
+    def _unmoved(self) -> list[nn.Module]:
+        """The layers whose states are stored.
+
+        Raises:
+            ConfigError: there are none, or what they say changes in training.
+        """
+        frozen = self.config.frozen
+        if frozen in (0, "embeddings"):
+            raise ConfigError(
+                f"features.store_gib stores what frozen layers say, and frozen={frozen!r} freezes none; "
+                "give a number of layers, or 'all'"
+            )
+        if self.marks:
+            raise ConfigError(
+                "features.store_gib: this encoder has no token types, so a predicate is marked by vectors that are "
+                "trained below its layers, and nothing can be stored; take reading=sentence, or store_gib 0"
+            )
+        if frozen == "all":
+            return []
+        layers = layers_of(self.encoder)[:frozen]
+        pieces = self._tokenizer(["a", "sentence"], is_split_into_words=True, return_tensors="pt")["input_ids"]
+        self._alone = returns_alone(self.encoder, layers, pieces)
+        return layers
 
     def train(self, mode: bool = True) -> Transformer:
         super().train(mode)
+        self._stores |= mode and self.config.store_gib > 0  # prediction sees each sentence once, and stores nothing
         for module in self._frozen:
             module.eval()
         return self
@@ -96,6 +137,8 @@ class Transformer(FeatureNetwork):
     def share(self, other: FeatureNetwork) -> None:
         assert isinstance(other, Transformer)
         self.encoder, self._frozen = other.encoder, other._frozen
+        if self.config.store_gib:
+            self._stored, self._lowest = other._stored, other._lowest
 
     def save_assets(self, folder: Path) -> None:
         """Save the encoder's architecture and tokeniser; its weights are among the run's."""
@@ -118,44 +161,60 @@ class Transformer(FeatureNetwork):
         return self._indexer.name, self._indexer
 
     def forward(self, x: X) -> Tensor:
+        if not self._whole:
+            token_mask(x)
+        batch = self._reading(x)
+        if self._stores and self.config.frozen == "all":
+            found = self._stored.of(batch, lambda one: self._vectors(one, self._states(one))[0])
+            vectors = torch.stack(found) if self._whole else _placed(found, batch.first >= 0)
+        elif self._stores:
+            vectors = self._vectors(batch, self._upper_states(batch))
+        else:
+            vectors = self._vectors(batch, self._states(batch))
+        vectors = self.dropout(vectors)
+        return vectors if self._whole else vectors * (batch.first >= 0).unsqueeze(-1)
+
+    def _reading(self, x: X) -> Reading:
         ids, owner, first, windows = (
             x.inputs[f"{self._indexer.name}.{part}"] for part in ("ids", "owner", "first", "windows")
         )
-        width = ids.shape[1] // windows.shape[1]
-        states = self._states(x, ids, owner, windows, width)
-        if self._whole:
-            return self.dropout(self._of_text(states, owner, first, windows, width))
-        token_mask(x)
-        if self.config.pooling == "mean":
-            words = mean_of_words(states, owner, first, width)
-        else:
-            words = states.gather(1, first.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
-        return self.dropout(words) * (first >= 0).unsqueeze(-1)
+        names = [*self.marks, *([] if self._typed is None else [self._typed])]
+        marks = {name: torch.where(owner >= 0, x.inputs[name].gather(1, owner.clamp(min=0)), 0) for name in names}
+        return Reading(ids, owner, first, windows, marks)
 
-    def _states(self, x: X, ids: Tensor, owner: Tensor, windows: Tensor, width: int) -> Tensor:
-        """The encoder's last states, `(batch, piece, dim)`, of each window by itself."""
-        there = windows.flatten() > 0
-        several = windows.shape[1] > 1
-
-        def rows(values: Tensor) -> Tensor:
-            return values.reshape(-1, width)[there] if several else values
-
-        def pieces(mark: str) -> Tensor:
-            return rows(torch.where(owner >= 0, x.inputs[mark].gather(1, owner.clamp(min=0)), 0))
-
-        inputs: dict[str, Tensor] = {"attention_mask": rows((owner > -2).long())}
+    def _inputs(self, batch: Reading) -> dict[str, Tensor]:
+        """What the encoder is called with, of each window by itself."""
+        inputs = {"attention_mask": batch.rows((batch.owner > -2).long())}
         if self._typed is not None:
-            inputs["token_type_ids"] = (pieces(self._typed) > 0).long()
+            inputs["token_type_ids"] = (batch.rows(batch.marks[self._typed]) > 0).long()
         if self.marks:
-            embedded = self.encoder.get_input_embeddings()(rows(ids))
-            inputs["inputs_embeds"] = embedded + sum(table(pieces(name)) for name, table in self.marks.items())
+            embedded = self.encoder.get_input_embeddings()(batch.rows(batch.ids))
+            tables = self.marks.items()
+            inputs["inputs_embeds"] = embedded + sum(table(batch.rows(batch.marks[name])) for name, table in tables)
         else:
-            inputs["input_ids"] = rows(ids)
-        states = self.encoder(**inputs).last_hidden_state
-        if not several:
-            return states
-        full = states.new_zeros(len(there), width, states.shape[-1]).index_put((there.nonzero()[:, 0],), states)
-        return full.reshape(len(ids), -1, states.shape[-1])
+            inputs["input_ids"] = batch.rows(batch.ids)
+        return inputs
+
+    def _states(self, batch: Reading) -> Tensor:
+        """The encoder's last states, `(batch, piece, dim)`."""
+        return batch.together(self.encoder(**self._inputs(batch)).last_hidden_state)
+
+    def _upper_states(self, batch: Reading) -> Tensor:
+        """The same, where the states below are stored."""
+        found = self._stored.of(
+            batch, lambda one: states_of(self.encoder, self._lowest, self._inputs(one)).flatten(0, 1)
+        )
+        states = batch.rows(_placed(found, batch.owner > -2))
+        with replaced(self._lowest, states, self._alone):
+            return self._states(batch)
+
+    def _vectors(self, batch: Reading, states: Tensor) -> Tensor:
+        """Vectors of texts, `(batch, dim)`, or of words, `(batch, token, dim)`."""
+        if self._whole:
+            return self._of_text(states, batch.owner, batch.first, batch.windows, batch.width)
+        if self.config.pooling == "mean":
+            return mean_of_words(states, batch.owner, batch.first, batch.width)
+        return states.gather(1, batch.first.clamp(min=0).unsqueeze(-1).expand(-1, -1, states.shape[-1]))
 
     def _of_text(self, states: Tensor, owner: Tensor, first: Tensor, windows: Tensor, width: int) -> Tensor:
         """A vector for each text, `(batch, dim)`."""
@@ -166,6 +225,13 @@ class Transformer(FeatureNetwork):
             kept = kept & (windows.repeat_interleave(width, 1) > 0)
         share = kept.to(states.dtype).unsqueeze(1)
         return ((share / share.sum(-1, keepdim=True)) @ states).squeeze(1)
+
+
+def _placed(vectors: list[Tensor], there: Tensor) -> Tensor:
+    """Examples' vectors, each `(number, dim)` -> `(*there.shape, dim)`: in order where `there` is true, 0 elsewhere."""
+    full = vectors[0].new_zeros(*there.shape, vectors[0].shape[-1])
+    full[there] = torch.cat(vectors)
+    return full
 
 
 def _slug(model: str) -> str:
