@@ -48,11 +48,17 @@ local parts(names) = {
     inference_net: { type: 'crf' },
     trainer: training { epochs: 15 },
   },
-  // A sentence is read once for all its predicates, whose own state chooses.
+  // A sentence is read once for all its predicates, whose own state chooses. Small, so that the package stays below 15 MB.
   senses: {
     task: { type: 'senses' } + roles,
-    features: { type: 'one_reading', reader: bilstm { hash_dim: 48, hash_rows: 6000, hidden: 144, dropout: 0.4 }, dim: 192, layers: 0, dropout: 0.3 },
-    inference_net: { type: 'choice', dim: 64 },
+    features: {
+      type: 'one_reading',
+      reader: bilstm { hash_dim: 32, hash_rows: 3000, affix_dim: 16, hidden: 104, dropout: 0.4 },
+      dim: 128,
+      layers: 0,
+      dropout: 0.3,
+    },
+    inference_net: { type: 'choice', dim: 40 },
     trainer: training { batch_size: 64, epochs: 9, net+: { lr: 3e-3, clip: 5 } },
   },
   // Names of four corpora, as tools/english_data.py joins them.

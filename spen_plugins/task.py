@@ -189,10 +189,8 @@ class Task(ABC):
         return None
 
     def search(self, x: X, proposal: Proposal) -> Tensor | None:
-        """Discrete outputs of high reward near a proposal, `(batch, sample, *variables)`, without gradient.
-
-        None by default: a task without a search.
-        """
+        """Discrete outputs of high reward near a proposal, `(batch, sample, *variables)`, without gradient; None by
+        default: no search."""
         return None
 
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:

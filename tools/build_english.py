@@ -99,8 +99,9 @@ SMALL = Pipeline(
         "predicates": "spen_srl/predicates",
         "ner": "spen_ner/model",
         "srl": "spen_srl/model",
+        "senses": "spen_srl/senses",
     },
-    "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments.",
+    "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
     LICENCE.format(more=""),
 )
 MD = Pipeline(
@@ -187,7 +188,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": DATA}, 0))
+            finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": str(DATA)}, 0))
     found = components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
     nlp = make_pipeline(found, "en")
@@ -255,8 +256,7 @@ def whole_scores(pipeline: Pipeline) -> dict[str, float]:
     frames = score("srl", annotated(pipeline, "spen_srl", sentences), sentences)
     found["predicates, EWT PropBank, F1"] = frames["predicates_f1"]
     found["arguments with predicted predicates, EWT PropBank, F1"] = frames["f1"]
-    if "senses" in pipeline.folders:
-        found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
+    found["senses of gold predicates, lemmas by their words, EWT PropBank, accuracy"] = sense_accuracy(pipeline)
     nlp = spacy.load(pipeline.place, exclude=pipeline.components)
     texts = nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in ewt("test", nlp.vocab)])
     found["sentences (`doc.sents`), EWT, ten a text, F1"] = texts["sents_f"]
