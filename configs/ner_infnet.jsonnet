@@ -9,6 +9,8 @@ local tagging = import 'lib/tagging.libsonnet';
 
 local wnut(name) = 'data:ner/wnut17/' + name;
 local btc(part) = 'data:ner/btc/btc.' + part;
+local gum(part) = 'data:ner/gum/%s.conll' % part;
+local wikigold(part) = 'data:ner/wikigold/%s.conll' % part;
 local names = { task+: { scheme: 'bio', encoding: 'bioes' } };
 local larger = names {
   bilstm+: { hidden: 128, dropout: 0.5, word_dropout: 0.1 },
@@ -23,12 +25,17 @@ local data_sets = {
   sample: tagging.sample + names { task+: { corpus: 'ner' }, words+: { columns: { pos: 1, chunk: 2 } } },
   wnut17: tweets { task+: { train: wnut('wnut17train.conll'), validation: wnut('emerging.dev.conll'), test: wnut('emerging.test.annotated') } },
   btc: tweets { task+: { train: btc('train'), validation: btc('dev'), test: btc('test') } },
+  gum: tagging.plain + few { words+: { features: 'affixes' }, task+: { train: gum('train'), validation: gum('dev'), test: gum('test') } },
+  wikigold: tagging.plain + few {
+    words+: { features: 'affixes' },
+    task+: { scheme: 'iob1', train: wikigold('train'), validation: wikigold('dev'), test: wikigold('test') },
+  },
   // Your own files, named by task.train=… task.validation=… task.test=…
   files: tagging.own + few,
 };
 
 function(
-  data='sample',  // sample, wnut17, btc, files, or a training file of your own, in columns
+  data='sample',  // sample, wnut17, btc, gum, wikigold, files, or a training file of your own, in columns
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it

