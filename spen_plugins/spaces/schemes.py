@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -16,8 +18,13 @@ class Transitions(NamedTuple):
     end: Tensor
 
 
-def allowed_transitions(tags: list[str], scheme: str) -> Transitions:
-    """Allowed transitions, first and last tags under "none", "bio" or "bioes"."""
+def allowed_transitions(tags: Sequence[str], scheme: str) -> Transitions:
+    """Allowed transitions, first and last tags under "none", "bio" or "bioes"; kept for the next batch."""
+    return _allowed(tuple(tags), scheme)
+
+
+@lru_cache(maxsize=16)
+def _allowed(tags: tuple[str, ...], scheme: str) -> Transitions:
     parts = [_parts(tag, scheme) for tag in tags]
     goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
     is_open = torch.tensor([prefix in ("B", "I") for prefix, _ in parts])
