@@ -64,14 +64,14 @@ def main() -> None:
 
 
 def rows(name: str, share: float, found: Sequence[dict[str, float]]) -> list[str]:
-    """Lines of a table: mean test score in per cent, and its difference to self-training's with a standard error."""
+    """Lines of a table: mean test score in per cent, its difference to self-training's with a standard error, seeds."""
     lines = []
     for method in found[0]:
         gaps = [100 * (scores[method] - scores[CONTROL]) for scores in found]
-        error = statistics.stdev(gaps) / len(gaps) ** 0.5 if len(gaps) > 1 else float("nan")
+        error = f" ± {statistics.stdev(gaps) / len(gaps) ** 0.5:.1f}" if len(gaps) > 1 else ""
         mean = 100 * statistics.fmean(scores[method] for scores in found)
-        gap = "" if method == CONTROL else f"{statistics.fmean(gaps):+.1f} ± {error:.1f}"
-        lines.append(f"| {name} | {100 * share:g} % | {method} | {mean:.1f} | {gap} | {len(found)} seeds |")
+        gap = "" if method == CONTROL else f"{statistics.fmean(gaps):+.1f}{error}"
+        lines.append(f"| {name} | {100 * share:g} % | {method} | {mean:.1f} | {gap} | {len(found)} |")
     return lines
 
 
