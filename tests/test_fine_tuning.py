@@ -208,6 +208,17 @@ def test_a_mark_is_part_of_what_is_stored(task, tmp_path) -> None:
     assert not torch.allclose(network(one), network(other))
 
 
+def test_networks_that_share_an_encoder_keep_their_own_pooling(task, tmp_path) -> None:
+    fields = {"model": save_model(tmp_path), "frozen": "all", "dropout": 0.0, "store_gib": 1}
+    one, other = (ready(task, Transformer, pooling=pooling, **fields).train() for pooling in ("first", "mean"))
+    plain = ready(task, Transformer, **fields | {"store_gib": 0}, pooling="mean").train()
+    other.share(one)
+    x = batch_of(task)
+    one(x)
+    torch.testing.assert_close(other(x), plain(x))
+    assert not torch.allclose(other(x), one(x))
+
+
 def test_nothing_is_stored_in_prediction_or_without_room(task, tmp_path) -> None:
     save_model(tmp_path)
     for gib, training in ((1, False), (1e-9, True)):

@@ -80,15 +80,16 @@ class Stored:
     def __post_init__(self) -> None:
         self._left = self.gib * 2**30
 
-    def of(self, batch: Reading, compute: Callable[[Reading], Tensor]) -> list[Tensor]:
-        """What `compute` has for each example by itself, without gradient.
+    def of(self, batch: Reading, compute: Callable[[Reading], Tensor], kind: str = "") -> list[Tensor]:
+        """What `compute` has for each example by itself, without gradient; `kind` tells apart what tasks that share an
+        encoder compute.
 
         Examples are computed one at a time: a vector doesn't depend on its batch, so a resumed run has the same.
         """
-        return [self._of(batch.one(i), compute) for i in range(len(batch.ids))]
+        return [self._of(batch.one(i), compute, kind.encode()) for i in range(len(batch.ids))]
 
-    def _of(self, one: Reading, compute: Callable[[Reading], Tensor]) -> Tensor:
-        key = torch.cat([one.ids, one.owner, *one.marks.values()], 1).cpu().numpy().tobytes()
+    def _of(self, one: Reading, compute: Callable[[Reading], Tensor], kind: bytes) -> Tensor:
+        key = kind + torch.cat([one.ids, one.owner, *one.marks.values()], 1).cpu().numpy().tobytes()
         if key not in self._found:
             with torch.no_grad():
                 found = compute(one).cpu()

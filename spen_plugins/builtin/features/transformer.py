@@ -165,7 +165,8 @@ class Transformer(FeatureNetwork):
             token_mask(x)
         batch = self._reading(x)
         if self._stores and self.config.frozen == "all":
-            found = self._stored.of(batch, lambda one: self._vectors(one, self._states(one))[0])
+            kind = f"{'text' if self._whole else 'words'} {self.config.pooling}"
+            found = self._stored.of(batch, lambda one: self._vectors(one, self._states(one))[0], kind)
             vectors = torch.stack(found) if self._whole else _placed(found, batch.first >= 0)
         elif self._stores:
             vectors = self._vectors(batch, self._upper_states(batch))
