@@ -230,6 +230,15 @@ def test_nothing_is_stored_in_prediction_or_without_room(task, tmp_path) -> None
         assert len(ran) == (4 if training else 2)  # one example at a time, or the batch
 
 
+def test_a_full_store_says_so_once(task, tmp_path) -> None:
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen="all", dropout=0.0, store_gib=3e-6).train()
+    x = lengths_differ(task, 60)
+    with pytest.warns(UserWarning, match=r"store_gib=3e-06 is full with 2 inputs; the others") as said:
+        found = network(x)
+    assert len(said) == 1
+    torch.testing.assert_close(network(x), found)
+
+
 @pytest.mark.parametrize(("frozen", "types", "said"), [(0, 2, "freezes none"), (1, 1, "marked by vectors")])
 def test_what_moves_is_not_stored(task, tmp_path, frozen, types, said) -> None:
     with pytest.raises(ConfigError, match=said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,7 @@ class Stored:
     gib: float
     _found: dict[bytes, Tensor] = field(default_factory=dict)
     _left: float = field(init=False)
+    _said: bool = False
 
     def __post_init__(self) -> None:
         self._left = self.gib * 2**30
@@ -93,12 +95,23 @@ class Stored:
         if key not in self._found:
             with torch.no_grad():
                 found = compute(one).cpu()
-            self._left -= found.nbytes + len(key)
-            if self._left < 0:
-                self._left += found.nbytes + len(key)
+            size = found.nbytes + len(key)
+            if size > self._left:
+                self._say_full()
                 return found.to(one.ids.device)
+            self._left -= size
             self._found[key] = found
         return self._found[key].to(one.ids.device)
+
+    def _say_full(self) -> None:
+        if self._said:
+            return
+        self._said = True
+        warnings.warn(
+            f"features.store_gib={self.gib:g} is full with {len(self._found):,} inputs; the others are read by "
+            "themselves each time, which is slower than features.store_gib=0: give it more, if main memory has it",
+            stacklevel=2,
+        )
 
 
 class _ReachedError(Exception):
