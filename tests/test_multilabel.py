@@ -394,6 +394,31 @@ def test_test_rows_that_repeat_a_training_row_can_be_left_out(tmp_path):
     assert unseen.protocol()["split"].endswith("1 of 3 test rows repeat a training row and are left out")
 
 
+def test_only_some_training_rows_have_labels(mixed, tmp_path):
+    (tmp_path / "more.arff").write_text(MIXED)
+    some = {**mixed, "labelled": 2, "repeat": 3}
+    it = task(**some, unlabelled=[str(tmp_path / "more.arff")])
+    train = it.part("train")
+    assert [example.gold is not None for example in train] == [True, True] * 3 + [False] * 7
+    assert train[2] is train[0] and len(it.part("validation")) == 1
+    batch = it.collate(train[5:7])
+    assert batch.labelled.tolist() == [True, False] and batch.gold[:, 0].tolist() == [[0, 1], [0, 0]]
+    assert it.collate(train[6:]).gold is None
+    every = task(**mixed)
+    assert it.scaling.facts() == every.scaling.facts()  # features of rows without labels are looked at, too
+    more = it.collate(train[-5:]).x.inputs["vector"]
+    torch.testing.assert_close(more, it.collate([*every.part("train"), *every.part("validation")]).x.inputs["vector"])
+    assert it.protocol()["split"].endswith("; 2 training examples with gold, 7 without")
+    assert str(tmp_path / "more.arff") in it.checksums() and "without" not in every.protocol()["split"]
+    assert len(task(**some, rest=False).part("train")) == 6
+    with pytest.raises(DataError, match=r"found 4 training examples; expected at least task\.labelled, 5"):
+        task(**mixed, labelled=5)
+    given = MultiLabel(MultiLabel.Config(in_memory=True, labelled=3))
+    given.take({name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")})
+    assert [example.gold is not None for example in given.part("train")] == [True] * 3 + [False] * 5
+    assert all(example.gold is not None for example in given.part("validation"))
+
+
 def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     text = "@relation r\n@attribute a numeric\n@attribute c hierarchical 1,1/2\n@data\n1,1\n2,1/2\n"
     (tmp_path / "x.arff").write_text(text)

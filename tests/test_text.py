@@ -270,6 +270,21 @@ def test_parse():
             it.parse(item)
 
 
+def test_only_some_training_texts_have_labels(files, tmp_path):
+    more = [write(tmp_path / "more.txt", "another day\n"), write(tmp_path / "more.tsv", "one more\tunheard-of\n")]
+    it = task(**files, labelled=1, repeat=2, unlabelled=more)
+    train = it.part("train")
+    assert [None if e.gold is None else e.gold.tolist() for e in train] == [[0, 2]] * 2 + [None] * 4
+    assert [example.text for example in train[4:]] == ["another day", "one more"]
+    assert {"raining", "another", "more"} <= {*it.inputs.words}  # texts without labels have words all the same
+    assert {*more} <= it.checksums().keys()
+    other = write(tmp_path / "other.tsv", "rain\tgrief\n")
+    seen = "no training example has 1 of the 3 labels (grief)"
+    assert any(seen in note for note in task(**files | {"test": other}, labelled=1).notes())
+    assert not any(seen in note for note in task(**files | {"test": other}).notes())
+    assert len(task(**files, labelled=1, rest=False).part("train")) == 1
+
+
 def test_the_sample_corpus():
     made, again, other = texts.make(), texts.make(), texts.make(1)
     assert {name: len(pairs) for name, pairs in made.items()} == {"train": 1500, "validation": 500, "test": 500}

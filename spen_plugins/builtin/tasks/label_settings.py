@@ -10,6 +10,7 @@ from pydantic import Field
 
 from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, named_files, of_the_corpus, stays_on_disk
 from spen_plugins.builtin.tasks.label_task import LabelTask
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, needs_memory
 from spen_plugins.errors import ConfigError
 from spen_plugins.task import PARTS
 
@@ -17,8 +18,8 @@ _FILES = ({"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train
 """Forms of naming files, by their settings."""
 
 
-class DataConfig(LabelTask.Config):
-    """Where the data is."""
+class DataConfig(LabelTask.Config, PartlyLabelledConfig):
+    """Where the data is, and which of it has labels."""
 
     corpus: Literal["sample"] | None = None
     """"sample": the synthetic corpus of the package; null: the files below."""
@@ -117,7 +118,7 @@ def check_texts(c: Any) -> None:
             "train" in named,
         )
     if c.on_disk:
-        stays_on_disk(c, named_files(c))
+        stays_on_disk(c, named_files(c), needs_memory(c))
     if c.corpus is not None:
         of_the_corpus(c, ("text_column", "label_column", "separator", "header"))
 

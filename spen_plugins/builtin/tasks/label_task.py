@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ from spen_plugins.builtin.tasks.facts import number
 from spen_plugins.builtin.tasks.file_parts import checksums_of, named_files, rows_of_parts
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
+from spen_plugins.builtin.tasks.partly_labelled import hide_gold
 from spen_plugins.config.config import Config
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
@@ -187,6 +189,19 @@ class LabelTask(Task):
             self._notes.append(carved)
         self._notes += same_files(files, self._files)
         return parts
+
+    def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
+        """Give the training part the gold that the config allows, and its files without gold.
+
+        Args:
+            hidden, read: as `hide_gold`.
+        """
+        c = self.config
+        gold, others, sums = hide_gold(c, c.train or c.file or "the data", self._parts["train"], hidden, read)
+        self._parts["train"] = [*gold * c.repeat, *others]
+        self._files |= sums
+        if others:
+            self._split += f"; {len(gold)} training examples with gold, {len(others)} without"
 
     def _check_parts(self, seen: set[int] | None = None) -> None:
         """Check that there are examples to learn from, and gold wherever scores are computed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +55,8 @@ class MultiLabel(LabelTask):
             self._load_sample()
         else:
             self._load_files()
-            self._check_parts()
+        self._hide_gold(_hidden, lambda path: self._read(path)[1])
+        self._check_parts()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of vectors and labels.
@@ -75,6 +77,7 @@ class MultiLabel(LabelTask):
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {n: [_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()}
         self._files = given.checksums(self._parts)
+        self._hide_gold(_hidden, lambda path: self._read(path)[1])
 
     def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
         """Of each row, not scaled."""
@@ -172,11 +175,15 @@ class MultiLabel(LabelTask):
         return Shown([f"{names[i]} {features[i]:.3g}" for i in order.tolist() if features[i]])
 
     def read(self, path: str) -> Sequence[Example]:
-        table = read_table(locate(path), self.columns.known, self.columns.drop)
+        table, examples = self._read(locate(path))
         self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
+        return examples
+
+    def _read(self, path: Path) -> tuple[Table, list[Example]]:
+        table = read_table(path, self.columns.known, self.columns.drop)
         features, gold = self.columns.encode(table)
         self._scale(features)
-        return [_example(features, gold, i) for i in range(len(table))]
+        return table, [_example(features, gold, i) for i in range(len(table))]
 
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as in a data file (not scaled).
@@ -236,6 +243,10 @@ class MultiLabel(LabelTask):
 
 def _content(example: Example) -> tuple[bytes | None, ...]:
     return tuple(None if part is None else part.tobytes() for part in example)
+
+
+def _hidden(example: Example) -> Example:
+    return example._replace(gold=None)
 
 
 def _example(features: Ragged | np.ndarray, gold: Sequence[np.ndarray | None], row: int) -> Example:

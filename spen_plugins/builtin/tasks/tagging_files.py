@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts, stays_on_disk
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
 from spen_plugins.config.config import Config
@@ -23,7 +22,6 @@ from spen_plugins.readers.schemes import BrokenTags, Scheme, spans
 from spen_plugins.readers.shards import checksum
 from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.readers.tagged import read_tagged
-from spen_plugins.readers.text import sha256
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
@@ -31,17 +29,8 @@ NO_TAGS = "a file to predict may have no column of tags"
 """For errors about tags of such a file."""
 
 
-class SentencesConfig(FilesConfig):
+class SentencesConfig(FilesConfig, PartlyLabelledConfig):
     """Files of tagged sentences, and which of them have gold."""
-
-    labelled: int | None = Field(None, ge=1)
-    """Number of training sentences, from the first, whose tags are used; null: all."""
-    rest: bool = True
-    """If true, the training sentences after the labelled ones are trained on without tags; else they are left out."""
-    unlabelled: str | list[str] | None = None
-    """A file, or several, to train on without tags; tags in it are not looked at."""
-    repeat: int = Field(1, ge=1)
-    """How often an epoch has each labelled training sentence; those without tags come once."""
 
 
 class PredicatesConfig(Config):
@@ -70,8 +59,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
     if config.in_memory:
         raise given.not_kept()
     files = files_of(config, CORPORA)
-    unfit = [key for key in ("labelled", "unlabelled") if getattr(config, key)] + ["repeat"] * (config.repeat > 1)
-    on_disk = stays_on_disk(config, files, unfit)
+    on_disk = stays_on_disk(config, files, needs_memory(config))
     in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
@@ -197,16 +185,11 @@ def hide_tags(
         DataError: fewer sentences than `task.labelled`.
     """
     where, sentences = found.parts["train"]
-    if config.labelled is not None and len(sentences) < config.labelled:
-        raise DataError(
-            where, None, f"{len(sentences)} training sentences", f"at least task.labelled, {config.labelled}"
-        )
-    gold, rest = sentences[: config.labelled], sentences[len(sentences[: config.labelled]) :]
-    names = [config.unlabelled] if isinstance(config.unlabelled, str) else config.unlabelled or []
-    others = [*(rest if config.rest else ()), *(sentence for name in names for sentence in read(locate(name)))]
-    train = where, [*gold, *(replace(sentence, tags=None) for sentence in others)]
-    checksums = found.checksums | {name: sha256(locate(name)) for name in names}
-    return found._replace(parts={**found.parts, "train": train}, checksums=checksums)
+    gold, others, sums = hide_gold(
+        config, where, sentences, lambda sentence: replace(sentence, tags=None), read, "sentences"
+    )
+    parts = {**found.parts, "train": (where, [*gold, *others])}
+    return found._replace(parts=parts, checksums=found.checksums | sums)
 
 
 def _sample(config: Any) -> Parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from spen_plugins.builtin.tasks.file_parts import named_files, stays_on_disk
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
+from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
@@ -109,6 +110,7 @@ class TextLabels(LabelTask):
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
         if self._index is None:
+            self._hide_gold(lambda example: replace(example, gold=None), lambda path: self._read(path, gold=False)[1])
             self._check_parts()
             counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
         else:
@@ -146,14 +148,19 @@ class TextLabels(LabelTask):
 
         All documents of a file, regardless of the split; topics unknown to the run are dropped.
         """
-        where = locate(path)
+        said, examples = self._read(locate(path))
+        if said is not None:
+            self._notes = [f"{path}: read as {said} ({len(examples)} texts)"]
+        return examples
+
+    def _read(self, where: Path, gold: bool = True) -> tuple[str | None, list[Example]]:
+        """What was recognised, if it was not plain, and the texts; without gold labels aren't looked at."""
         if not of_shards(where) and (where.is_dir() or where.suffix == ".sgm"):
-            return self._documents(read_reuters(where))
+            return None, self._documents(read_reuters(where))
         if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
-            return [Example(line, None) for line in read_lines(where)]
+            return None, [Example(line, None) for line in read_lines(where)]
         found = read_texts(where, self._layout(), gold=False)
-        self._notes = [f"{path}: read as {found.said} ({len(found.rows)} texts)"]
-        return self._rows(where, found.rows)
+        return found.said, self._rows(where, found.rows if gold else [Row(r.text, None, r.line) for r in found.rows])
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line."""
@@ -200,7 +207,7 @@ class TextLabels(LabelTask):
         c = self.config
         names = {key: name for key, name in named_files(c).items() if key != "split"}
         places = {name: locate(path) for name, path in names.items()}
-        on_disk = stays_on_disk(c, named_files(c))
+        on_disk = stays_on_disk(c, named_files(c), needs_memory(c))
         files = {n: read_texts(place, self._layout()) for n, place in places.items() if n != "train" or not on_disk}
         if c.labels is not None:
             self._set_labels(read_names(locate(c.labels)), numbered=True)
