@@ -1,17 +1,21 @@
-"""Few labelled sentences and many without labels: an energy's training beside self-training, on names and tags.
+"""Few labelled examples and many without labels: an energy's training beside self-training, on names, tags and labels.
 
     SPEN_DATA=... python tools/few_labels.py runs/few --only names --shares 0.05 --seeds 0 1 2
+    SPEN_DATA=... python tools/few_labels.py runs/few --only labels --methods nce --set trainer.energy_share=0.2
 
-Of the training part a share is drawn by a seed and keeps its tags; the rest is text alone. The development part, whole,
-chooses epochs, and nothing else; scores are of the test part. All are our nets with the defaults of a user's own files:
+Of the training part a share is drawn by a seed and keeps its tags or labels; the rest is text, or features, alone. The
+development part, whole, chooses epochs and how label sets are decided on, and nothing else; scores are of the test
+part. All are our nets with the defaults of a user's own files:
 
-- `cross entropy` and `CRF` learn from the labelled sentences alone;
-- `self-training`: cross entropy learns from these and from the rest with the tags that the net of `cross entropy`
-  predicts; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
-- any method of the config with an energy, `--methods contrastive compound`: the rest has no tags (`task.unlabelled`),
-  and the energy judges what the net says of it.
+- `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
+- `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts
+  there; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
+- a method of the config with an energy, say `--methods nce`: `nce` learns from the labelled examples alone; `nce, with
+  the rest`: its energy also judges what the net says of the rest (`task.unlabelled`); `self-training, of nce`: as
+  above; `nce, self-trained`: the method learns from the rest with what the net of `cross entropy` predicts there.
 
-The net of every row but `CRF` is the same, tokens decided independently. What is done is kept, and printed again.
+The net of every row but `CRF` is the same: it decides on tokens and labels independently. What is done is kept, and
+printed again.
 """
 
 from __future__ import annotations
@@ -24,23 +28,131 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import spen_plugins as sp
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
 from spen_plugins.readers.columns import read_columns
 from spen_plugins.readers.conllu import read_conllu
+from spen_plugins.readers.labelled_texts import read_texts
+from spen_plugins.readers.text_columns import Layout
+
+CONTROL = "self-training"
+PARTS = ("train", "dev", "test")
+Examples = list[tuple[Any, Any]]
+"""Inputs and gold: words and tags, a text and its labels, or features and labels."""
+
+
+class Tags:
+    """Sentences in columns."""
+
+    suffix = "conll"
+    teachers = ("cross_entropy", "crf")
+    arguments = ("tags=-1",)
+
+    def __init__(self, files: str) -> None:
+        self.files = files
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        found = read_conllu(path, tags="upos") if path.suffix == ".conllu" else read_columns(path, 0, -1)
+        return [(list(s.words), list(s.tags or ())) for s in found]
+
+    def write(self, examples: Examples) -> str:
+        """Words and tags in columns; a word of white space is "_"."""
+        rows = (zip(words, tags, strict=True) for words, tags in examples)
+        return "\n".join("".join(f"{word.strip() or '_'}\t{tag}\n" for word, tag in row) for row in rows)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        found = []
+        for one in run.predict([words for words, _ in self.read(path)]):
+            tags = one["tags"] if "entities" not in one else ["O"] * len(one["words"])  # the net's own are BIOES
+            for span in one.get("entities", ()):
+                tags[span["start"] : span["end"]] = [f"I-{span['type']}"] * (span["end"] - span["start"])
+                tags[span["start"]] = f"B-{span['type']}"
+            found.append((one["words"], tags))
+        return found
+
+
+class Texts:
+    """Texts and their labels in TSV."""
+
+    suffix = "tsv"
+    teachers = ("cross_entropy",)
+
+    def __init__(self, files: str, labels: str) -> None:
+        self.files, self.arguments = files, (f"labels={labels}",)
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        return [(row.text, row.labels or ()) for row in read_texts(path, Layout(1, 2, ",", False)).rows]
+
+    def write(self, examples: Examples) -> str:
+        return "".join(f"{text}\t{','.join(labels)}\n" for text, labels in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        texts = [text for text, _ in self.read(path)]
+        return list(zip(texts, (one["labels"] for one in run.predict(texts)), strict=True))
+
+
+class Vectors:
+    """Binary features and labels by their numbers, in libsvm's format."""
+
+    suffix = "svm"
+    teachers = ("cross_entropy",)
+    arguments = ()
+
+    def __init__(self, file: str, split: str) -> None:
+        self.config = MultiLabel.Config(file=file, split=split)
+
+    def corpus(self) -> dict[str, Examples]:
+        task = MultiLabel(self.config)
+        task.load()
+        return {
+            part: [(e.features.tolist(), e.gold.tolist()) for e in task.part(name)]
+            for part, name in zip(PARTS, ("train", "validation", "test"), strict=True)
+        }
+
+    def read(self, path: Path) -> Examples:
+        pairs = (line.split(" ", 1) for line in path.read_text(encoding="utf-8").splitlines())
+        return [
+            ([word.split(":")[0] for word in some.split()], [i for i in gold.split(",") if i]) for gold, some in pairs
+        ]
+
+    def write(self, examples: Examples) -> str:
+        return "".join(f"{','.join(map(str, y))} {' '.join(f'{i}:1' for i in x)}\n" for x, y in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        features = [features for features, _ in self.read(path)]
+        return list(zip(features, (one["labels"] for one in run.predict_file(path)), strict=True))
+
+
+class Case(NamedTuple):
+    """A corpus, our config for it, and the score."""
+
+    config: str
+    score: str
+    files: Tags | Texts | Vectors
+
 
 CASES = {
-    "names": ("ner_infnet", "f1", "data:ner/btc/btc.{}"),
-    "gum": ("ner_infnet", "f1", "data:ner/gum/{}.conll"),
-    "tags": ("pos_infnet", "accuracy", "data:pos/ewt/en_ewt-ud-{}.conllu"),
+    "names": Case("ner_infnet", "f1", Tags("data:ner/btc/btc.{}")),
+    "gum": Case("ner_infnet", "f1", Tags("data:ner/gum/{}.conll")),
+    "tags": Case("pos_infnet", "accuracy", Tags("data:pos/ewt/en_ewt-ud-{}.conllu")),
+    "labels": Case(
+        "mlc_seal", "example_f1", Vectors("data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json")
+    ),
+    "emotions": Case(
+        "text_seal", "example_f1", Texts("data:text/goemotions/{}.tsv", "data:text/goemotions/labels.txt")
+    ),
 }
-"""Corpus -> our config, the score, and its files."""
-CONTROL = "self-training"
-Pairs = list[tuple[str, str]]
-"""A sentence: words with their tags."""
 
 
 def main() -> None:
@@ -48,14 +160,15 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="folder of parts and runs")
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1], help="labelled part of training")
-    parser.add_argument("--methods", nargs="+", default=["contrastive"], help="methods of the config with an energy")
+    parser.add_argument("--methods", nargs="+", default=[], help="methods of the config with an energy")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     given = parser.parse_args()
     try:
         for name in given.only:
             for share in given.shares:
                 found = [
-                    scores(name, share, seed, given.methods, given.out / name / f"{share}-{seed}")
+                    scores(CASES[name], share, seed, given.methods, given.set, given.out / name / f"{share}-{seed}")
                     for seed in given.seeds
                 ]
                 print("\n".join(rows(name, share, found)), flush=True)
@@ -75,37 +188,45 @@ def rows(name: str, share: float, found: Sequence[dict[str, float]]) -> list[str
     return lines
 
 
-def scores(name: str, share: float, seed: int, methods: Sequence[str], folder: Path) -> dict[str, float]:
-    """Test scores of all methods, of one draw."""
-    config, score, files = CASES[name]
-    parts = {part: folder / f"{part}.conll" for part in ("labelled", "rest", "dev", "test")}
+def scores(
+    case: Case, share: float, seed: int, methods: Sequence[str], more: Sequence[str], folder: Path
+) -> dict[str, float]:
+    """Test scores of all rows, of one draw."""
+    files = case.files
+    parts = {part: folder / f"{part}.{files.suffix}" for part in ("labelled", "rest", "dev", "test")}
     if not all(path.exists() for path in parts.values()):
         folder.mkdir(parents=True, exist_ok=True)
-        sentences = {part: read(files.format(part)) for part in ("train", "dev", "test")}
-        random.Random(seed).shuffle(sentences["train"])
-        count = round(share * len(sentences["train"]))
-        found = {"labelled": sentences["train"][:count], "rest": sentences["train"][count:], **sentences}
+        examples = files.corpus()
+        random.Random(seed).shuffle(examples["train"])
+        count = round(share * len(examples["train"]))
+        found = {"labelled": examples["train"][:count], "rest": examples["train"][count:], **examples}
         for part, path in parts.items():
-            write(found[part], path)
+            write(files.write(found[part]), path)
 
-    def trained(method: str, train: Path, *more: str) -> Path:
-        words = [f"data={train}", f"validation={parts['dev']}", f"test={parts['test']}", "tags=-1", f"seed={seed}"]
-        return finished(folder / "-".join((method, train.stem)), [config, *words, f"method={method}", *more])
+    def trained(name: str, method: str, train: Path, *arguments: str) -> Path:
+        words = [f"data={train}", f"validation={parts['dev']}", f"test={parts['test']}", *files.arguments]
+        return finished(folder / name, [case.config, *words, f"seed={seed}", f"method={method}", *arguments])
 
     def taught(teacher: Path) -> Path:
-        joined = folder / f"{teacher.name}-taught.conll"
+        joined = folder / f"{teacher.name}-taught.{files.suffix}"
         if not joined.exists():
-            write([*read_pairs(parts["labelled"]), *predicted(teacher, parts["rest"])], joined)
-        return trained("cross_entropy", joined)
+            rest = files.predicted(sp.load(teacher), parts["rest"])
+            write(files.write([*files.read(parts["labelled"]), *rest]), joined)
+        return joined
 
-    runs = {
-        name: trained(method, parts["labelled"])
-        for name, method in (("cross entropy", "cross_entropy"), ("CRF", "crf"))
-    }
-    runs |= {CONTROL: taught(runs["cross entropy"]), f"{CONTROL}, of the CRF": taught(runs["CRF"])}
+    runs = {method.replace("_", " "): trained(method, method, parts["labelled"]) for method in files.teachers}
+    for name, run in list(runs.items()):
+        control = CONTROL if name == "cross entropy" else f"{CONTROL}, of {name}"
+        runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
     for method in methods:
-        runs[method] = trained(method, parts["labelled"], f"task.unlabelled={parts['rest']}")
-    return {method: json.loads((run / "metrics.json").read_text())["test"][score] for method, run in runs.items()}
+        key = "-".join([method, *more]).replace("/", "_")
+        run = runs[method] = trained(key, method, parts["labelled"], *more)
+        runs[f"{method}, with the rest"] = trained(
+            f"{key}-rest", method, parts["labelled"], f"task.unlabelled={parts['rest']}", *more
+        )
+        runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
+        runs[f"{method}, self-trained"] = trained(f"{key}-self", method, taught(runs["cross entropy"]), *more)
+    return {name: json.loads((run / "metrics.json").read_text())["test"][case.score] for name, run in runs.items()}
 
 
 def finished(run: Path, words: Sequence[str]) -> Path:
@@ -116,37 +237,9 @@ def finished(run: Path, words: Sequence[str]) -> Path:
     return run
 
 
-def read(name: str) -> list[Pairs]:
-    """The sentences of a data set's file, with Universal POS tags of CoNLL-U."""
-    path = locate(name)
-    if path.suffix == ".conllu":
-        return [list(zip(s.words, s.tags or (), strict=True)) for s in read_conllu(path, tags="upos")]
-    return read_pairs(path)
-
-
-def read_pairs(path: Path) -> list[Pairs]:
-    """The sentences of a file in columns, its tags in the last."""
-    return [list(zip(s.words, s.tags or (), strict=True)) for s in read_columns(path, 0, -1)]
-
-
-def write(sentences: Sequence[Pairs], path: Path) -> None:
-    """Words and tags in columns; a word of white space is "_"."""
+def write(text: str, path: Path) -> None:
     with writing(path) as part:
-        lines = ("".join(f"{word.strip() or '_'}\t{tag}\n" for word, tag in sentence) for sentence in sentences)
-        part.write_text("\n".join(lines), encoding="utf-8")
-
-
-def predicted(run: Path, path: Path) -> list[Pairs]:
-    """The sentences of a file with the tags that a run predicts."""
-    words = [[word for word, _ in sentence] for sentence in read_pairs(path)]
-    found = []
-    for one in sp.load(run).predict(words):
-        tags = one["tags"] if "entities" not in one else ["O"] * len(one["words"])  # the net's own are BIOES
-        for span in one.get("entities", ()):
-            tags[span["start"] : span["end"]] = [f"I-{span['type']}"] * (span["end"] - span["start"])
-            tags[span["start"]] = f"B-{span['type']}"
-        found.append(list(zip(one["words"], tags, strict=True)))
-    return found
+        part.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
