@@ -24,6 +24,7 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> Transitions:
 
 
 @lru_cache(maxsize=16)
+@torch.inference_mode(False)  # what a first call there has would be refused in training
 def _allowed(tags: tuple[str, ...], scheme: str) -> Transitions:
     parts = [_parts(tag, scheme) for tag in tags]
     goes_on = torch.tensor([prefix in ("I", "E") for prefix, _ in parts])
