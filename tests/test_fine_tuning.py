@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from importlib.util import find_spec
 
 import pytest
 import torch
+from transformers import AutoConfig, AutoModel
 
 import spen_plugins as sp
+from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.features.tuning import freeze, lowest
+from spen_plugins.builtin.features.tuning import freeze, layers_of, lowest
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.errors import ConfigError
@@ -198,8 +201,85 @@ def test_stored_vectors_of_texts(tmp_path) -> None:
     fields = {"model": save_model(tmp_path), "frozen": "all", "pooling": "mean", "dropout": 0.0}
     plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
     x = task.collate([task.parse({"text": text}) for text in ("Ann saws", "the cats . Ann", "dog")]).x
+    ran = []
+    stored.encoder.register_forward_hook(lambda *_: ran.append(1))
     for _ in range(2):
         torch.testing.assert_close(stored(x), plain(x))
+    assert len(ran) == x.size
+
+
+@pytest.mark.parametrize("frozen", [1, "all"])
+def test_words_without_pieces_are_part_of_what_is_stored(task, tmp_path, frozen) -> None:
+    """A zero-width joiner at the end has no piece: the same ids, and one vector more."""
+    fields = {"model": save_model(tmp_path), "frozen": frozen, "dropout": 0.0}
+    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
+    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    for words in (["dog", "cats"], ["dog", "cats", "\u200d"], ["dog", "cats"]):
+        x = task.collate([task.parse({"words": words, "predicate": 1})]).x
+        torch.testing.assert_close(stored(x), plain(x))
+
+
+@pytest.mark.parametrize("frozen", [1, "all"])
+@pytest.mark.parametrize("texts", [True, False])
+def test_stored_vectors_are_of_full_precision(task, tmp_path, frozen, texts) -> None:
+    """What training in bfloat16 stored is validated in float32 with."""
+    if texts:
+        task = TextLabels(TextLabels.Config(corpus="sample"))
+        task.load()
+        items = [{"text": "Ann saws"}, {"text": "dog"}]
+    else:
+        items = [{"words": SENTENCE, "predicate": 1}, {"words": ["dog", "gaven"], "predicate": 1}]
+    fields = {"model": save_model(tmp_path), "frozen": frozen, "pooling": "mean", "dropout": 0.0}
+    plain, stored = (ready(task, Transformer, **fields, store_gib=gib).train() for gib in (0, 1))
+    stored.encoder.encoder.layer[1].eval(), plain.encoder.encoder.layer[1].eval()
+    one, both = (task.collate([task.parse(item) for item in some]).x for some in (items[:1], items))
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(stored(one).float(), plain(one).float(), atol=0.1, rtol=0.1)
+    torch.testing.assert_close(stored(both), plain(both))
+
+
+def test_stored_vectors_go_with_the_weights_they_are_of(task, tmp_path) -> None:
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen="all", dropout=0.0, store_gib=1).train()
+    x, ran = batch_of(task), []
+    network.encoder.register_forward_hook(lambda *_: ran.append(1))
+    before = network(x)
+    network.load_state_dict(network.state_dict())
+    torch.testing.assert_close(network(x), before)
+    assert len(ran) == x.size
+    network.load_state_dict({name: value + 0.1 * value.abs() for name, value in network.state_dict().items()})
+    assert not torch.allclose(network(x), before) and len(ran) == 2 * x.size
+    assert network.double()(x).dtype == torch.float64
+    assert not copy.deepcopy(network)._stored and network._stored
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "electra", "deberta-v2"])
+def test_lowest_layers_of_many_encoders_can_be_stored(kind) -> None:
+    check_lowest(tiny(kind))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
+def test_layers_above_what_is_trained_or_drops_out_are_a_config_error(kind) -> None:
+    """GPT-2's positions are trained, and MPNet's position bias, which is of all layers."""
+    with pytest.raises(ConfigError, match=rf"what the frozen layers of '{kind}' say changes in training"):
+        check_lowest(tiny(kind))
+
+
+def check_lowest(encoder: torch.nn.Module) -> None:
+    frozen = lowest(encoder, 1)
+    freeze(frozen)
+    check_upper(encoder, frozen, layers_of(encoder)[:1], torch.tensor([[1, 5, 6, 2]]))
+
+
+def tiny(kind: str) -> torch.nn.Module:
+    """An encoder with two layers."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    others = {
+        "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2},
+        "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
+        "electra": {**sizes, "embedding_size": 16},
+    }
+    config = AutoConfig.for_model(kind, vocab_size=20, **others.get(kind, sizes))
+    return AutoModel.from_config(config)
 
 
 def test_a_mark_is_part_of_what_is_stored(task, tmp_path) -> None:
@@ -231,9 +311,9 @@ def test_nothing_is_stored_in_prediction_or_without_room(task, tmp_path) -> None
 
 
 def test_a_full_store_says_so_once(task, tmp_path) -> None:
-    network = ready(task, Transformer, model=save_model(tmp_path), frozen="all", dropout=0.0, store_gib=3e-6).train()
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen="all", dropout=0.0, store_gib=4e-6).train()
     x = lengths_differ(task, 60)
-    with pytest.warns(UserWarning, match=r"store_gib=3e-06 is full with 2 inputs; the others") as said:
+    with pytest.warns(UserWarning, match=r"store_gib=4e-06 is full with 2 inputs; the others") as said:
         found = network(x)
     assert len(said) == 1
     torch.testing.assert_close(network(x), found)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.errors import ConfigError
+from spen_plugins.readers.text import shorten
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,13 @@ class Reading:
         )
 
 
+ENTRY = 500
+"""Bytes that an entry of a store takes besides its numbers, about."""
+
+
 @dataclass
 class Stored:
-    """Vectors by what they are of, in main memory, until it is full.
+    """Vectors by what they are of, in main memory, until it is full. A copy of it is empty.
 
     Args:
         gib: most of them, in GiB; what comes later is computed each time.
@@ -82,20 +87,33 @@ class Stored:
     def __post_init__(self) -> None:
         self._left = self.gib * 2**30
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stored, (self.gib,)
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def clear(self) -> None:
+        self._found.clear()
+        self.__post_init__()
+
     def of(self, batch: Reading, compute: Callable[[Reading], Tensor], kind: str = "") -> list[Tensor]:
         """What `compute` has for each example by itself, without gradient; `kind` tells apart what tasks that share an
         encoder compute.
 
-        Examples are computed one at a time: a vector doesn't depend on its batch, so a resumed run has the same.
+        Examples are computed one at a time, in full precision whatever the batch is in: a vector doesn't depend on what
+        asked for it, so a resumed run has the same.
         """
         return [self._of(batch.one(i), compute, kind.encode()) for i in range(len(batch.ids))]
 
     def _of(self, one: Reading, compute: Callable[[Reading], Tensor], kind: bytes) -> Tensor:
-        key = kind + torch.cat([one.ids, one.owner, *one.marks.values()], 1).cpu().numpy().tobytes()
+        read = [one.ids, one.owner, one.first, *one.marks.values()]
+        sizes = [one.windows.shape[1], *(values.shape[1] for values in read)]
+        key = b"%s %s " % (kind, str(sizes).encode()) + torch.cat(read, 1).cpu().numpy().tobytes()
         if key not in self._found:
-            with torch.no_grad():
+            with torch.no_grad(), torch.autocast(one.ids.device.type, enabled=False):
                 found = compute(one).cpu()
-            size = found.nbytes + len(key)
+            size = found.nbytes + len(key) + ENTRY
             if size > self._left:
                 self._say_full()
                 return found.to(one.ids.device)
@@ -135,14 +153,15 @@ def states_of(encoder: nn.Module, layers: Sequence[nn.Module], inputs: Mapping[s
 
 
 @contextmanager
-def replaced(layers: Sequence[nn.Module], states: Tensor, alone: bool) -> Iterator[None]:
+def replaced(layers: Sequence[nn.Module], states: Tensor, others: int | None) -> Iterator[None]:
     """Within it, these layers have `states` to say, whatever they see.
 
     Args:
-        alone: whether a layer of this encoder returns its states alone, and not in a tuple.
+        others: as `check_upper`.
     """
+    said = states if others is None else (states, *[None] * others)
     for layer in layers:
-        layer.forward = lambda *_, **__: states if alone else (states,)
+        layer.forward = lambda *_, **__: said
     try:
         yield
     finally:
@@ -150,34 +169,61 @@ def replaced(layers: Sequence[nn.Module], states: Tensor, alone: bool) -> Iterat
             del layer.forward
 
 
-def returns_alone(encoder: nn.Module, layers: Sequence[nn.Module], ids: Tensor) -> bool:
-    """Whether the layers return their states alone, and not in a tuple.
+def check_upper(
+    encoder: nn.Module, frozen: Sequence[nn.Module], layers: Sequence[nn.Module], ids: Tensor
+) -> int | None:
+    """Check that the states of frozen layers can be stored; how many other things a layer returns beside its states, in
+    a tuple, or None if it returns these alone.
 
     Args:
+        frozen: all modules that are, which have no dropout in training.
+        layers: those of them that are layers, the lowest first.
         ids: `(1, piece)` pieces of a sentence.
 
     Raises:
-        ConfigError: the encoder's upper layers take more from the lower ones than their states.
+        ConfigError: what the layers say changes in training, or the upper ones take more from them than their states.
     """
-    found: list[bool] = []
-    hook = layers[-1].register_forward_hook(lambda module, args, output: found.append(isinstance(output, Tensor)))
+    found: list[int | None] = []
+
+    def look(module: nn.Module, args: Any, output: Any) -> None:
+        found.append(None if isinstance(output, Tensor) else len(output) - 1)
+
+    hook = layers[-1].register_forward_hook(look)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     training = encoder.training
-    encoder.eval()
     try:
+        _check_steady(encoder, frozen, layers, inputs)
+        encoder.eval()
         with torch.no_grad():
             whole = encoder(**inputs).last_hidden_state
-            with replaced(layers, states_of(encoder, layers, inputs), found[0]):
+            with replaced(layers, states_of(encoder, layers, inputs), found[-1]):
                 again = encoder(**inputs).last_hidden_state
-        same = torch.allclose(whole, again, atol=1e-4)
-    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError):
-        same = False
+        reason = None if torch.allclose(whole, again, atol=1e-4) else "other vectors come out"
+    except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
+        reason = str(error)
     finally:
         hook.remove()
         encoder.train(training)
-    if not same:
-        raise ConfigError(
-            f"features.store_gib: the upper layers of {encoder.config.model_type!r} take more from the lower ones than "
-            "their vectors; expected frozen='all', or store_gib 0"
-        )
-    return found[0]
+    if reason:
+        kind = f"the upper layers of {encoder.config.model_type!r}"
+        raise _unfit(f"{kind} take more from the lower ones than their vectors ({shorten(reason, 100)})")
+    return found[-1]
+
+
+def _check_steady(
+    encoder: nn.Module, frozen: Sequence[nn.Module], layers: Sequence[nn.Module], inputs: Mapping[str, Tensor]
+) -> None:
+    """Check that in training the layers say the same each time, by weights that aren't trained."""
+    encoder.train()
+    for module in frozen:
+        module.eval()
+    first, second = (states_of(encoder, layers, inputs) for _ in range(2))
+    kind = encoder.config.model_type
+    if first.shape[:2] != inputs["input_ids"].shape:
+        raise _unfit(f"{kind!r} pads its inputs by itself")
+    if first.requires_grad or not torch.equal(first, second):
+        raise _unfit(f"what the frozen layers of {kind!r} say changes in training, by weights or dropout below them")
+
+
+def _unfit(why: str) -> ConfigError:
+    return ConfigError(f"features.store_gib: {why}; expected frozen='all', or store_gib 0")

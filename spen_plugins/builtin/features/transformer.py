@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.pieces import PieceIndexer, in_windows, mean_of_words
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
-from spen_plugins.builtin.features.stored import Reading, Stored, replaced, returns_alone, states_of
+from spen_plugins.builtin.features.stored import Reading, Stored, check_upper, replaced, states_of
 from spen_plugins.builtin.features.tuning import (
     Lora,
     add_adapters,
@@ -68,8 +68,9 @@ class Transformer(FeatureNetwork):
         training, more time."""
 
         store_gib: float = Field(0.0, ge=0)
-        """Main memory for what the frozen layers say of each sentence or text, in GiB: it is computed once and not in
-        every epoch. What finds no room is computed each time; 0: nothing is stored."""
+        """Main memory for what the frozen layers say of each sentence or text, in GiB, of each network and process: it
+        is computed once and not in every epoch. What finds no room is computed each time, by itself; 0: nothing is
+        stored."""
 
     def __init__(self, config: Any, task: Task) -> None:
         super().__init__(config, task)
@@ -121,7 +122,7 @@ class Transformer(FeatureNetwork):
             return []
         layers = layers_of(self.encoder)[:frozen]
         pieces = self._tokenizer(["a", "sentence"], is_split_into_words=True, return_tensors="pt")["input_ids"]
-        self._alone = returns_alone(self.encoder, layers, pieces)
+        self._beside = check_upper(self.encoder, self._frozen, layers, pieces)
         return layers
 
     def train(self, mode: bool = True) -> Transformer:
@@ -129,6 +130,21 @@ class Transformer(FeatureNetwork):
         self._stores |= mode and self.config.store_gib > 0  # prediction sees each sentence once, and stores nothing
         for module in self._frozen:
             module.eval()
+        return self
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        if self._stored:
+            ours = {id(p) for module in self._frozen for p in module.parameters()}
+            new = ((p, state_dict.get(prefix + name)) for name, p in self.named_parameters() if id(p) in ours)
+            if any(value is not None and not torch.equal(p.cpu(), value.cpu()) for p, value in new):
+                self._stored.clear()
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Transformer:
+        before = self.encoder.dtype
+        super()._apply(fn, recurse)
+        if self.encoder.dtype != before:
+            self._stored.clear()
         return self
 
     def shared_part(self) -> nn.Module:
@@ -206,7 +222,7 @@ class Transformer(FeatureNetwork):
             batch, lambda one: states_of(self.encoder, self._lowest, self._inputs(one)).flatten(0, 1)
         )
         states = batch.rows(_placed(found, batch.owner > -2))
-        with replaced(self._lowest, states, self._alone):
+        with replaced(self._lowest, states, self._beside):
             return self._states(batch)
 
     def _vectors(self, batch: Reading, states: Tensor) -> Tensor:
