@@ -10,9 +10,10 @@ part. All are our nets with the defaults of a user's own files:
 - `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
 - `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts
   there; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
-- a method of the config with an energy, say `--methods nce`: `nce` learns from the labelled examples alone; `nce, with
-  the rest`: its energy also judges what the net says of the rest (`task.unlabelled`); `self-training, of nce`: as
-  above; `nce, self-trained`: the method learns from the rest with what the net of `cross entropy` predicts there.
+- a method of the config with an energy, say `--methods nce`: `nce` learns from the labelled examples alone, and
+  `self-training, of nce` is as above. With `--rest` there are two rows more: `nce, with the rest`, whose energy also
+  judges what the net says of the rest (`task.unlabelled`); and `nce, self-trained`, the method in cross entropy's place
+  on what the net of `cross entropy` predicts.
 
 The net of every row but `CRF` is the same: it decides on tokens and labels independently. What is done is kept, and
 printed again.
@@ -21,9 +22,7 @@ printed again.
 from __future__ import annotations
 
 import argparse
-import json
 import random
-import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -39,6 +38,10 @@ from spen_plugins.readers.columns import read_columns
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.text_columns import Layout
+from spen_plugins.research.compare import compare
+from spen_plugins.research.groups import Group
+from spen_plugins.research.tables import markdown
+from spen_plugins.runs.folder import RunFolder
 
 CONTROL = "self-training"
 PARTS = ("train", "dev", "test")
@@ -161,6 +164,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1], help="labelled part of training")
     parser.add_argument("--methods", nargs="+", default=[], help="methods of the config with an energy")
+    parser.add_argument("--rest", action="store_true", help="also train these methods on the rest")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     given = parser.parse_args()
@@ -168,30 +172,22 @@ def main() -> None:
         for name in given.only:
             for share in given.shares:
                 found = [
-                    scores(CASES[name], share, seed, given.methods, given.set, given.out / name / f"{share}-{seed}")
-                    for seed in given.seeds
+                    draw(CASES[name], share, seed, given, given.out / name / f"{share}-{seed}") for seed in given.seeds
                 ]
-                print("\n".join(rows(name, share, found)), flush=True)
+                print(table(name, share, found), flush=True)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 
 
-def rows(name: str, share: float, found: Sequence[dict[str, float]]) -> list[str]:
-    """Lines of a table: mean test score in per cent, its difference to self-training's with a standard error, seeds."""
-    lines = []
-    for method in found[0]:
-        gaps = [100 * (scores[method] - scores[CONTROL]) for scores in found]
-        error = f" ± {statistics.stdev(gaps) / len(gaps) ** 0.5:.1f}" if len(gaps) > 1 else ""
-        mean = 100 * statistics.fmean(scores[method] for scores in found)
-        gap = "" if method == CONTROL else f"{statistics.fmean(gaps):+.1f}{error}"
-        lines.append(f"| {name} | {100 * share:g} % | {method} | {mean:.1f} | {gap} | {len(found)} |")
-    return lines
+def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
+    """The runs of each draw as `spen compare` has them: the intervals are over draws and test examples together."""
+    groups = [Group(row, [RunFolder(runs[row]) for runs in found]) for row in found[0]]
+    compared = compare(groups, scores=[CASES[name].score], against=[CONTROL])
+    return f"{name}, {100 * share:g} %\n\n{markdown(compared)}"
 
 
-def scores(
-    case: Case, share: float, seed: int, methods: Sequence[str], more: Sequence[str], folder: Path
-) -> dict[str, float]:
-    """Test scores of all rows, of one draw."""
+def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder: Path) -> dict[str, Path]:
+    """The runs of all rows, of one draw."""
     files = case.files
     parts = {part: folder / f"{part}.{files.suffix}" for part in ("labelled", "rest", "dev", "test")}
     if not all(path.exists() for path in parts.values()):
@@ -218,15 +214,16 @@ def scores(
     for name, run in list(runs.items()):
         control = CONTROL if name == "cross entropy" else f"{CONTROL}, of {name}"
         runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
-    for method in methods:
-        key = "-".join([method, *more]).replace("/", "_")
-        run = runs[method] = trained(key, method, parts["labelled"], *more)
-        runs[f"{method}, with the rest"] = trained(
-            f"{key}-rest", method, parts["labelled"], f"task.unlabelled={parts['rest']}", *more
-        )
+    for method in given.methods:
+        key = "-".join([method, *given.set]).replace("/", "_")
+        run = runs[method] = trained(key, method, parts["labelled"], *given.set)
         runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
-        runs[f"{method}, self-trained"] = trained(f"{key}-self", method, taught(runs["cross entropy"]), *more)
-    return {name: json.loads((run / "metrics.json").read_text())["test"][case.score] for name, run in runs.items()}
+        if given.rest:
+            rest = f"task.unlabelled={parts['rest']}"
+            runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *given.set)
+            joined = taught(runs["cross entropy"])
+            runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *given.set)
+    return runs
 
 
 def finished(run: Path, words: Sequence[str]) -> Path:

@@ -2,15 +2,18 @@
 
     python tools/results.py tools/results.yaml            # runs what is missing, resumes what was interrupted
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print finished runs
+    python tools/results.py tools/results.yaml --only bibtex --tables --csv docs/results/runs.csv
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`. A
 row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
-The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`.
+The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`. `--csv` brings a file
+with the scores of each run up to date; other runs stay in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import shlex
@@ -22,11 +25,14 @@ from typing import Any
 
 import yaml
 
+from spen_plugins.files import writing
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
 from spen_plugins.research.tables import markdown
 
 ROOT = Path("runs/results")
+COLUMNS = ("group", "row", "seed", "score", "validation", "test", "epochs", "seconds")
+"""Of the CSV: scores in per cent, epochs that were run, and the seconds of these."""
 
 
 def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
@@ -76,12 +82,50 @@ def table(name: str, group: dict[str, Any]) -> str:
     return "\n".join([*lines, "```", ""])
 
 
+def record(groups: dict[str, dict[str, Any]], path: Path) -> None:
+    """Bring the CSV of runs up to date with the groups' finished runs."""
+    known: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            known = list(csv.DictReader(file))
+    found = [
+        line
+        for name, group in groups.items()
+        for row, spec in group["rows"].items()
+        for folder in (ROOT / name / row).glob("*/metrics.json")
+        for line in _lines(name, row, group["scores"], folder.parent, "of" not in spec)
+    ]
+    new = {(line["group"], line["row"], line["seed"]) for line in found}
+    lines = [line for line in known if (line["group"], line["row"], line["seed"]) not in new] + found
+    lines.sort(key=lambda line: (line["group"], line["row"], int(line["seed"]), line["score"]))
+    with writing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(lines)
+
+
+def _lines(group: str, row: str, scores: list[str], folder: Path, trained: bool) -> list[dict[str, Any]]:
+    """The lines of a run; one that decides anew on another's outputs has no cost."""
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    history, times = (folder / name for name in ("history.jsonl", "times.jsonl"))
+    seconds = [json.loads(line)["seconds"] for line in times.read_text().splitlines()] if times.exists() else []
+    cost = {"epochs": len(history.read_text().splitlines()), "seconds": round(sum(seconds))} if trained else {}
+    return [
+        {
+            "group": group, "row": row, "seed": folder.name, "score": score, **cost,
+            **{part: f"{100 * metrics[part][score]:.2f}" for part in ("validation", "test") if part in metrics},
+        }
+        for score in scores
+    ]  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("spec", type=Path, help="YAML file of groups")
     parser.add_argument("--only", action="append", help="a group's name; may be given more than once")
     parser.add_argument("--row", action="append", help="a row's name; may be given more than once")
     parser.add_argument("--tables", action="store_true", help="print tables, run nothing")
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date")
     parser.add_argument("--jobs", type=int, default=2, help="parallel runs, one thread each")
     options = parser.parse_args()
     groups = {
@@ -111,6 +155,8 @@ def main() -> None:
             list(pool.map(lambda job: finish(*job), later))
     for name, group in groups.items():
         print(table(name, group))
+    if options.csv:
+        record(groups, options.csv)
 
 
 def _arguments(group: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
