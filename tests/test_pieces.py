@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers import AutoTokenizer
 
-from spen_plugins.builtin.features.pieces import window_starts
+from spen_plugins.builtin.features.pieces import PieceIndexer, window_starts
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from tests.loaded import loaded
@@ -43,6 +44,16 @@ def by_hand(network: Transformer, words: list[str], room: int) -> list[list[Tens
             if own and (i not in found or context > found[i][0]):
                 found[i] = (context, own)
     return [found[i][1] for i in range(len(words))]
+
+
+def test_equal_tokenisers_cut_a_sentence_once(tmp_path: Path) -> None:
+    model = save_model(tmp_path)
+    first, second, short = (
+        PieceIndexer(name, AutoTokenizer.from_pretrained(model), longest)
+        for name, longest in (("a", 40), ("b", 40), ("c", 6))
+    )
+    assert first.index(SENTENCE) is second.index(tuple(SENTENCE))
+    assert len(short.index(LONG).ids) > 1 == len(first.index(SENTENCE).ids)
 
 
 @pytest.mark.parametrize("pooling", ["first", "mean"])

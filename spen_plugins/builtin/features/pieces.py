@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from spen_plugins.task import Indexer
+
+REMEMBERED = 2000
+"""Sentences whose pieces are kept, the last that were read, for the runs of a process whose tokenisers are equal: the
+components of a pipeline each read a batch of sentences after the others."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +46,12 @@ class PieceIndexer(Indexer):
     pads = True
 
     def __init__(self, name: str, tokenizer: Any, longest: int) -> None:
-        self.name, self.longest = name, longest
+        self.name = name
         self._tokenizer = tokenizer
+        self._reader = _reader(tokenizer, longest)
 
     def index(self, words: Sequence[str]) -> Pieces:
-        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
-        ids = np.array(encoded["input_ids"], dtype=np.int64)
-        owner = np.array([-1 if word is None else word for word in encoded.word_ids()], dtype=np.int64)
-        inside = np.flatnonzero(owner >= 0)
-        begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
-        room = max(1, self.longest - begin - (len(ids) - end))
-        starts = window_starts(end - begin, room)
-        size = min(room, end - begin)
-        places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
-        first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
-        return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
+        return self._reader.index(tuple(words))
 
     def length(self, item: Pieces) -> int:
         return item.ids.size
@@ -70,6 +68,42 @@ class PieceIndexer(Indexer):
             first[i, : len(item.first)] = item.first // own * width + item.first % own
         tensors = {"ids": ids, "owner": owner, "first": first, "windows": there}
         return {f"{self.name}.{part}": torch.from_numpy(t.reshape(len(t), -1)) for part, t in tensors.items()}
+
+
+class _Reader:
+    """Cuts sentences in pieces, and remembers the last ones."""
+
+    def __init__(self, tokenizer: Any, longest: int) -> None:
+        self._tokenizer, self._longest = tokenizer, longest
+        self.index: Callable[[tuple[str, ...]], Pieces] = lru_cache(REMEMBERED)(self._index)
+
+    def _index(self, words: tuple[str, ...]) -> Pieces:
+        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
+        ids = np.array(encoded["input_ids"], dtype=np.int64)
+        owner = np.array([-1 if word is None else word for word in encoded.word_ids()], dtype=np.int64)
+        inside = np.flatnonzero(owner >= 0)
+        begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
+        room = max(1, self._longest - begin - (len(ids) - end))
+        starts = window_starts(end - begin, room)
+        size = min(room, end - begin)
+        places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
+        first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
+        return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
+
+
+_READERS: WeakValueDictionary[tuple[bytes, int], _Reader] = WeakValueDictionary()
+
+
+def _reader(tokenizer: Any, longest: int) -> _Reader:
+    """The reader of all equal tokenisers, or one of its own for a tokeniser that can't be compared."""
+    fast = getattr(tokenizer, "backend_tokenizer", None)
+    if fast is None:
+        return _Reader(tokenizer, longest)
+    key = hashlib.sha256(f"{type(tokenizer)} {fast.to_str()}".encode()).digest(), longest
+    reader = _READERS.get(key)
+    if reader is None:
+        reader = _READERS[key] = _Reader(tokenizer, longest)
+    return reader
 
 
 def window_starts(pieces: int, room: int) -> list[int]:
