@@ -101,6 +101,9 @@ def test_senses_with_particles_are_candidates_where_the_particle_is_near() -> No
     assert "give_up.07" not in senses("up they give", 2)
     [with_up] = [c for c in inventory().candidates(["they", "give", "up"], 1) if c.sense == "give_up.07"]
     assert {"particle up next", "particle next"} <= {*with_up.attributes}
+    many = inventory()
+    near, absent = (many.candidates(["They", "GIVE", *rest], 1) for rest in (["it", "up"], ["it"]))
+    assert near != absent and near == many.candidates(["they", "give", "them", "Up"], 1)  # found once
     assert len(inventory().candidates(["they", "make", *["up", "out", "do", "for", "of"]], 1)) <= PLACES
 
 

@@ -39,6 +39,8 @@ class Inventory:
         self.counts = {lemma: dict(some) for lemma, some in counts.items()}
         self.forms = {form: tuple(some) for form, some in forms.items()}
         self._static = lru_cache(20_000)(_static)
+        self._particles = lru_cache(20_000)(self._particles_of)
+        self._candidates = lru_cache(20_000)(self._of_form)
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence]) -> Inventory:
@@ -62,10 +64,24 @@ class Inventory:
         form = word.lower()
         return self.forms.get(form) or tuple(s for s in dict.fromkeys(spelt(form)) if self._known(s)) or (form,)
 
-    def candidates(self, words: Sequence[str], predicate: int, lemma: str | None = None) -> list[Candidate]:
+    def candidates(self, words: Sequence[str], predicate: int, lemma: str | None = None) -> tuple[Candidate, ...]:
         """The candidates of a predicate, at least one, at most `PLACES`."""
-        lemmas = self.lemmas(words[predicate], lemma)
-        near = [word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR]]
+        form = words[predicate].lower()
+        some = self._particles(form, lemma)
+        near = (word.lower() for word in words[predicate + 1 : predicate + 1 + NEAR])
+        return self._candidates(form, lemma, tuple(word if word in some else "" for word in near))
+
+    def _particles_of(self, form: str, lemma: str | None) -> set[str]:
+        """The particles of the senses that a predicate may have."""
+        known = rolesets()
+        every = (
+            (*self.counts.get(one, ()), *known.senses(one), *known.phrases(one)) for one in self.lemmas(form, lemma)
+        )
+        return {particle for senses in every for sense in senses for particle in particles(sense)}
+
+    def _of_form(self, form: str, lemma: str | None, near: tuple[str, ...]) -> tuple[Candidate, ...]:
+        """Candidates by the predicate in lower case and the particles among the words after it, others being ""."""
+        lemmas = self.lemmas(form, lemma)
         found: Counter[str] = Counter()
         for one in lemmas:
             found.update(self.counts.get(one, {}))
@@ -78,8 +94,7 @@ class Inventory:
             found[f"{lemma}.01" if lemma else ""] = 0
         heads = tuple(f"{one}." for one in lemmas)
         ordered = sorted(found, key=lambda sense: (-found[sense], not sense.startswith(heads), sense))[:PLACES]
-        form = words[predicate].lower()
-        return [
+        return tuple(
             Candidate(
                 sense,
                 (
@@ -90,7 +105,7 @@ class Inventory:
                 ),
             )
             for place, sense in enumerate(ordered)
-        ]
+        )
 
     def _known(self, lemma: str) -> bool:
         return lemma in self.counts or bool(rolesets().senses(lemma))

@@ -44,7 +44,7 @@ class Example:
     words: tuple[str, ...]
     """All words."""
     predicate: int
-    candidates: list[Candidate]
+    candidates: tuple[Candidate, ...]
     seen: bool
     """True if the lemma is in the training part."""
     sense: str | None = None
