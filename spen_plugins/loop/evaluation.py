@@ -37,7 +37,8 @@ def proposals(
 
     Under `no_grad`, never `inference_mode`: a gradient-based net enables gradients again.
     """
-    model.eval()
+    if any(module.training for module in model.modules()):  # for transformers, `eval` alone takes a while
+        model.eval()
     for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
         chosen = rows.tolist()
         batch = task.collate([examples[i] for i in chosen], chosen).to(device)
