@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from spen_plugins.batch import X
@@ -19,6 +20,8 @@ class Model(nn.Module):
         self.inference_net = inference_net
         self.energy = energy
         self.energy_loss = energy_loss
+        self.predicts_in: torch.dtype | None = None
+        """What `propose` multiplies in, if not in the weights' own dtype: `torch.bfloat16`."""
         for part in () if energy_loss is None else list(energy_loss.modules()):
             if isinstance(part, CostNet):
                 part.bind(inference_net)
@@ -26,4 +29,7 @@ class Model(nn.Module):
     def propose(self, x: X) -> Proposal:
         """The model's proposal for x."""
         bound = self.energy.at(x) if self.inference_net.uses_energy and self.energy is not None else None
-        return self.inference_net(x, bound)
+        if self.predicts_in is None:
+            return self.inference_net(x, bound)
+        with torch.autocast(next(self.parameters()).device.type, self.predicts_in):
+            return self.inference_net(x, bound)

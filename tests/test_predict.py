@@ -93,6 +93,38 @@ def test_predictions_come_in_the_order_asked(labels: Path) -> None:
     assert len({str(found) for found in together}) == len(items)
 
 
+def test_predictions_in_bf16_are_those_in_float32_but_for_rounding(labels: Path) -> None:
+    whole, half = sp.load(labels), sp.load(labels, precision="bf16")
+    names = [row[0] for row in json.loads((labels / "vocabulary.json").read_text())["features"]]
+    items = [{"features": {name: 1}} for name in names[:40]]
+    found = [torch.tensor([list(one["probabilities"].values()) for one in p.predict(items)]) for p in (whole, half)]
+    gap = (found[0] - found[1]).abs().max()
+    assert 0 < gap < 0.02
+    [(proposal, _, _)] = half.proposals(half.task.parse_all(items[:3]))
+    assert proposal.logits.dtype == torch.float32
+    assert {p.dtype for p in half.model.parameters()} == {torch.float32}  # what is saved
+
+
+def test_casts_are_kept_without_autocast_around_them(labels: Path) -> None:
+    predictor = sp.load(labels, precision="bf16")
+    with predictor.keeping_casts():
+        assert not torch.is_autocast_enabled("cpu")
+        assert torch.autocast_increment_nesting() == 2 and torch.autocast_decrement_nesting() == 1
+    assert torch.autocast_increment_nesting() == 1 and torch.autocast_decrement_nesting() == 0
+
+
+def test_another_precision_is_refused(labels: Path) -> None:
+    with pytest.raises(ConfigError, match="'fp16'; predictions are made in 'no'"):
+        sp.load(labels, precision="fp16")
+
+
+def test_a_part_left_in_training_predicts_without_dropout(labels: Path) -> None:
+    predictor = sp.load(labels)
+    predictor.model.inference_net.features.train()
+    predictor.predict([{"features": {}}])
+    assert not any(module.training for module in predictor.model.modules())
+
+
 def damaged(run: Path, copy: Path, name: str, change: Any) -> Path:
     shutil.copytree(run, copy)
     change(copy / name)

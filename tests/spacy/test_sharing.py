@@ -107,6 +107,18 @@ def test_one_copy_one_reading_and_the_same_words(nlp: Language, runs: Path, monk
     same(said(map(nlp, docs(nlp))), found)
 
 
+def test_another_precision_reads_for_itself(runs: Path, monkeypatch) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spen_pos", config={"model": str(runs / "tags"), "precision": "bf16"})
+    config = {"model": str(runs / "roles"), "predicates": {"@misc": "spen_tests.second_word"}}
+    nlp.add_pipe("spen_srl", config=config)
+    assert encoder(nlp, "spen_pos") is encoder(nlp, "spen_srl")
+    names, scores = said(nlp.pipe(docs(nlp)))
+    wanted = alone(runs, monkeypatch)
+    assert names[1::2] == wanted[0][1::2]  # frames, in float32
+    torch.testing.assert_close(scores, wanted[1], rtol=0.1, atol=0.02, equal_nan=True)
+
+
 def test_what_is_kept_is_bounded(nlp: Language, runs: Path, monkeypatch) -> None:
     monkeypatch.setattr(sharing, "PIECES", 9)
     nlp.disable_pipe("spen_srl")

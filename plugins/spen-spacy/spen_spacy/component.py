@@ -82,7 +82,7 @@ class Component(Pipe):
         for part, place in places.items():
             asked = {key: self.settings.get(key, 0) for key in ("energy", "rerank")} if part == "model" else {}
             try:
-                runs[part] = Run(place, device=device, **asked)
+                runs[part] = Run(place, device=device, precision=self.settings["precision"], **asked)
             except (ConfigError, PluginError, RunError) as error:
                 raise type(error)(f"{self.name}: {error}") from error
             self.check(part, runs[part])

@@ -9,7 +9,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 Sentences = Literal["auto", "doc", "rule"]
-READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None}
+Precision = Literal["no", "bf16"]
+READING = {"sentences": "auto", "window": 200, "energy": False, "rerank": 0, "device": None, "precision": "no"}
 
 
 @Language.factory(
@@ -29,6 +30,7 @@ def spen_ner(
     energy: bool,
     rerank: int,
     device: str | None,
+    precision: Precision,
 ) -> Any:
     """Named entities.
 
@@ -46,6 +48,7 @@ def spen_ner(
         rerank: number of the net's best outputs from which the run's energy chooses; 0: the net alone.
         device: where the run predicts, such as "cuda:1" or "cpu"; None: where spaCy computes, which is a GPU after
             `spacy.prefer_gpu()`.
+        precision: "bf16" to multiply in bfloat16, faster on a GPU or a processor that does that (AMX, AVX512-BF16).
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -72,6 +75,7 @@ def spen_pos(
     energy: bool,
     rerank: int,
     device: str | None,
+    precision: Precision,
 ) -> Any:
     """Tags.
 
@@ -82,7 +86,7 @@ def spen_pos(
             `token.tag_`; "pos", "tag": this one alone.
         sentences: unit of input. "auto": the doc's sentences, or, if it has none, as "rule": split after final
             punctuation and at blank lines; "doc": the whole doc.
-        window, energy, rerank, device: as of `spen_ner`.
+        window, energy, rerank, device, precision: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -119,6 +123,7 @@ def spen_srl(
     energy: bool,
     rerank: int,
     device: str | None,
+    precision: Precision,
 ) -> Any:
     """Semantic roles.
 
@@ -135,7 +140,7 @@ def spen_srl(
         sentences: as of `spen_pos`.
         window: most words per window; in a longer sentence, those around the predicate.
         energy: if true, frames and `doc._.spen_energy` get their energies; the run must have an energy.
-        rerank, device: as of `spen_ner`.
+        rerank, device, precision: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.
@@ -149,11 +154,17 @@ def spen_srl(
 @Language.factory(
     "spen_multilabel",
     assigns=["doc.cats"],
-    default_config={"model": None, "threshold": None, "energy": False, "device": None},
+    default_config={"model": None, "threshold": None, "energy": False, "device": None, "precision": "no"},
     default_score_weights={"cats_score": 1.0, "cats_micro_f": None, "cats_macro_f": None, "cats_macro_auc": None},
 )
 def spen_multilabel(
-    nlp: Language, name: str, model: str | None, threshold: float | None, energy: bool, device: str | None
+    nlp: Language,
+    name: str,
+    model: str | None,
+    threshold: float | None,
+    energy: bool,
+    device: str | None,
+    precision: Precision,
 ) -> Any:
     """Labels of texts.
 
@@ -163,7 +174,7 @@ def spen_multilabel(
         threshold: the probability above which a label counts as predicted in scores; None: the run's own, or
             its sets of highest expected F1. All labels are in `doc.cats` in any case.
         energy: if true, `doc._.spen_energy` gets the energy of the predicted labels; the run must have an energy.
-        device: as of `spen_ner`.
+        device, precision: as of `spen_ner`.
 
     Raises:
         SpenError: the model does not exist, or it does not fit this component.

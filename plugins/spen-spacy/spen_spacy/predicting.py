@@ -29,19 +29,22 @@ class Run:
         device: where it predicts, as torch names devices.
         energy: if true, predictions have their energy.
         rerank: number of the net's best outputs from which the energy chooses; 0: the net's own best.
+        precision: as of `spen_plugins.load`.
 
     Raises:
         SpenError: as `spen_plugins.load`; ConfigError if the run lacks an energy that is needed.
     """
 
-    def __init__(self, folder: Path, device: str = "cpu", energy: bool = False, rerank: int = 0) -> None:
+    def __init__(
+        self, folder: Path, device: str = "cpu", energy: bool = False, rerank: int = 0, precision: str = "no"
+    ) -> None:
         if (energy or rerank) and sp.RunFolder.open(folder).config().get("energy") is None:
             asked = f"rerank={rerank}" if rerank else "energy=True"
             raise sp.ConfigError(
                 f"found {asked}, and {folder} has no energy; name a run that was trained, and saved, with one"
             )
         refine = {"type": "rerank", "k": rerank} if rerank else None
-        self.predictor = sp.load(folder, device, refine)
+        self.predictor = sp.load(folder, device, refine, precision)
         self.predictor.batch_size = EXAMPLES
         self.task = self.predictor.task
         self._asks = {"energy": True} if energy else {}
@@ -75,7 +78,7 @@ class Run:
         """The task's predictions, in the examples' order."""
         self._settle()
         answers: list[Any] = [None] * len(examples)
-        with turns(self._encoders, self):
+        with turns(self._encoders, self), self.predictor.keeping_casts():
             for rows in self._batches(examples):
                 with self._threads():
                     found = self.predictor.predict_examples([examples[row] for row in rows], **self._asks)

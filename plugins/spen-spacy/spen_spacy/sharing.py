@@ -128,11 +128,12 @@ def turns(encoders: Sequence[SharedEncoder], user: Any) -> Iterator[None]:
 
 
 def _keys(inputs: dict[str, Tensor], lengths: Sequence[int]) -> list[bytes]:
-    """What the encoder reads in each row, padding apart."""
+    """What the encoder reads in each row, padding apart, and in which precision."""
     ids = inputs["input_ids"]
     types = inputs.get("token_type_ids", torch.zeros_like(ids))
     rows = torch.stack([ids, types], 1).cpu().numpy()
-    return [row[:, :length].tobytes() for row, length in zip(rows, lengths, strict=True)]
+    half = b"half" if torch.is_autocast_enabled(ids.device.type) else b""
+    return [half + row[:, :length].tobytes() for row, length in zip(rows, lengths, strict=True)]
 
 
 def _fingerprint(network: sp.FeatureNetwork, encoder: nn.Module) -> str:
