@@ -2,12 +2,13 @@
 
     python tools/results.py tools/results.yaml            # runs what is missing, resumes what was interrupted
     python tools/results.py tools/results.yaml --only bibtex --tables   # only print finished runs
-    python tools/results.py tools/results.yaml --only bibtex --tables --csv docs/results/runs.csv
+    python tools/results.py tools/results.yaml --only bibtex --tables --csv docs/results/runs.csv --write docs/results
 
 Each row of the YAML file is one `spen-run` command per seed; its run folder is `runs/results/<group>/<row>/<seed>`. A
 row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`. `--csv` brings a file
-with the scores of each run up to date; other runs stay in it.
+with the scores of each run up to date; other runs stay in it. `--write` puts tables in their places, below the heading
+with the group's name, in the pages of a folder; groups with runs that aren't done stay as they are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -67,9 +69,14 @@ def finish(folder: Path, line: list[str]) -> None:
 
 
 def table(name: str, group: dict[str, Any]) -> str:
+    """Markdown: the heading, the table of rows that have runs, and their commands."""
+    return f"### {name}\n\n{block(name, group)}\n"
+
+
+def block(name: str, group: dict[str, Any]) -> str:
     """Markdown: the table of rows that have runs, and their commands."""
     done = [row for row in group["rows"] if any((ROOT / name / row).glob("*/metrics.json"))]
-    lines = [f"### {name}", ""]
+    lines = []
     if done:
         against = [row for row in group.get("against", []) if row in done]
         groups = [read_group(row, ROOT / name / row) for row in done]
@@ -79,7 +86,25 @@ def table(name: str, group: dict[str, Any]) -> str:
     for row, spec in group["rows"].items():
         line = decoding(name, row, spec, 0) if "of" in spec else command(group["config"], _arguments(group, spec), 0)
         lines.append(f"{shlex.join(line)}   # {row}, seeds {_seeds(group, spec)}")
-    return "\n".join([*lines, "```", ""])
+    return "\n".join([*lines, "```"])
+
+
+def write(name: str, group: dict[str, Any], pages: Path) -> None:
+    """Replace the group's table and commands below its heading, if all its runs are done."""
+    runs = [ROOT / name / row / str(seed) for row, spec in group["rows"].items() for seed in _seeds(group, spec)]
+    if not all((run / "metrics.json").exists() for run in runs):
+        return
+    for page in sorted(pages.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if heading := re.search(rf"^#+ {re.escape(name)}\n", text, re.MULTILINE):
+            before, section = text[: heading.end()], text[heading.end() :]
+            end = re.search(r"^#+ ", section, re.MULTILINE)
+            section, after = (section[: end.start()], section[end.start() :]) if end else (section, "")
+            old = re.search(r"^\|.*?^```\n.*?^```$", section, re.MULTILINE | re.DOTALL)
+            new = block(name, group)
+            section = section[: old.start()] + new + section[old.end() :] if old else f"\n{new}\n{section}"
+            with writing(page) as part:
+                part.write_text(before + section + after, encoding="utf-8")
 
 
 def record(groups: dict[str, dict[str, Any]], path: Path) -> None:
@@ -126,6 +151,7 @@ def main() -> None:
     parser.add_argument("--row", action="append", help="a row's name; may be given more than once")
     parser.add_argument("--tables", action="store_true", help="print tables, run nothing")
     parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="folder of pages to put the tables into")
     parser.add_argument("--jobs", type=int, default=2, help="parallel runs, one thread each")
     options = parser.parse_args()
     groups = {
@@ -155,6 +181,8 @@ def main() -> None:
             list(pool.map(lambda job: finish(*job), later))
     for name, group in groups.items():
         print(table(name, group))
+        if options.write:
+            write(name, group, options.write)
     if options.csv:
         record(groups, options.csv)
 
