@@ -64,6 +64,7 @@ def main() -> None:
         default="wall",
         help="clock; cpu: this process's own time, for a busy machine (default: wall)",
     )
+    parser.add_argument("--precision", choices=("no", "bf16"), default="no", help="of our components")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead of a table")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # the process of one measurement
     given = parser.parse_args()
@@ -82,7 +83,7 @@ def measure_here(given: argparse.Namespace, test: Path) -> dict[str, Any]:
     """One measurement, in this process."""
     from spacy_contestant import Contestant, measure
 
-    return measure(Contestant.parse(given.contestants[0]), given.task, test, given.limit, given.clock)
+    return measure(Contestant.parse(given.contestants[0], given.precision), given.task, test, given.limit, given.clock)
 
 
 def compete(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
@@ -98,7 +99,8 @@ def compete(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
 
 def measure_apart(word: str, given: argparse.Namespace) -> dict[str, Any]:
     """One measurement, in a fresh process."""
-    options = ["--task", given.task, "--test", given.test, "--clock", given.clock, "--one"]
+    options = ["--task", given.task, "--test", given.test, "--clock", given.clock]
+    options += ["--precision", given.precision, "--one"]
     options += [] if given.limit is None else ["--limit", str(given.limit)]
     command = [sys.executable, __file__, word, *options]
     done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True)

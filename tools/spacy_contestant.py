@@ -34,20 +34,22 @@ class Contestant:
         name: its row in the table.
         source: a folder for `spacy.load`, an installed package, a run folder or a saved component's.
         also: for a pipeline, the components to load (None: all); for a run of `srl`, the run that tags predicates.
+        precision: of our components.
     """
 
     name: str
     source: str
     also: str | None = None
+    precision: str = "no"
 
     @classmethod
-    def parse(cls, word: str) -> Contestant:
+    def parse(cls, word: str, precision: str = "no") -> Contestant:
         """`NAME=SOURCE` or `NAME=SOURCE:ALSO`."""
         name, found, rest = word.partition("=")
         source, _, also = rest.partition(":")
         if not (name and found and source):
             raise ValueError(f"found {word!r}; expected NAME=PIPELINE, NAME=RUN or either with :MORE")
-        return cls(name, source, also or None)
+        return cls(name, source, also or None, precision)
 
     @property
     def is_run(self) -> bool:
@@ -58,10 +60,12 @@ class Contestant:
     def load(self, kind: Kind) -> Language:
         """A pipeline ready to annotate."""
         if not self.is_run:
-            others = set(spacy.info(self.source, silent=True)["pipeline"]) - set((self.also or "").split(","))
-            return spacy.load(self.source, exclude=list(others) if self.also else [])
+            pipes = spacy.info(self.source, silent=True)["pipeline"]
+            others = set(pipes) - set((self.also or "").split(","))
+            ours = {f"components.{pipe}.precision": self.precision for pipe in pipes if pipe.startswith("spen_")}
+            return spacy.load(self.source, exclude=list(others) if self.also else [], config=ours)
         nlp = spacy.blank("en")
-        config: dict[str, Any] = {"model": self.source}
+        config: dict[str, Any] = {"model": self.source, "precision": self.precision}
         if self.also:
             config["predicates_model"] = self.also
         nlp.add_pipe(FACTORIES[kind], config=config)
