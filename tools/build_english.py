@@ -5,8 +5,9 @@
     SPEN_DATA=... python tools/build_english.py --md
 
 spen_en: trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones
-resumed; about an hour on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
-tools/train_words.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
+resumed; about an hour and a half on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
+tools/train_words.py). Its roles also learn from what spen_en_md, as it is packaged, finds in more text
+(tools/teach_roles.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
 configs/english_md.jsonnet, all parts together, into runs/english_md (an interrupted training is resumed), and takes
 `words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
 """
@@ -32,6 +33,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy_docs import plain, read
 from spacy_scores import score
+from teach_roles import teach
 from train_words import PARTS as WORDS
 from train_words import gold as ewt
 from train_words import train
@@ -102,7 +104,7 @@ SMALL = Pipeline(
         "senses": "spen_srl/senses",
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more=""),
+    LICENCE.format(more="; text that spen_en_md labelled: CC BY 4.0"),
 )
 MD = Pipeline(
     "spen_en_md",
@@ -172,13 +174,17 @@ def main() -> None:
 def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     """Train what is missing and write the plugin's pipeline and card."""
     write_all(DATA)
+    taught = runs / "taught.jsonl"
+    made = {"names": str(DATA), "taught": str(taught)}
     if pipeline is MD:
         train_together(runs)
     else:
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            finish(runs / part, command("configs/english.jsonnet", {"part": part, "names": str(DATA)}, 0))
+            elif part == "srl":
+                teach(taught)
+            finish(runs / part, command("configs/english.jsonnet", {"part": part, **made}, 0))
     found = components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
     nlp = make_pipeline(found, "en")
@@ -187,9 +193,10 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     with writing_folder(pipeline.place) as fresh:
         write_pipeline(nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False)
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
-    # The merged files of names are no data set; their sources have licences.
-    known = [entry for entry in meta["sources"] if not entry["name"].endswith(".conll")]
-    joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in FILES]
+    # What was made of several sources is no data set; the sources have licences.
+    known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".jsonl"))]
+    more = FILES if pipeline is MD else (*FILES, "goemotions")
+    joined = [source(CATALOGUE[name]) | ({"url": ADDRESSES[name]} if name in ADDRESSES else {}) for name in more]
     meta["sources"] = [*known, *joined, *pipeline.others]
     # `spacy info` reads the second.
     for target in (pipeline.place / "meta.json", pipeline.plugin / pipeline.name / "meta.json"):
