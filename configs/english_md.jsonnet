@@ -14,17 +14,17 @@ local ud(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
 local propbank(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local roles = { train: propbank('train'), validation: propbank('dev'), test: propbank('test') } + no_vocabulary;
 
-// An epoch is one pass over the roles and about half of one, or two thirds, over the rest, which is learned sooner.
+// An epoch is one pass over the roles and a quarter to a third of one over the rest, which is learned sooner.
 local parts(names) = {
   pos: {
     task: { type: 'tagging', train: ud('train'), validation: ud('dev'), test: ud('test'), tags: 'upos+xpos' } + no_vocabulary,
-    trainer+: { epoch_updates_at_most: 520 },
+    trainer+: { epoch_updates_at_most: 300 },
     features: bilstm,
     inference_net: { type: 'independent' },
   },
   predicates: {
     task: { type: 'tagging', format: 'predicates', scheme: 'bio' } + roles,
-    trainer+: { epoch_updates_at_most: 400 },
+    trainer+: { epoch_updates_at_most: 200 },
     features: bilstm,
     inference_net: { type: 'independent' },
   },
@@ -38,7 +38,7 @@ local parts(names) = {
     task: { type: 'senses' } + roles,
     features: { type: 'one_reading', reader: minilm, dim: 256, layers: 0, dropout: 0.3 },
     inference_net: { type: 'choice', dim: 96 },
-    trainer+: { batch_size: 32, epoch_updates_at_most: 640 },
+    trainer+: { batch_size: 32, epoch_updates_at_most: 320 },
   },
   // Names of four corpora, as tools/english_data.py joins them.
   ner: {
@@ -50,7 +50,7 @@ local parts(names) = {
       validation: names + '/ner.dev.conll',
       test: names + '/ner.test.conll',
     } + no_vocabulary,
-    trainer+: { epoch_updates_at_most: 594 },
+    trainer+: { epoch_updates_at_most: 300 },
     features: bilstm { hidden: 128, dropout: 0.4 },
     inference_net: { type: 'crf' },
   },
@@ -68,7 +68,7 @@ function(
       type: 'cross_entropy',
       net: { lr: 2e-3, clip: 5, groups: { 'features.reader': 0.1 }, schedule: { type: 'linear', warmup: 0.1 } },
       batch_size: 16,
-      epochs: 3,
+      epochs: 8,
       patience: null,
     },
   }
