@@ -32,8 +32,8 @@ class Predictor:
         registry: source of the types.
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
-        precision: "no", or "bf16": nets multiply in bfloat16, two to three times as fast where the processor does that
-            (AMX, AVX512-BF16, GPUs), and slower elsewhere. Sums, decoding and energies stay in float32.
+        precision: "no", or "bf16": nets multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16,
+            GPUs), and slower elsewhere. Sums, decoding and energies stay in float32.
     """
 
     def __init__(
