@@ -444,7 +444,7 @@ class Predictor:
 
 @pytest.fixture
 def predictor(fake):
-    fake("runs.predictor", load=lambda run, device, refine=None: Predictor())
+    fake("runs.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
 
 
 @pytest.mark.parametrize(
