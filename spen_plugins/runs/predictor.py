@@ -33,7 +33,7 @@ class Predictor:
         refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
             or a table such as `{"type": "rerank", "k": 8}`.
         precision: "no", or "bf16": nets multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16,
-            GPUs), and slower elsewhere. Sums, decoding and energies stay in float32.
+            GPUs), and slower elsewhere. Decoding and the energies of `predict(energy=True)` stay in float32.
     """
 
     def __init__(
