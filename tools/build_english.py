@@ -140,6 +140,12 @@ On the corpora's own tokens, under the three types they have in common (`tools/e
 seqeval in strict mode.
 
 """
+TAUGHT = """
+## What its roles learned from
+
+`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments with the predicates and
+roles that the larger pipeline `spen_en_md` finds in them (`tools/teach_roles.py`).
+"""
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """
 ## Scores of the whole pipeline
@@ -179,11 +185,11 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     if pipeline is MD:
         train_together(runs)
     else:
+        if "srl" not in keep:
+            teach(taught)
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            elif part == "srl":
-                teach(taught)
             finish(runs / part, command("configs/english.jsonnet", {"part": part, **made}, 0))
     found = components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
@@ -204,7 +210,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     files = {CORPORA[name]: DATA / f"{name}.test.conll" for name in FILES}
     names = by_corpus(pipeline.place / pipeline.folders["ner"], files)
     text = card(meta, pipeline.name, found)
-    added = NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
+    added = ("" if pipeline is MD else TAUGHT) + NAMES + table(names) + WHOLE + rows(whole_scores(pipeline))
     text = text.replace("\n## Licences", added + "\n## Licences", 1)
     for target in (pipeline.place / "README.md", pipeline.plugin / "README.md"):
         with writing(target) as part:

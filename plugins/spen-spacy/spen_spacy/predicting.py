@@ -89,7 +89,7 @@ class Run:
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[sp.Proposal, sp.Batch, list[int]]]:
         """The net's proposals, batch by batch, with the indices of the examples."""
         self._settle()
-        with turns(self._encoders, self):
+        with turns(self._encoders, self), self.predictor.keeping_casts():
             for rows in self._batches(examples):
                 with self._threads():
                     found = list(self.predictor.proposals([examples[row] for row in rows]))
