@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.builtin.nets.crf import Chain, CrfProposal
+from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.text import TextLabels
@@ -32,6 +32,7 @@ from spen_plugins.scores.calibration import (
 )
 from spen_plugins.scores.entities import chunks
 from spen_plugins.scores.spans import SpanTable
+from spen_plugins.spaces.chain import Chain
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 WORDS = ("Ann", "Lee", "met", "Bo", "Oslo", "in", "Rome")

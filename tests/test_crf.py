@@ -8,10 +8,11 @@ from itertools import pairwise, product
 import pytest
 import torch
 
-from spen_plugins.builtin.nets.crf import Chain, Crf, CrfProposal
+from spen_plugins.builtin.nets.crf import Crf, CrfProposal
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.spaces import TagSequence
+from spen_plugins.spaces.chain import Chain
 
 TAGS = ["O", "B-X", "I-X"]
 LENGTHS = [4, 2, 1, 3]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.builtin.nets.crf import Chain, CrfProposal
+from spen_plugins.builtin.nets.crf import CrfProposal
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.cli.main import app
@@ -22,6 +22,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.runs import runner
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
+from spen_plugins.spaces.chain import Chain
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
 from spen_plugins.testing.comparing import collate
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,22 +16,10 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
+from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.unique import Scores, begin_once
 from spen_plugins.task import Task
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Transition scores of a chain: `transitions` `(tag, tag)` from row to column, `start` and `end` `(tag,)`."""
-
-    transitions: Tensor
-    start: Tensor
-    end: Tensor
-
-    def detach(self) -> Chain:
-        """The same scores without gradient."""
-        return Chain(self.transitions.detach(), self.start.detach(), self.end.detach())
 
 
 class Crf(InferenceNet):
@@ -126,7 +112,7 @@ class CrfProposal(Proposal):
         with torch.no_grad():
             backwards = self.chain.transitions.t().contiguous()
             factor = torch.exp(backwards - backwards.amax(-1, keepdim=True))
-            near = _enough(self.chain.transitions) == self.chain.transitions.dtype
+            near = exact_dtype(self.chain.transitions) == self.chain.transitions.dtype
             scores = torch.exp(alpha - alpha.amax(-1, keepdim=True))
             b, length, k = alpha.shape
             tag = _draw(torch.softmax(alpha[:, -1] + self.chain.end, -1).unsqueeze(1).expand(b, n, k))
@@ -185,65 +171,6 @@ class CrfProposal(Proposal):
     def _closest_independent(self) -> Proposal:
         """The independent tags with the same marginals."""
         return self.space.independent(torch.log(self.mean.clamp(min=1e-12)), self.mask)
-
-
-def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
-    """ln α_t(tag): the sum over all beginnings that end in a tag.
-
-    Shapes: emissions `(batch, token, tag)`, mask `(batch, token)`; returns `(batch, token, tag)`, each row of padding
-    a copy of the last token's.
-    """
-    step = _steps(chain.transitions)
-    alpha = chain.start + emissions[:, 0]
-    rows = [alpha]
-    for t in range(1, emissions.shape[1]):
-        alpha = torch.where(mask[:, t, None], step(alpha) + emissions[:, t], alpha)
-        rows.append(alpha)
-    return torch.stack(rows, 1)
-
-
-def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
-    """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
-    step = _steps(chain.transitions.t())
-    beta = chain.end.expand(emissions.shape[0], -1)
-    rows = [beta]
-    for t in range(emissions.shape[1] - 1, 0, -1):
-        beta = torch.where(mask[:, t, None], step(beta + emissions[:, t]), beta)
-        rows.append(beta)
-    return torch.stack(rows[::-1], 1)
-
-
-def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:
-    """Scores `(batch, tag)` -> ln Σ_i exp(scores_i + A_ij) `(batch, tag)`.
-
-    One matrix product of exponentials, scaled to be at most 1: in float64 if transitions are so far apart that a sum
-    may underflow, and if it may in float64, too, in log space, which takes many times longer.
-    """
-    dtype = _enough(transitions)
-    if dtype is None:
-        return lambda scores: torch.logsumexp(scores.unsqueeze(-1) + transitions, 1)
-    shift = transitions.amax(0, keepdim=True).detach()
-    factor = torch.exp((transitions - shift).to(dtype))
-
-    def step(scores: Tensor) -> Tensor:
-        top = scores.amax(-1, keepdim=True).detach()
-        return torch.log(torch.exp((scores - top).to(dtype)) @ factor).to(scores.dtype) + top + shift
-
-    return step
-
-
-def _enough(transitions: Tensor) -> torch.dtype | None:
-    """The dtype, its own or float64, in which sums of scaled exponentials of transitions lose no precision; None: none.
-
-    A sum has the term of the likeliest tag, exp(A_ij − max A), whatever the scores. Terms that underflow are below the
-    smallest number, so they don't matter if that term is larger by a factor of 10 / precision.
-    """
-    with torch.no_grad():
-        least, most = transitions.aminmax()
-        apart = float(most - least)
-    wider = [] if transitions.device.type == "mps" else [torch.float64]
-    infos = ((dtype, torch.finfo(dtype)) for dtype in (transitions.dtype, *wider))
-    return next((dtype for dtype, info in infos if apart < math.log(info.eps / info.tiny / 10)), None)
 
 
 def _draw(weights: Tensor) -> Tensor:
