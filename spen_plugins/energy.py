@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.component import Component
+from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import SparseLabels
 
 
@@ -42,6 +43,17 @@ class Energy(Component):
             free = y if recorded and y.requires_grad else y.detach().requires_grad_()
             return torch.autograd.grad(self(features, free).sum(), free, create_graph=recorded)[0]
 
+    def log_z(self, features: Any) -> Tensor:
+        """ln Z(x) = ln Σ_y exp(−E(x, y)) over all discrete y, `(batch,)`, of an energy that has it in closed form.
+
+        Raises:
+            ConfigError: it has not.
+        """
+        raise ConfigError(
+            f"{type(self).__name__} has no sum over all outputs in closed form; learning by likelihood takes energies "
+            "that have it: local, linear_chain"
+        )
+
     def at(self, x: X) -> BoundEnergy:
         """E_x: the energy bound to x, called with y."""
         return BoundEnergy(self, x)
@@ -65,6 +77,10 @@ class BoundEnergy:
     def gradient(self, y: Tensor) -> Tensor:
         """dE/dy, of y's shape; see `Energy.gradient`."""
         return self.energy.gradient(self.features, y)
+
+    def log_z(self) -> Tensor:
+        """ln Z(x), `(batch,)`; see `Energy.log_z`."""
+        return self.energy.log_z(self.features)
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` if y has another shape."""

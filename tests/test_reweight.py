@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 import spen_plugins as sp
+from spen_plugins.builtin.energies.basic import LinearChain
+from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.nets.reweight import TEMPERATURES, WEIGHTS, Reweight
+from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _by_token
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
@@ -20,7 +22,7 @@ from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
 from spen_plugins.scores.labels import example_f1
-from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags
+from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
 
 
@@ -126,13 +128,84 @@ def test_a_set_depends_neither_on_its_batch_nor_on_chance() -> None:
     assert torch.equal(together, torch.cat(alone))
 
 
-def test_outputs_that_are_no_label_sets_are_refused() -> None:
+def tagger(**config: float | None) -> tuple[sp.Task, Reweight]:
+    torch.manual_seed(0)
     task = ToyTags()
-    net = Independent(Independent.Config(), task, ToyFeatures(task))
-    with pytest.raises(ConfigError, match="decides on label sets"):
-        Reweight(Reweight.Config(), task, net=net)
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double().eval()
+    return task, Reweight(Reweight.Config(**({"weight": 1.0, "temperature": 1.0} | config)), task, net=net)
+
+
+def chain_for(task: sp.Task) -> LinearChain:
+    energy = LinearChain(LinearChain.Config(), task, ToyFeatures(task)).double().eval()
+    for parameter in energy.parameters():
+        parameter.data.normal_(std=0.3)
+    return energy
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+def test_tags_are_decided_by_the_marginals_of_net_and_energy(monkeypatch: pytest.MonkeyPatch, weight: float) -> None:
+    task, net = tagger(samples=40_000, weight=weight)
+    batch = collate(task, task.part("train")[:3])
+    energy = chain_for(task).at(batch.x)
+    kept = []
+    independent = task.space.independent
+
+    def keep(logits: Tensor, *more: Tensor, **named: Tensor) -> sp.Proposal:
+        kept.append(logits)
+        return independent(logits, *more, **named)
+
+    monkeypatch.setattr(task.space, "independent", keep)
+    net(batch.x, energy)
+    found = kept[-1][:, 0].exp()
+    proposal, tags = net.net(batch.x), len(task.space.tags)
+    for row, length in enumerate(batch.x.mask.sum(1).tolist()):
+        indices = torch.tensor(list(itertools.product(range(tags), repeat=length)))
+        y = torch.zeros(3, len(indices), batch.x.mask.shape[1], tags, dtype=torch.double)
+        y[row, :, :length] = torch.nn.functional.one_hot(indices, tags).double()
+        w = torch.softmax(((1 - weight) * proposal.log_prob(y) - weight * energy(y))[row], 0).detach()
+        exact = torch.einsum("s,stk->tk", w, y[row])[:length]
+        torch.testing.assert_close(found[row, :length], exact, atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("change", [{"weight": 0.0}, {"samples": 3}])
+def test_without_weight_or_difference_tags_are_the_nets_own(change: dict[str, float]) -> None:
+    task, net = tagger(**change)
+    x = collate(task, task.part("train")[:4]).x
+    own = net.net(x)
+    equal = "samples" in change  # E = −ln q: all weights are equal
+    chosen = net(x, lambda y: -own.log_prob(y) if equal else torch.full(y.shape[:2], torch.nan)).chosen
+    assert torch.equal(chosen, own.mode)
+
+
+def test_tags_depend_neither_on_their_batch_nor_on_chance() -> None:
+    task, net = tagger(samples=20)
+    examples = task.part("train")[:4]
+    energy = chain_for(task)
+    x = collate(task, examples).x
+    together = net(x, energy.at(x)).chosen
+    torch.manual_seed(5)
+    for row, example in enumerate(examples):
+        x = collate(task, [example]).x
+        alone = net(x, energy.at(x)).chosen
+        assert torch.equal(together[row : row + 1, :, : alone.shape[2]], alone)
+
+
+def test_long_sentences_draw_in_blocks() -> None:
+    assert torch.equal(_by_token(5, 3 * BLOCK)[: BLOCK + 7], _by_token(5, BLOCK + 7))
+    assert len({round(float(number), 9) for number in _by_token(5, 2 * BLOCK).flatten()}) == 10 * BLOCK
+
+
+def test_other_outputs_and_nets_are_refused() -> None:
+    task = ToyImages()
+    with pytest.raises(ConfigError, match="decides on label sets and tag sequences"):
+        Reweight(Reweight.Config(), task, net=Independent.__new__(Independent))
     with pytest.raises(ConfigError, match=r"give it one as inference_net\.net"):
         Reweight(Reweight.Config(), ToyLabels())
+    tags = ToyTags()
+    x = collate(tags, tags.part("train")[:2]).x
+    net = Reweight(Reweight.Config(), tags, net=Crf(Crf.Config(), tags, ToyFeatures(tags)).double())
+    with pytest.raises(ConfigError, match="labels or tags are independent"):
+        net(x, chain_for(tags).at(x))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ REGISTRY = Registry()
 BASELINES = ("cross_entropy", "crf")
 ONE_NET = ("margin", "perceptron", "contrastive", "slack")
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
-METHODS = (*BASELINES, *ONE_NET, "compound", "unrolled", *IMPLICIT)
+METHODS = (*BASELINES, *ONE_NET, "compound", "static_crf", "unrolled", *IMPLICIT)
 ENERGIES = ("chain", "ge_a", "ge_b", "ge_c", "skip_chain", "high_order")
 DATA = {POS: ("sample", "twitter_pos", "ewt", "files"), NER: ("sample", "wnut17", "btc", "gum", "wikigold", "files")}
 EVERY = [(path, data) for path, names in DATA.items() for data in names]
@@ -50,6 +50,9 @@ def test_every_data_set_with_every_method_is_an_experiment(path: Path, data: str
         assert config["inference_net"]["type"] == net
         if method == "unrolled":
             assert config["trainer"]["type"] == "e2e.unroll" and "energy_loss" not in config
+        elif method == "static_crf":
+            assert (config["energy"]["type"], config["energy_loss"]["type"]) == ("linear_chain", "likelihood")
+            assert config["trainer"]["type"] == "seal.static" and config["trainer"]["energy_epochs"] > 0
         elif method in IMPLICIT:
             assert config["trainer"]["type"] == "implicit.bilevel" and config["trainer"]["net_epochs"] > 0
         elif "energy" in config:

@@ -3,9 +3,10 @@ local choose = import 'choose.libsonnet';
 local own = import 'own.libsonnet';
 local patches = import 'patches.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
+local chains = import 'methods/chains.libsonnet';
 local seal = import 'methods/seal.libsonnet';
 
-local methods = baselines + seal;
+local methods = baselines + seal + chains;
 
 local ewt(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local data_sets = {
@@ -24,6 +25,7 @@ local energies = {
 local start = {
   every: { trainer+: { epochs: 20, net+: { plateau: { factor: 0.5, patience: 2 } } } },
   with_energy: energies.self_attention,
+  static_crf: energies.linear_chain,
 };
 // Of each method: λ1, K and the deviation of noise. `bounded` is λ1 of regression, which asks for −σ(−E), at most 1 in size.
 local losses(energy_weight, bounded, samples) = {

@@ -5,6 +5,7 @@
 local choose = import 'choose.libsonnet';
 local energies = import 'energies.libsonnet';
 local baselines = import 'methods/baselines.libsonnet';
+local chains = import 'methods/chains.libsonnet';
 local e2e = import 'methods/e2e.libsonnet';
 local implicit = import 'methods/implicit.libsonnet';
 local infnet = import 'methods/infnet.libsonnet';
@@ -103,7 +104,7 @@ local word(data, has, given) =
       token:: { type: 'encoder', encoder: 'pass_through', dropout: set.bilstm.dropout } + seen { affix_dim: 0, char_dim: 0 },
     },
 
-  method(data_sets, data, encoder, name, energy=null, methods=baselines + infnet + e2e + implicit)::
+  method(data_sets, data, encoder, name, energy=null, methods=baselines + infnet + chains + e2e + implicit)::
     local tables = [choose.data(data_sets, data)] + (if choose.is_pretrained(encoder) then [pretrained] else []);
     patches.method(methods, name, tables, energies, energy),
 }

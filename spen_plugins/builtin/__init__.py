@@ -63,6 +63,7 @@ def spen_energy_loss() -> Classes:
     return {
         "ssvm": "spen_plugins.builtin.losses.ssvm:Ssvm",
         "dvn": "spen_plugins.builtin.losses.dvn:Dvn",
+        "likelihood": "spen_plugins.builtin.losses.likelihood:Likelihood",
     }
 
 

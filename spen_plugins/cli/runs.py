@@ -54,8 +54,8 @@ Refine = Annotated[
     str | None,
     typer.Option(
         help="Lower the energy of the net's output: rerank (choose among the k best), gbi (gradient steps), "
-        "reweight (label sets: weigh samples), or a "
-        'table of such an inference net, \'{"type": "rerank", "k": 8}\'.'
+        "reweight (weigh samples of the net), or a table of such an inference net, "
+        '\'{"type": "rerank", "k": 8}\'.'
     ),
 ]
 Trajectory = Annotated[

@@ -12,6 +12,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
 from spen_plugins.spaces import SparseLabels
 from spen_plugins.spaces.base import at_least_float32, inner_product
+from spen_plugins.spaces.chain import Chain, forward_scores
 from spen_plugins.task import Task
 
 
@@ -28,11 +29,19 @@ class Local(Energy):
         super().__init__(config, task, features)
         self.local = local_layer(self)
 
-    def encode(self, x: X) -> Tensor | LazyScores:
-        return lazy_scores(self, x)
+    def encode(self, x: X) -> tuple[Tensor | LazyScores, Tensor | None]:
+        return lazy_scores(self, x), x.mask
 
-    def forward(self, features: Tensor | LazyScores, y: Tensor | SparseLabels) -> Tensor:
-        return -local_sum(features, y)
+    def forward(self, features: tuple[Tensor | LazyScores, Tensor | None], y: Tensor | SparseLabels) -> Tensor:
+        return -local_sum(features[0], y)
+
+    def log_z(self, features: tuple[Tensor | LazyScores, Tensor | None]) -> Tensor:
+        scores, mask = features
+        scores = at_least_float32(scores.all if isinstance(scores, LazyScores) else scores)
+        if not self.space.simplex:
+            return nn.functional.softplus(scores).sum(-1)
+        each = torch.logsumexp(scores, -1)
+        return (each if mask is None else each * mask).sum(-1)
 
 
 class LinearChain(Energy):
@@ -67,3 +76,11 @@ class LinearChain(Energy):
         if mask is not None:
             pair = pair * mask[:, None, 1:]
         return -inner_product(scores, y) - pair.sum(-1)
+
+    def log_z(self, features: tuple[Tensor, Tensor | None]) -> Tensor:
+        """By forward scores: the energy is that of a linear-chain CRF (Lafferty et al. 2001)."""
+        scores, mask = at_least_float32(features[0]), features[1]
+        if mask is None:
+            mask = scores.new_ones(scores.shape[:2], dtype=torch.bool)
+        none = self.start.new_zeros(self.start.shape)  # the scores have start and end in them
+        return torch.logsumexp(forward_scores(scores, mask, Chain(self.pairs, none, none))[:, -1], -1)

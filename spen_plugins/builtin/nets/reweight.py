@@ -1,4 +1,4 @@
-"""Inference net `reweight`: samples of another net, weighted by the energy, decide on the label set."""
+"""Inference net `reweight`: samples of another net, weighted by the energy, decide on label sets and tags."""
 
 from __future__ import annotations
 
@@ -17,24 +17,28 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
-from spen_plugins.spaces import LabelSet, Proposal
+from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
 
 WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
 """Of which the validation part chooses."""
+BLOCK = 64
+"""Tokens for which numbers are drawn at once."""
 
 
 class Reweight(InferenceNet):
-    """The label set of highest expected F1 under q(y)^(1 − β) exp(−β E(x, y)), q the net at temperature T.
+    """The best output under q(y)^(1 − β) exp(−β E(x, y)), q the net at temperature T: the label set of highest expected
+    F1, or the tags with the fewest expected errors that the space allows.
 
     K samples of q have weights exp(β (−E − ln q)); with β = 1 and an energy that learned by NCE, whose −E estimates
-    ln p(y | x) up to a constant (Lee et al. 2022, Eq. 8), that is importance sampling from p. With β = 0 the set is the
-    net's own, exactly. Of all sets of k labels, the best has the k largest Σ_y w(y) y_i 2 / (k + |y|), for any
-    distribution (Dembczyński et al. 2011). The samples are drawn from the same numbers for every x, so that an output
+    ln p(y | x) up to a constant (Lee et al. 2022, Eq. 8), that is importance sampling from p. With β = 0 the output is
+    the net's own, exactly. Of all sets of k labels, the best has the k largest Σ_y w(y) y_i 2 / (k + |y|), for any
+    distribution (Dembczyński et al. 2011). Tags are decided by their marginals: the net's own, moved by what the
+    weights change in those of the samples. The samples are drawn from the same numbers for every x, so that an output
     depends neither on its batch nor on chance.
 
-    The proposal is that net's; its `chosen`, which the task decodes, is the set.
+    The proposal is that net's; its `chosen`, which the task decodes, is the output.
     """
 
     uses_energy = True
@@ -58,8 +62,10 @@ class Reweight(InferenceNet):
                 "inference_net 'reweight' weighs samples of another inference net; give it one as inference_net.net, "
                 'such as {"type": "independent"}'
             )
-        if not isinstance(task.space, LabelSet):
-            raise ConfigError("inference_net 'reweight' decides on label sets, and this task's outputs are others")
+        if not isinstance(task.space, LabelSet | TagSequence):
+            raise ConfigError(
+                "inference_net 'reweight' decides on label sets and tag sequences, and this task's outputs are others"
+            )
         self.net, self.task = net, task
         self.weight = 1.0 if config.weight is None else config.weight
         self.temperature = 1.0 if config.temperature is None else config.temperature
@@ -80,20 +86,50 @@ class Reweight(InferenceNet):
         assert energy is not None
         proposal = self.net(x, energy if self.net.uses_energy else None)
         with torch.no_grad():
-            logits = proposal.logits / self.temperature
-            if self.weight == 0:
-                chosen = best_sets(torch.sigmoid(logits[:, 0]))
-            else:
-                y = self._samples(logits)
-                noise = proposal.space.independent(logits).log_prob(y)
-                chosen = best_of_samples(y, torch.softmax((self.weight * (-energy(y) - noise)).double(), 1))
-        return replace(proposal, chosen=chosen.to(proposal.logits.dtype).unsqueeze(1))
+            net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
+            if type(net) is not type(proposal):
+                raise ConfigError(
+                    "inference_net 'reweight' weighs samples of a net whose labels or tags are independent, and this "
+                    "one's are not; take 'rerank'"
+                )
+            chosen = (_labels if isinstance(self.space, LabelSet) else _tags)(
+                net, energy, self.weight, self.config.samples
+            )
+        return replace(proposal, chosen=chosen.to(proposal.logits.dtype))
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         return self.net.training_proposal(x, energy)
 
-    def _samples(self, logits: Tensor) -> Tensor:
-        """`(batch, sample, label)` of zeros and ones."""
-        draw = torch.Generator().manual_seed(0)
-        numbers = torch.rand(self.config.samples, logits.shape[-1], generator=draw, dtype=torch.float64)
-        return (numbers.to(logits.device) < torch.sigmoid(logits.double())).to(logits.dtype)
+
+def _labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
+    """Sets of highest expected F1, `(batch, 1, label)`."""
+    if weight == 0:
+        return best_sets(torch.sigmoid(net.logits[:, 0])).unsqueeze(1)
+    draw = torch.Generator().manual_seed(0)
+    numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
+    y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
+    return best_of_samples(y, _weights(net, energy, y, weight)).unsqueeze(1)
+
+
+def _tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
+    """Tags with the fewest expected errors, `(batch, 1, token, tag)`."""
+    if weight == 0:
+        return net.mode
+    p = torch.softmax(net.logits[:, 0].double(), -1)
+    numbers = _by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
+    tags = torch.searchsorted(p.cumsum(-1), numbers).clamp(max=p.shape[-1] - 1)
+    y = net.space.one_hot(tags.transpose(1, 2), net.mask).to(net.logits.dtype)
+    change = _weights(net, energy, y, weight) - 1 / n
+    marginals = p + torch.einsum("bs,bstk->btk", change, y.double())
+    return net.space.independent(torch.log(marginals.clamp(min=1e-9)).unsqueeze(1), net.mask).mode
+
+
+def _weights(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
+    """w of samples of the net, `(batch, sample)`; their sum is 1."""
+    return torch.softmax((weight * (-energy(y) - net.log_prob(y))).double(), 1)
+
+
+def _by_token(n: int, length: int) -> Tensor:
+    """Numbers from 0 to 1, `(token, sample)`: a token's are the same in sentences of any length."""
+    draws = (torch.Generator().manual_seed(block) for block in range(0, length, BLOCK))
+    return torch.cat([torch.rand(BLOCK, n, generator=draw, dtype=torch.float64) for draw in draws])[:length]

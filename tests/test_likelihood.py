@@ -1,0 +1,130 @@
+"""Loss `likelihood` against sums over all outputs."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+import spen_plugins as sp
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.builtin.losses.likelihood import Likelihood
+from spen_plugins.builtin.nets.crf import Crf
+from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.runner import run
+from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
+from spen_plugins.testing.comparing import collate
+
+ENERGIES = [(ToyLabels, Local), (ToyTags, Local), (ToyTags, LinearChain)]
+
+
+def parts(toy, cls, n: int = 3):
+    torch.manual_seed(0)
+    task = toy()
+    energy = cls(cls.Config(), task, ToyFeatures(task)).double().eval()
+    for parameter in energy.parameters():
+        parameter.data.normal_()
+    return task, energy, collate(task, task.part("train")[:n])
+
+
+def all_outputs(task, batch, row: int) -> torch.Tensor:
+    """Every discrete y of one row, `(1, output, *variables)`, zero on padding."""
+    shape = batch.gold.shape[2:]
+    if len(shape) == 1:
+        return torch.tensor(list(itertools.product((0.0, 1.0), repeat=shape[0])), dtype=torch.double).unsqueeze(0)
+    length = int(batch.x.mask[row].sum())
+    tags = torch.tensor(list(itertools.product(range(shape[1]), repeat=length)))
+    y = torch.zeros(len(tags), *shape, dtype=torch.double)
+    y[:, :length] = torch.nn.functional.one_hot(tags, shape[1]).double()
+    return y.unsqueeze(0)
+
+
+def by_enumeration(task, energy, batch):
+    """Per row all outputs and their energies."""
+    for row in range(len(batch)):
+        y = all_outputs(task, batch, row)
+        yield row, y, energy.at(batch.x)(y.expand(len(batch), *y.shape[1:]))[row]
+
+
+@pytest.mark.parametrize(("toy", "cls"), ENERGIES)
+def test_ln_z_is_the_sum_over_all_outputs(toy, cls) -> None:
+    task, energy, batch = parts(toy, cls)
+    found = energy.at(batch.x).log_z()
+    for row, _, energies in by_enumeration(task, energy, batch):
+        torch.testing.assert_close(found[row], torch.logsumexp(-energies, 0))
+
+
+@pytest.mark.parametrize(("toy", "cls"), ENERGIES)
+def test_the_energy_learns_minus_ln_p(toy, cls) -> None:
+    task, energy, batch = parts(toy, cls)
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
+    bound = energy.at(batch.x)
+    found = Likelihood(Likelihood.Config(), task)(bound, batch, net(batch.x))
+    for row, y, energies in by_enumeration(task, energy, batch):
+        gold = (y[0] == batch.gold[row]).flatten(1).all(1)
+        assert gold.sum() == 1
+        torch.testing.assert_close(found[row], -torch.log_softmax(-energies, 0)[gold][0])
+
+
+@pytest.mark.parametrize(("toy", "cls"), ENERGIES)
+def test_the_net_learns_the_divergence_from_p(toy, cls) -> None:
+    task, energy, batch = parts(toy, cls)
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
+    bound, proposal = energy.at(batch.x), net(batch.x)
+    terms = Likelihood(Likelihood.Config(), task).net_terms(bound, batch, proposal)
+    found = sum(terms.values()) + bound.log_z()
+    for row, y, energies in by_enumeration(task, energy, batch):
+        log_q = proposal.log_prob(y.expand(len(batch), *y.shape[1:]))[row]
+        log_p = torch.log_softmax(-energies, 0)
+        torch.testing.assert_close(found[row], (log_q.exp() * (log_q - log_p)).sum())
+        torch.testing.assert_close(log_q.exp().sum(), torch.ones((), dtype=torch.double))
+
+
+def test_a_chain_learns_as_the_crf_does() -> None:
+    task, energy, batch = parts(ToyTags, LinearChain)
+    crf = Crf(Crf.Config(), task, energy.features).double()
+    crf.output.weight.data.copy_(energy.local.weight)
+    crf.output.bias.data.zero_()
+    for mine, theirs in ((crf.transitions, energy.pairs), (crf.start, energy.start), (crf.end, energy.end)):
+        mine.data.copy_(theirs)
+    loss = Likelihood(Likelihood.Config(), task)
+    net = Independent(Independent.Config(), task, ToyFeatures(task)).double()
+    found = loss(energy.at(batch.x), batch, net(batch.x))
+    torch.testing.assert_close(found, -crf(batch.x).log_prob(batch.gold)[:, 0])
+
+
+def test_without_entropy_the_net_minimises_the_energy() -> None:
+    task, energy, batch = parts(ToyTags, LinearChain)
+    proposal = Independent(Independent.Config(), task, ToyFeatures(task)).double()(batch.x)
+    bound = energy.at(batch.x)
+    terms = Likelihood(Likelihood.Config(entropy=0.0), task).net_terms(bound, batch, proposal)
+    assert terms.keys() == {"energy"}
+    torch.testing.assert_close(terms["energy"], bound(proposal.mean)[:, 0])
+
+
+def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
+    class Other(sp.Energy):
+        def forward(self, features, y):
+            return y.flatten(2).sum(-1)
+
+    task = ToyTags()
+    batch = task.collate(task.part("train")[:2])
+    with pytest.raises(sp.ConfigError, match="Other has no sum over all outputs in closed form"):
+        Other(sp.Config(), task).at(batch.x).log_z()
+    with pytest.raises(sp.ConfigError, match="sums over label sets or tag sequences"):
+        Likelihood(Likelihood.Config(), ToyImages())
+
+
+@pytest.mark.parametrize("config", ["srl_seal", "ner_infnet"])
+def test_a_crf_teaches_in_a_run(config: str, tmp_path: Path) -> None:
+    small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}
+    folder = run(evaluate(config, small), config, tmp_path / "run", device="cpu", quiet=True)
+    stages = RunFolder(folder).history()
+    assert [stage["stage"] for stage in stages] == ["energy", "seal"]
+    assert {"inference_net.energy", "inference_net.entropy", "inference_net.cross_entropy"} <= stages[1][
+        "losses"
+    ].keys()
