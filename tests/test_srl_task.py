@@ -333,3 +333,30 @@ def test_scoring_five_thousand_predicates_takes_seconds(sample):
     finally:
         sys.setprofile(None)
     assert calls["call"] + calls["c_call"] < 400 * len(part)
+
+
+def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n1\tfell\tVBD\t*\tfall\t-\n")
+    given = {**task.config.model_dump(), "labelled": 1, "repeat": 2, "unlabelled": str(tmp_path / "more")}
+
+    def loaded(**more: object) -> SemanticRoles:
+        made = SemanticRoles(SemanticRoles.Config(**{**given, **more}))
+        made.load()
+        return made
+
+    found = loaded()
+    train = found.part("train")
+    assert [(e.entry.words[e.predicate], e.tags is not None) for e in train] == [
+        *[("came", True), ("saw", True)] * 2,
+        *[("saw", False), ("fell", False)],
+    ]
+    assert str(tmp_path / "more") in found.checksums() and "snow" in found.facts()["words"]
+    assert found.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
+    batch = found.collate(train[3:5])
+    assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
+    assert [len(made.part("train")) for made in (loaded(rest=False), loaded(unlabelled=None, repeat=1))] == [5, 3]
+    with pytest.raises(DataError, match=r"expected at least task\.labelled, 3"):
+        loaded(labelled=3)
+    (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
+    with pytest.raises(DataError, match=r"no predicate \(task\.unlabelled\)"):
+        loaded()

@@ -1,10 +1,12 @@
-"""Few labelled examples and many without labels: an energy's training beside self-training, on names, tags and labels.
+"""Few labelled examples and many without labels: an energy's training beside self-training, on names, tags, roles and
+labels.
 
     SPEN_DATA=... python tools/few_labels.py runs/few --only names --shares 0.05 --seeds 0 1 2
     SPEN_DATA=... python tools/few_labels.py runs/few --only labels --methods nce --set trainer.energy_share=0.2
+    SPEN_DATA=... python tools/few_labels.py runs/few --only roles --methods static_crf --rest --at-most 2500
 
-Of the training part a share is drawn by a seed and keeps its tags or labels; the rest is text, or features, alone. The
-development part, whole, chooses epochs and how label sets are decided on, and nothing else; scores are of the test
+Of the training part a share is drawn by a seed and keeps its tags or labels; the rest, or what `--at-most` leaves of
+it, is text, or features, alone; of roles, text with predicates marked. The development part, whole, chooses epochs and how label sets are decided on, and nothing else; scores are of the test
 part. All are our nets with the defaults of a user's own files:
 
 - `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
@@ -40,14 +42,16 @@ from spen_plugins.files import writing
 from spen_plugins.readers.columns import read_columns
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.labelled_texts import read_texts
+from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.text_columns import Layout
+from spen_plugins.readers.write_roles import columns, predicted
 from spen_plugins.research.bootstrap import estimate, interval, resampled_scores, with_seeds
 from spen_plugins.runs.folder import RunFolder
 
 CONTROL = "self-training"
 PARTS = ("train", "dev", "test")
 Examples = list[tuple[Any, Any]]
-"""Inputs and gold: words and tags, a text and its labels, or features and labels."""
+"""Inputs and gold: words and tags, a text and its labels, features and labels; a sentence with roles has both."""
 
 
 class Tags:
@@ -81,6 +85,29 @@ class Tags:
                 tags[span["start"]] = f"B-{span['type']}"
             found.append((one["words"], tags))
         return found
+
+
+class Roles:
+    """Sentences with the roles of their predicates, in PropBank's columns."""
+
+    suffix = "conll"
+    teachers = ("cross_entropy", "crf")
+    arguments = ()
+
+    def __init__(self, files: str) -> None:
+        self.files = files
+
+    def corpus(self) -> dict[str, Examples]:
+        return {part: self.read(locate(self.files.format(part))) for part in PARTS}
+
+    def read(self, path: Path) -> Examples:
+        return [(s, None) for s in read_roles(path, "auto").sentences if s.propositions]
+
+    def write(self, examples: Examples) -> str:
+        return columns(sentence for sentence, _ in examples)
+
+    def predicted(self, run: sp.Predictor, path: Path) -> Examples:
+        return [(s, None) for s in predicted(run.predict_file(path), run.task.read(str(path)))]
 
 
 class Texts:
@@ -143,13 +170,14 @@ class Case(NamedTuple):
 
     config: str
     score: str
-    files: Tags | Texts | Vectors
+    files: Tags | Roles | Texts | Vectors
 
 
 CASES = {
     "names": Case("ner_infnet", "f1", Tags("data:ner/btc/btc.{}")),
     "gum": Case("ner_infnet", "f1", Tags("data:ner/gum/{}.conll")),
     "tags": Case("pos_infnet", "accuracy", Tags("data:pos/ewt/en_ewt-ud-{}.conllu")),
+    "roles": Case("srl_seal", "span_f1", Roles("data:srl/ewt_propbank/ewt-propbank-{}.gold_conll")),
     "labels": Case(
         "mlc_seal", "example_f1", Vectors("data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json")
     ),
@@ -166,6 +194,7 @@ def main() -> None:
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1], help="labelled part of training")
     parser.add_argument("--methods", nargs="+", default=[], help="methods of the config with an energy")
     parser.add_argument("--rest", action="store_true", help="also train these methods on the rest")
+    parser.add_argument("--at-most", type=int, help="examples without labels, drawn like the others; default: all")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     given = parser.parse_args()
@@ -208,7 +237,7 @@ def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder:
         examples = files.corpus()
         random.Random(seed).shuffle(examples["train"])
         count = round(share * len(examples["train"]))
-        found = {"labelled": examples["train"][:count], "rest": examples["train"][count:], **examples}
+        found = {"labelled": examples["train"][:count], "rest": examples["train"][count:][: given.at_most], **examples}
         for part, path in parts.items():
             write(files.write(found[part]), path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import torch
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -40,7 +42,7 @@ class SemanticRoles(PredicateTask):
 
     selection = "span_f1"
 
-    class Config(FilesConfig):
+    class Config(FilesConfig, PartlyLabelledConfig):
         corpus: Literal["sample"] | None = None
         """"sample": the synthetic corpus of the package; null: the files below."""
         train: str | None = None
@@ -59,7 +61,7 @@ class SemanticRoles(PredicateTask):
         probable tags of which that is true (Punyakanok et al. 2008)."""
 
     def load(self) -> None:
-        self._read = read_parts(self.config)
+        self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
@@ -134,8 +136,10 @@ class SemanticRoles(PredicateTask):
         return Decisions("arguments", confidences, np.array(right, dtype=bool))
 
     def protocol(self) -> dict[str, Any]:
+        count = self.config.labelled
         return {
             **DEFINITIONS,
+            **({} if count is None else {"labelled": f"the first {count} training sentences"}),
             "unique_roles": self.config.unique_roles,
             "split": self._read.split,
             "threshold": None,
@@ -221,6 +225,28 @@ def read_parts(config: Any) -> FileParts[Sentence]:
         return kept(config, found.sentences), found.said
 
     return read_file_parts(files, read, _roles, "roles")
+
+
+def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
+    """The training part with the roles that the config allows, and with its files of marked predicates without roles.
+
+    Raises:
+        DataError: fewer sentences than `task.labelled`, or no predicate in a file of `task.unlabelled`.
+    """
+
+    def read(path: Path) -> list[Sentence]:
+        sentences = kept(config, read_roles(path, config.layout, gold=False).sentences)
+        if not any(sentence.propositions for sentence in sentences):
+            raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with a predicate marked")
+        return sentences
+
+    def hidden(sentence: Sentence) -> Sentence:
+        return replace(sentence, propositions=tuple(replace(p, tags=None) for p in sentence.propositions))
+
+    where, sentences = found.parts["train"]
+    gold, others, sums = hide_gold(config, where, sentences, hidden, read, "sentences")
+    parts = {**found.parts, "train": (where, [*gold * config.repeat, *others])}
+    return found._replace(parts=parts, checksums=found.checksums | sums)
 
 
 def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
