@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise, product
 
 import pytest
@@ -12,7 +13,7 @@ from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.spaces.schemes import span_links
-from spen_plugins.spaces.viterbi import span_viterbi
+from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 TAGS = ["O", "B-A0", "I-A0", "I-A1", "B-A1"]
 BIOES = ["I-Y", "O", "B-X", "S-X", "E-X", "E-Y", "B-Y"]
@@ -182,3 +183,36 @@ def test_each_unique_type_is_there_once_in_the_best_path(chain: bool, masked: bo
 def test_unique_types_need_a_scheme() -> None:
     with pytest.raises(ValueError, match="scheme"):
         TagSequence(UNIQUE, "none", ["A0"])
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0, 20.0])
+@pytest.mark.parametrize("scheme", ["none", *SCHEMES])
+def test_modes_found_without_viterbi_are_those_of_viterbi(scheme: str, spread: float) -> None:
+    """From rows of which none is sure to rows of which most are."""
+    rng = torch.Generator().manual_seed(int(spread))
+    tags = SCHEMES.get(scheme, TAGS)
+    k = len(tags)
+    scores = torch.randn(200, 4, k, dtype=torch.double, generator=rng) * spread
+    mask = torch.arange(4) < torch.randint(1, 5, (200, 1), generator=rng)
+    parts = [torch.randn(*shape, dtype=torch.double, generator=rng) for shape in [(k, k), (k,), (k,)]]
+    space = TagSequence(tags, scheme)
+    crf = CrfProposal(space, scores.unsqueeze(1), mask, chain=Chain(*parts))
+    limits = [torch.zeros_like(part) for part in parts]
+    if scheme != "none":
+        allowed = allowed_transitions(tags, scheme)
+        limits = [part.masked_fill(~ok, float("-inf")) for part, ok in zip(limits, allowed, strict=True)]
+    for proposal, added in ((crf, parts), (space.independent(scores.unsqueeze(1), mask), limits)):
+        wanted = viterbi(scores, mask, *(a + b for a, b in zip(added, limits, strict=True)))
+        assert torch.equal(proposal.mode[:, 0].argmax(-1) * mask, wanted)
+    sure = crf.log_prob(crf.mode)[:, 0] > math.log(0.501)
+    assert sure.any() if spread == 20 else not sure.all()
+
+
+def test_a_path_is_possible_if_every_step_is() -> None:
+    allowed = allowed_transitions(TAGS, "bio")
+    links = [torch.where(ok, 0.0, float("-inf")) for ok in allowed]
+    paths = torch.tensor(list(product(range(len(TAGS)), repeat=3)))
+    for length in (1, 2, 3):
+        mask = (torch.arange(3) < length).expand(len(paths), 3)
+        found = is_possible(paths, mask, *links)
+        assert found.tolist() == [valid(tuple(path[:length])) for path in paths.tolist()]

@@ -31,13 +31,21 @@ def each_batch(task: Task, examples: Sequence[Any], batch_size: int, device: tor
 
 
 def proposals(
-    model: Model, task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str
+    model: Model,
+    task: Task,
+    examples: Sequence[Any],
+    batch_size: int,
+    device: torch.device | str,
+    evaluates: bool = False,
 ) -> Iterator[tuple[Proposal, Batch, list[int]]]:
     """Each batch of `examples` with the model's proposal and the rows, longest examples first.
 
     Under `no_grad`, never `inference_mode`: a gradient-based net enables gradients again.
+
+    Args:
+        evaluates: whether all of the model is in evaluation mode; to set it takes a while of small batches' time.
     """
-    if any(module.training for module in model.modules()):  # for transformers, `eval` alone takes a while
+    if not evaluates:
         model.eval()
     for rows in evaluation_batches([task.length(example) for example in examples], batch_size):
         chosen = rows.tolist()

@@ -105,7 +105,9 @@ class Predictor:
         Raises:
             RunError: a score of an output is NaN, which weights or inputs that are too large give.
         """
-        for proposal, batch, rows in proposals(self.model, self.task, examples, self.batch_size, self.device):
+        for proposal, batch, rows in proposals(
+            self.model, self.task, examples, self.batch_size, self.device, evaluates=not self.model.training
+        ):
             if proposal.logits.isnan().any():
                 raise RunError(
                     f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "

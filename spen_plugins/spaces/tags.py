@@ -16,7 +16,7 @@ from spen_plugins.spaces.distribution import Proposal
 from spen_plugins.spaces.k_best import span_k_best
 from spen_plugins.spaces.schemes import allowed_transitions, span_links
 from spen_plugins.spaces.unique import Scores, begin_once
-from spen_plugins.spaces.viterbi import span_viterbi
+from spen_plugins.spaces.viterbi import is_possible, span_viterbi
 
 
 class TagSequence(OutputSpace):
@@ -111,14 +111,26 @@ class IndependentTags(Proposal):
         else:
             b, s, t, _ = log_p.shape
             flat = None if self.mask is None else self.mask.unsqueeze(1).expand(b, s, t).reshape(b * s, t)
-            scores = log_p.flatten(0, 1)
-            tags = span_viterbi(scores, flat, self.space.links)
-            if self.space.unique is not None:
-                allowed = allowed_transitions(self.space.tags, self.space.scheme)
-                links = (torch.where(a.to(scores.device), 0.0, float("-inf")).to(scores) for a in allowed)
-                tags = begin_once(tags, Scores(scores, flat, *links), self.space.unique.to(scores.device))
+            allowed = allowed_transitions(self.space.tags, self.space.scheme)
+            links = (torch.where(a.to(log_p.device), 0.0, float("-inf")).to(log_p) for a in allowed)
+            tags = self._best(Scores(log_p.flatten(0, 1), flat, *links))
             tags = tags.reshape(b, s, t)
         return self.space.one_hot(tags, self.mask).to(self.logits.dtype)
+
+    def _best(self, scores: Scores) -> Tensor:
+        """The best paths `(row, token)` under the scheme: each token's likeliest tag, if together they are allowed."""
+        tags = scores.emissions.argmax(-1)
+        if not tags.shape[1]:
+            return tags
+        broken = ~is_possible(tags, *scores[1:])
+        if broken.any():
+            mask = None if scores.mask is None else scores.mask[broken]
+            tags[broken] = span_viterbi(scores.emissions[broken], mask, self.space.links)
+        if scores.mask is not None:
+            tags = tags * scores.mask
+        if self.space.unique is None:
+            return tags
+        return begin_once(tags, scores, self.space.unique.to(tags.device))
 
     def sample(self, n: int) -> Tensor:
         b, _, t, k = self.logits.shape

@@ -71,3 +71,20 @@ def viterbi(
         path.append(tag)
     tags = torch.stack(path[::-1], 1)
     return tags if mask is None else tags * mask
+
+
+def is_possible(
+    tags: Tensor, mask: Tensor | None, transitions: Tensor, start: Tensor, end: Tensor | None = None
+) -> Tensor:
+    """Whether the score of a path is above −∞, `(batch,)` boolean.
+
+    Shapes: tags `(batch, token)`, at least one token; the others as of `viterbi`.
+    """
+    links = transitions[tags[:, :-1], tags[:, 1:]] > float("-inf")
+    if mask is not None:
+        links = links | ~mask[:, 1:]
+    found = links.all(1) & (start[tags[:, 0]] > float("-inf"))
+    if end is None:
+        return found
+    last = tags[:, -1:] if mask is None else tags.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))
+    return found & (end[last[:, 0]] > float("-inf"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,11 @@ from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, vite
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best
 from spen_plugins.spaces.unique import Scores, begin_once
+from spen_plugins.spaces.viterbi import is_possible
 from spen_plugins.task import Task
+
+SURE = math.log(0.501)
+"""ln q above which no other output is likelier, whatever rounding does to it."""
 
 
 class Crf(InferenceNet):
@@ -144,10 +149,24 @@ class CrfProposal(Proposal):
     def mode(self) -> Tensor:
         """Viterbi over emissions and transitions, under the space's scheme and unique types if `constrained`."""
         scores = Scores(self._emissions.detach(), self.mask, *self._decoding)
-        tags = viterbi(*scores)
+        tags = self._best(scores)
         if self.constrained and self.space.unique is not None:
             tags = begin_once(tags, scores, self.space.unique.to(tags.device))
         return self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype)
+
+    def _best(self, scores: Scores) -> Tensor:
+        """The best paths `(batch, token)`. A path whose probability is above one half is the best, and its tags are the
+        likeliest by their marginals, which predictions need anyway: only other rows take Viterbi."""
+        with torch.no_grad():
+            tags = self.mean[:, 0].argmax(-1)
+            if not tags.shape[1]:
+                return tags
+            log_q = self.log_prob(self.space.one_hot(tags.unsqueeze(1), self.mask).to(self.logits.dtype))[:, 0]
+            unsure = ~((log_q > SURE) & is_possible(tags, *scores[1:]))
+            if unsure.any():
+                mask = None if scores.mask is None else scores.mask[unsure]
+                tags[unsure] = viterbi(*scores._replace(emissions=scores.emissions[unsure], mask=mask))
+            return tags if self.mask is None else tags * self.mask
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """List Viterbi; scheme as in `mode`, unique types not."""
