@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import Precision, build, check, make_task
@@ -16,6 +18,7 @@ from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.loop.evaluation import proposals
+from spen_plugins.nn import Lstm
 from spen_plugins.registry import Registry
 from spen_plugins.runs import evaluating, exporting
 from spen_plugins.runs.devices import check_device
@@ -99,15 +102,20 @@ class Predictor:
             raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
         return self.model.energy
 
+    @cached_property
+    def _switched(self) -> list[nn.Module]:
+        """What `eval` switches; an `Lstm` stays in training mode."""
+        return [module for module in self.model.modules() if not isinstance(module, Lstm)]
+
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
         """Batches of examples with the model's proposals and their rows, longest examples first.
 
         Raises:
             RunError: a score of an output is NaN, which weights or inputs that are too large give.
         """
-        for proposal, batch, rows in proposals(
-            self.model, self.task, examples, self.batch_size, self.device, evaluates=not self.model.training
-        ):
+        evaluates = not any(module.training for module in self._switched)
+        made = proposals(self.model, self.task, examples, self.batch_size, self.device, evaluates)
+        for proposal, batch, rows in made:
             if proposal.logits.isnan().any():
                 raise RunError(
                     f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "
