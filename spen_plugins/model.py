@@ -22,6 +22,8 @@ class Model(nn.Module):
         self.energy_loss = energy_loss
         self.predicts_in: torch.dtype | None = None
         """What `propose` multiplies in, if not in the weights' own dtype: `torch.bfloat16`."""
+        if energy_loss is not None and energy is not None:
+            energy_loss.check_energy(energy)
         for part in () if energy_loss is None else list(energy_loss.modules()):
             if isinstance(part, CostNet):
                 part.bind(inference_net)

@@ -119,6 +119,33 @@ def test_energies_without_ln_z_and_real_outputs_are_refused() -> None:
         Likelihood(Likelihood.Config(), ToyImages())
 
 
+def test_ln_z_keeps_full_precision_under_autocast() -> None:
+    _, energy, batch = parts(ToyTags, LinearChain)
+    energy.float()
+    energy.pairs.data *= 20
+    y = batch.gold.float()
+    exact = energy.at(batch.x).log_z(), energy.at(batch.x)(y)
+    bound = energy.at(batch.x)
+    scores = bound.features
+    with torch.autocast("cpu", torch.float16):
+        torch.testing.assert_close(energy.log_z(scores), exact[0])
+        torch.testing.assert_close(energy(scores, y), exact[1])
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "says"),
+    [
+        ("ner_infnet", {"energy": "skip_chain"}, r"Sum can't in closed form; take the energy linear_chain"),
+        ("srl_seal", {"energy": "self_attention"}, "SelfAttention can't in closed form"),
+        ("srl_seal", {"energy.features.type": "shared"}, "so that the energy would be another"),
+    ],
+)
+def test_energies_that_cannot_teach_are_refused_before_training(config, more, says, tmp_path: Path) -> None:
+    with pytest.raises(sp.ConfigError, match=says):
+        run(evaluate(config, {"method": "static_crf", **more}), config, tmp_path / "run", device="cpu", quiet=True)
+    assert not (tmp_path / "run" / "history.jsonl").exists()
+
+
 @pytest.mark.parametrize("config", ["srl_seal", "ner_infnet"])
 def test_a_crf_teaches_in_a_run(config: str, tmp_path: Path) -> None:
     small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}

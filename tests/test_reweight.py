@@ -177,6 +177,15 @@ def test_without_weight_or_difference_tags_are_the_nets_own(change: dict[str, fl
     assert torch.equal(chosen, own.mode)
 
 
+def test_samples_of_tags_are_judged_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, net = tagger(samples=30)
+    batch = collate(task, task.part("train")[:3])
+    energy = chain_for(task).at(batch.x)
+    whole = net(batch.x, energy).chosen
+    monkeypatch.setattr("spen_plugins.builtin.nets.reweight.AT_ONCE", 4 * batch.gold.numel())
+    assert torch.equal(net(batch.x, energy).chosen, whole)
+
+
 def test_tags_depend_neither_on_their_batch_nor_on_chance() -> None:
     task, net = tagger(samples=20)
     examples = task.part("train")[:4]

@@ -347,12 +347,14 @@ def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: 
     found = loaded()
     train = found.part("train")
     assert [(e.entry.words[e.predicate], e.tags is not None) for e in train] == [
-        *[("came", True), ("saw", True)] * 2,
+        *[("came", True), ("saw", True)],
         *[("saw", False), ("fell", False)],
+        *[("came", True), ("saw", True)],
     ]
+    assert loaded(min_count=2).facts()["words"] == loaded(min_count=2, repeat=1).facts()["words"]
     assert str(tmp_path / "more") in found.checksums() and "snow" in found.facts()["words"]
     assert found.protocol()["labelled"] == "the first 1 training sentences" and "labelled" not in task.protocol()
-    batch = found.collate(train[3:5])
+    batch = found.collate(train[1:3])
     assert batch.labelled.tolist() == [True, False] and not batch.gold[1].any()
     assert [len(made.part("train")) for made in (loaded(rest=False), loaded(unlabelled=None, repeat=1))] == [5, 3]
     with pytest.raises(DataError, match=r"expected at least task\.labelled, 3"):
@@ -360,3 +362,6 @@ def test_only_some_training_sentences_have_roles(task: SemanticRoles, tmp_path: 
     (tmp_path / "more").write_text("0\tSnow\tNN\t*\t-\t-\n")
     with pytest.raises(DataError, match=r"no predicate \(task\.unlabelled\)"):
         loaded()
+    (tmp_path / "train").write_text("0\tSnow\tNN\t*\t-\t-\n\n" + TRAIN)
+    with pytest.raises(DataError, match=r"no predicate with roles \(task\.train\)"):
+        loaded(unlabelled=None)

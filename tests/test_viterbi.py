@@ -204,7 +204,7 @@ def test_modes_found_without_viterbi_are_those_of_viterbi(scheme: str, spread: f
     for proposal, added in ((crf, parts), (space.independent(scores.unsqueeze(1), mask), limits)):
         wanted = viterbi(scores, mask, *(a + b for a, b in zip(added, limits, strict=True)))
         assert torch.equal(proposal.mode[:, 0].argmax(-1) * mask, wanted)
-    sure = crf.log_prob(crf.mode)[:, 0] > math.log(0.501)
+    sure = crf.log_prob(crf.mode)[:, 0] > math.log(0.55)
     assert sure.any() if spread == 20 else not sure.all()
 
 

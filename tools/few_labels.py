@@ -202,9 +202,9 @@ def main() -> None:
     try:
         for name in given.only:
             for share in given.shares:
-                found = [
-                    draw(CASES[name], share, seed, given, given.out / name / f"{share}-{seed}") for seed in given.seeds
-                ]
+                more = "" if given.at_most is None else f"-{given.at_most}"
+                folders = {seed: given.out / name / f"{share}-{seed}{more}" for seed in given.seeds}
+                found = [draw(CASES[name], share, seed, given, folder) for seed, folder in folders.items()]
                 print(table(name, share, found), flush=True)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None

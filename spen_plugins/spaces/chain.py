@@ -24,29 +24,31 @@ class Chain:
 
 
 def forward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
-    """ln α_t(tag): the sum over all beginnings that end in a tag.
+    """ln α_t(tag): the sum over all beginnings that end in a tag; in full precision.
 
     Shapes: emissions `(batch, token, tag)`, mask `(batch, token)`; returns `(batch, token, tag)`, each row of padding
     a copy of the last token's.
     """
-    step = _steps(chain.transitions)
-    alpha = chain.start + emissions[:, 0]
-    rows = [alpha]
-    for t in range(1, emissions.shape[1]):
-        alpha = torch.where(mask[:, t, None], step(alpha) + emissions[:, t], alpha)
-        rows.append(alpha)
-    return torch.stack(rows, 1)
+    with torch.autocast(emissions.device.type, enabled=False):
+        step = _steps(chain.transitions)
+        alpha = chain.start + emissions[:, 0]
+        rows = [alpha]
+        for t in range(1, emissions.shape[1]):
+            alpha = torch.where(mask[:, t, None], step(alpha) + emissions[:, t], alpha)
+            rows.append(alpha)
+        return torch.stack(rows, 1)
 
 
 def backward_scores(emissions: Tensor, mask: Tensor, chain: Chain) -> Tensor:
     """ln β_t(tag): the sum over all endings after a tag, the end's score included; shapes as `forward_scores`."""
-    step = _steps(chain.transitions.t())
-    beta = chain.end.expand(emissions.shape[0], -1)
-    rows = [beta]
-    for t in range(emissions.shape[1] - 1, 0, -1):
-        beta = torch.where(mask[:, t, None], step(beta + emissions[:, t]), beta)
-        rows.append(beta)
-    return torch.stack(rows[::-1], 1)
+    with torch.autocast(emissions.device.type, enabled=False):
+        step = _steps(chain.transitions.t())
+        beta = chain.end.expand(emissions.shape[0], -1)
+        rows = [beta]
+        for t in range(emissions.shape[1] - 1, 0, -1):
+            beta = torch.where(mask[:, t, None], step(beta + emissions[:, t]), beta)
+            rows.append(beta)
+        return torch.stack(rows[::-1], 1)
 
 
 def _steps(transitions: Tensor) -> Callable[[Tensor], Tensor]:

@@ -42,6 +42,12 @@ class Static(sp.Trainer):
 
     def stages(self, model: sp.Model, task: sp.Task) -> list[sp.Stage]:
         c = self.config
+        if reads_along(model):
+            raise sp.ConfigError(
+                "energy.features 'shared' are those of the inference net, which learns when the energy is fixed, so "
+                "that the energy would be another; give it features of its own, or freeze the net's "
+                "(features.frozen='all')"
+            )
         stages = []
         if c.net_epochs:
             stages.append(sp.net_stage(model, task, c.net_epochs, c.net, c.patience, per_variable=c.per_variable))
@@ -60,6 +66,13 @@ class Static(sp.Trainer):
         if self.config.select == "gbi":
             return lambda model, batches: sp.gbi_score(model, task, batches, self.config.gbi)
         return _minus_loss
+
+
+def reads_along(model: sp.Model) -> bool:
+    """Whether the energy sees vectors that the net learns."""
+    shared = any(isinstance(part, sp.FeatureNetwork) and part.of_net for part in model.energy.modules())
+    networks = [part for part in model.inference_net.modules() if isinstance(part, sp.FeatureNetwork)]
+    return shared and any(p.requires_grad for network in networks for p in network.parameters())
 
 
 def reset(model: sp.Model) -> Callable[[sp.Model], None]:

@@ -72,7 +72,9 @@ class LinearChain(Energy):
 
     def forward(self, features: tuple[Tensor, Tensor | None], y: Tensor) -> Tensor:
         scores, mask = features
-        pair = at_least_float32((y[:, :, :-1] @ self.pairs) * y[:, :, 1:]).sum(-1)
+        with torch.autocast(y.device.type, enabled=False):
+            y = at_least_float32(y)
+            pair = ((y[:, :, :-1] @ self.pairs.to(y.dtype)) * y[:, :, 1:]).sum(-1)
         if mask is not None:
             pair = pair * mask[:, None, 1:]
         return -inner_product(scores, y) - pair.sum(-1)

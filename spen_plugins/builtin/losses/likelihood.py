@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
-from spen_plugins.energy import BoundEnergy
+from spen_plugins.energy import BoundEnergy, Energy
 from spen_plugins.energy_loss import EnergyLoss, Terms
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
@@ -26,7 +26,7 @@ class Likelihood(EnergyLoss):
     the exact expectation of E under q, without samples (as inference networks for a CRF: Tu & Gimpel 2018).
 
     Raises:
-        ConfigError: the outputs are neither label sets nor tag sequences; while training, the energy has no ln Z.
+        ConfigError: the outputs are neither label sets nor tag sequences, or the energy has no ln Z.
     """
 
     class Config(Config):
@@ -40,6 +40,13 @@ class Likelihood(EnergyLoss):
             raise ConfigError(
                 f"energy_loss 'likelihood' sums over label sets or tag sequences, and these outputs are "
                 f"{type(task.space).__name__}; choose another energy loss"
+            )
+
+    def check_energy(self, energy: Energy) -> None:
+        if type(energy).log_z is Energy.log_z:
+            raise ConfigError(
+                f"energy_loss 'likelihood' sums over all outputs, which {type(energy).__name__} can't in closed form; "
+                "take the energy linear_chain or local"
             )
 
     def forward(self, energy: BoundEnergy, batch: Batch, proposal: Proposal) -> Tensor:

@@ -25,11 +25,13 @@ TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
 """Of which the validation part chooses."""
 BLOCK = 64
 """Tokens for which numbers are drawn at once."""
+AT_ONCE = 20_000_000
+"""Numbers in the samples of tags that the energy gets at once."""
 
 
 class Reweight(InferenceNet):
     """The best output under q(y)^(1 − β) exp(−β E(x, y)), q the net at temperature T: the label set of highest expected
-    F1, or the tags with the fewest expected errors that the space allows.
+    F1, or the tags that are the likeliest by their marginals, of those that the space allows.
 
     K samples of q have weights exp(β (−E − ln q)); with β = 1 and an energy that learned by NCE, whose −E estimates
     ln p(y | x) up to a constant (Lee et al. 2022, Eq. 8), that is importance sampling from p. With β = 0 the output is
@@ -108,25 +110,28 @@ def _labels(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor
     draw = torch.Generator().manual_seed(0)
     numbers = torch.rand(n, net.logits.shape[-1], generator=draw, dtype=torch.float64).to(net.logits.device)
     y = (numbers < torch.sigmoid(net.logits.double())).to(net.logits.dtype)
-    return best_of_samples(y, _weights(net, energy, y, weight)).unsqueeze(1)
+    return best_of_samples(y, torch.softmax(_scores(net, energy, y, weight), 1)).unsqueeze(1)
 
 
 def _tags(net: Proposal, energy: BoundEnergy, weight: float, n: int) -> Tensor:
-    """Tags with the fewest expected errors, `(batch, 1, token, tag)`."""
+    """The likeliest tags by their marginals, `(batch, 1, token, tag)`."""
     if weight == 0:
         return net.mode
     p = torch.softmax(net.logits[:, 0].double(), -1)
     numbers = _by_token(n, p.shape[1]).to(p.device).expand(len(p), -1, -1).contiguous()
     tags = torch.searchsorted(p.cumsum(-1), numbers).clamp(max=p.shape[-1] - 1)
-    y = net.space.one_hot(tags.transpose(1, 2), net.mask).to(net.logits.dtype)
-    change = _weights(net, energy, y, weight) - 1 / n
-    marginals = p + torch.einsum("bs,bstk->btk", change, y.double())
+    scores = [
+        _scores(net, energy, net.space.one_hot(some.transpose(1, 2), net.mask).to(net.logits.dtype), weight)
+        for some in tags.split(max(1, AT_ONCE // max(1, p.numel())), 2)
+    ]
+    change = torch.softmax(torch.cat(scores, 1), 1) - 1 / n
+    marginals = p.scatter_add(2, tags, change.unsqueeze(1).expand_as(tags))
     return net.space.independent(torch.log(marginals.clamp(min=1e-9)).unsqueeze(1), net.mask).mode
 
 
-def _weights(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
-    """w of samples of the net, `(batch, sample)`; their sum is 1."""
-    return torch.softmax((weight * (-energy(y) - net.log_prob(y))).double(), 1)
+def _scores(net: Proposal, energy: BoundEnergy, y: Tensor, weight: float) -> Tensor:
+    """ln w of samples of the net, up to a constant, `(batch, sample)`."""
+    return (weight * (-energy(y) - net.log_prob(y))).double()
 
 
 def _by_token(n: int, length: int) -> Tensor:

@@ -65,7 +65,12 @@ class SemanticRoles(PredicateTask):
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
-        self._parts = {part: self._examples(sentences[part]) for part in PARTS}
+        self._parts: dict[str, Sequence[Example]] = {part: self._examples(sentences[part]) for part in PARTS}
+        gold = [example for example in self._parts["train"] if example.tags is not None]
+        if self._parts["train"] and not gold:
+            raise DataError(self._read.parts["train"][0], None, "no predicate with roles (task.train)", "at least one")
+        if self.config.repeat > 1:
+            self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
         for part in PARTS:
             where, some = self._read.parts[part]
             if not self._parts[part] and some:
@@ -245,7 +250,7 @@ def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
 
     where, sentences = found.parts["train"]
     gold, others, sums = hide_gold(config, where, sentences, hidden, read, "sentences")
-    parts = {**found.parts, "train": (where, [*gold * config.repeat, *others])}
+    parts = {**found.parts, "train": (where, [*gold, *others])}
     return found._replace(parts=parts, checksums=found.checksums | sums)
 
 
