@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -19,8 +20,10 @@ import spen_plugins as sp
 from spen_plugins.batch import Batch
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
+from spen_plugins.registry import Registry
 from spen_plugins.research import bootstrap
 from spen_plugins.research.bootstrap import estimate, interval, resampled_scores, with_seeds
 from spen_plugins.research.compare import compare
@@ -118,6 +121,16 @@ def test_runs_of_a_group_that_differ_in_more_than_their_seed_are_noted(tmp_path)
     make(tmp_path / "x" / "1", 1, 0.5, task="srl")
     [group] = read_groups([str(tmp_path / "x")])
     assert group.notes == ("x: its runs differ in more than their seed: task",)
+
+
+def test_a_run_of_an_earlier_version_lacks_defaults_and_does_not_differ(tmp_path):
+    config = evaluate("configs/srl_seal.jsonnet", {})
+    whole = check(config, "test", Registry()).table()
+    for seed in (0, 1):
+        make(tmp_path / "x" / str(seed), seed, 0.5)
+        written = {**whole, "seed": seed, "task": {k: v for k, v in whole["task"].items() if seed or k != "labelled"}}
+        (tmp_path / "x" / str(seed) / "config.json").write_text(json.dumps(written))
+    assert read_groups([str(tmp_path / "x")])[0].notes == ()
 
 
 # The statistics

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
-from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError, SpenError, did_you_mean
+from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
 
 
@@ -107,8 +110,19 @@ def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
 
 
 def _differing(runs: Sequence[RunFolder]) -> list[str]:
-    """Top-level keys of the configs, except the seed, that differ between runs."""
-    first, *others = [run.config() for run in runs]
+    """Top-level keys of the configs, except the seed, that differ between runs, whatever version wrote them."""
+    configs = [run.config() for run in runs]
+    if any({**other, "seed": configs[0].get("seed")} != configs[0] for other in configs):
+        configs = _complete(configs)
+    first, *others = configs
     return sorted(
         {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}
     )
+
+
+def _complete(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The configs with defaults for keys that their versions lacked; as they are if this version can't read one."""
+    try:
+        return [check(config, "config.json", Registry()).table() for config in configs]
+    except SpenError:
+        return [dict(config) for config in configs]
