@@ -225,7 +225,7 @@ def test_gbi_finds_the_local_energys_minimum(toy):
     bound, mask = energy.at(batch.x), batch.x.mask
     with torch.no_grad():
         found = net(batch.x, bound).mean
-    wanted = task.space.relax(bound.features.unsqueeze(1), mask)
+    wanted = task.space.relax(bound.features[0].unsqueeze(1), mask)
     assert torch.equal(task.space.round(found, mask), task.space.round(wanted, mask))
 
 
