@@ -155,3 +155,14 @@ def test_a_crf_teaches_in_a_run(config: str, tmp_path: Path) -> None:
     assert {"inference_net.energy", "inference_net.entropy", "inference_net.cross_entropy"} <= stages[1][
         "losses"
     ].keys()
+
+
+def test_a_fixed_crf_keeps_every_bit(tmp_path: Path) -> None:
+    small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}
+    first = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "first", device="cpu", quiet=True)
+    small |= {"init.energy": str(first), "trainer.energy_epochs": "0", "trainer.energy_dropout": "true"}
+    second = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "second", device="cpu", quiet=True)
+    before, after = (RunFolder(folder).weights() for folder in (first, second))
+    energies = [name for name in before if name.startswith("energy.")]
+    assert energies and all(torch.equal(before[name], after[name]) for name in energies)
+    assert [stage["stage"] for stage in RunFolder(second).history()] == ["seal"]
