@@ -28,7 +28,8 @@ Arguments = Annotated[
         metavar="NAME=VALUE",
         show_default=False,
         help="The config's own arguments (data=ewt), or keys of the evaluated config (trainer.epochs=3). seeds=0..4 or "
-        "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again. "
+        "seeds=0,3,7 makes a run for each seed, in folders below one, and goes on with them when given again; so does "
+        "methods=cross_entropy,nce for each method, of which the validation part chooses one. "
         "A value that is valid JSON is parsed, any other is a string.",
     ),
 ]
@@ -90,14 +91,28 @@ def run(
 def _run(
     config: Path, words: list[str], out: Path | None, device: str | None, quiet: bool, every: float, jobs: int
 ) -> Path:
-    """One run, or with `seeds=…` several. torch is imported after the config is checked, for fast errors."""
+    """One run, or several. torch is imported after the config is checked, for fast errors."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     arguments = parse_arguments(words)
-    if "seeds" in arguments and "seeds" not in [parameter.name for parameter in parameters(config)]:
-        if "seed" in arguments:
-            raise ConfigError("seed and seeds are both given; leave one out")
-        seeds = parse_seeds(arguments.pop("seeds"))
+    own = [parameter.name for parameter in parameters(config)]
+    lists = {name: arguments.pop(name) for name in ("methods", "seeds") if name in arguments and name not in own}
+    if both := [name for name in lists if name.removesuffix("s") in arguments]:
+        raise ConfigError(f"{both[0].removesuffix('s')} and {both[0]} are both given; leave one out")
+    if "methods" in lists:
+        if "method" not in own:
+            raise ConfigError(f"methods=…: {config} has no argument 'method'")
+        methods, seeds = parse_methods(lists["methods"]), parse_seeds(lists.get("seeds") or arguments.pop("seed", "0"))
+
+        def of_method(method: str, seed: int) -> dict[str, Any]:
+            return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
+
+        of_method(methods[0], seeds[0])
+        from spen_plugins.research.methods import run_methods
+
+        return run_methods(of_method, methods, seeds, str(config), out, device, quiet, every, jobs)
+    if "seeds" in lists:
+        seeds = parse_seeds(lists["seeds"])
 
         def of_seed(seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "seed": str(seed)})
@@ -115,10 +130,14 @@ def _run(
 
 
 def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
-    """Resume a run, or the seeds of a folder."""
+    """Resume a run, or the seeds or methods of a folder."""
+    from spen_plugins.research.groups import methods_of
+    from spen_plugins.research.methods import resume_methods
     from spen_plugins.research.seeds import is_parent, resume_seeds
     from spen_plugins.runs import runner
 
+    if methods_of(path):
+        return resume_methods(path, device, quiet, every, jobs)
     if is_parent(path):
         return resume_seeds(path, device, quiet, every, jobs)
     return runner.resume(path, device, quiet, every)
@@ -141,6 +160,18 @@ def parse_seeds(text: str) -> list[int]:
     if len(seeds) > MOST_SEEDS:
         raise ConfigError(f"seeds={text}: found more than {MOST_SEEDS}; expected as many runs as can be waited for")
     return seeds
+
+
+def parse_methods(text: str) -> list[str]:
+    """`cross_entropy,nce` or `["cross_entropy","nce"]` -> the methods.
+
+    Raises:
+        ConfigError: the text has another form, a method occurs twice, or there is but one.
+    """
+    methods = [method.strip(' "') for method in text.strip(" []").split(",")]
+    if len(set(methods)) < max(len(methods), 2) or not all(re.fullmatch(r"\w+", method) for method in methods):
+        raise ConfigError(f"methods={text}: expected two different methods or more, as in methods=cross_entropy,nce")
+    return methods
 
 
 def _list_arguments(config: Path, words: list[str]) -> None:

@@ -10,8 +10,13 @@ from typing import Any
 
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, SpenError, did_you_mean
+from spen_plugins.files import read_json
 from spen_plugins.registry import Registry
+from spen_plugins.runs import records
 from spen_plugins.runs.folder import RunFolder
+
+METHODS = "methods.json"
+"""Names the methods of a folder that `spen-run CONFIG methods=…` made; each has its runs in a folder of its name."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,13 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     Args:
         words: run folders or folders of run folders (one per seed), with or without a label before it:
             `runs/mine`, `mine=runs/mine`. Without a label the folder's name is used, or the path if two names are
-            equal.
+            equal. A folder of several methods (`methods.json`) is a group for each.
         unfinished: if true, runs without scores are included; otherwise they are left out with a note.
 
     Raises:
         ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
-    named = [_split(word) for word in words]
+    named = [one for word in words for one in _methods_apart(*_split(word))]
     names = [path.resolve().name for label, path in named if label is None]
     groups = []
     for label, path in named:
@@ -62,6 +67,19 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
         if labels.count(label) > 1:
             raise ConfigError(f"two runs are called {label!r}; give each a label of its own: label=folder")
     return groups
+
+
+def methods_of(path: Path) -> list[str]:
+    """The methods whose runs a folder holds; empty if it is no such folder."""
+    if not (path / METHODS).exists():
+        return []
+    return records.checked(records.Methods, read_json(path / METHODS), path / METHODS)["methods"]
+
+
+def _methods_apart(label: str | None, path: Path) -> list[tuple[str | None, Path]]:
+    """A label and path for each method of a folder, or those given."""
+    own = [(method if label is None else f"{label}, {method}", path / method) for method in methods_of(path)]
+    return own or [(label, path)]
 
 
 def _split(word: str) -> tuple[str | None, Path]:

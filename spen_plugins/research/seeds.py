@@ -66,7 +66,7 @@ def run_seeds(
     _plan(out)  # nothing is written to a folder of something else
     try:
         with locked(out):
-            _add_to_plan(out, configs, seeds, source)
+            add_to_plan(out, configs, seeds, source)
             try:
                 _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
             finally:
@@ -80,8 +80,12 @@ def run_seeds(
     return out
 
 
-def _add_to_plan(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int], source: str) -> None:
-    """Write the configs of seeds into the plan, if those in it are the same."""
+def add_to_plan(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int], source: str) -> None:
+    """Write the configs of seeds into a folder's plan.
+
+    Raises:
+        ConfigError: those in it differ, the folder holds something else, or it can't be written.
+    """
     plan = _plan(out)
     for seed, config in plan.items():
         if dict(configs(seed)) != config:

@@ -109,6 +109,16 @@ class Plan(Record):
     configs: dict[Annotated[str, Field(pattern=r"^\d{1,18}$")], dict[str, Any]]
 
 
+class Methods(Record):
+    """`methods.json`: the methods of a folder in their order; the one chosen, and what it was chosen by."""
+
+    methods: list[Annotated[str, Field(pattern=r"^\w+$")]]
+    chosen: str | None = None
+    run: str | None = None
+    score: str | None = None
+    validation: Numbers = {}
+
+
 class Facts(RootModel[dict[str, Any]]):
     """`vocabulary.json`; its task reads it."""
 

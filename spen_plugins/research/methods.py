@@ -1,0 +1,156 @@
+"""One experiment by several methods: a folder of seeds for each, beside `methods.json`; the validation part chooses.
+
+`methods.json` holds the methods in their order and, once all have run, the one that was chosen.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from rich.console import Console
+
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError, Interrupted, RunError
+from spen_plugins.files import is_free, make_folder, remove_partial, save_json
+from spen_plugins.files.lock import locked
+from spen_plugins.registry import Registry
+from spen_plugins.research.compare import compare
+from spen_plugins.research.groups import METHODS, methods_of, read_group
+from spen_plugins.research.seeds import add_to_plan, resume_seeds
+from spen_plugins.research.tables import terminal
+from spen_plugins.runs import runner
+
+
+def run_methods(
+    configs: Callable[[str, int], Mapping[str, Any]],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    source: str,
+    out: Path | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+    checkpoint_seconds: float = 60.0,
+    jobs: int = 1,
+) -> Path:
+    """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
+
+    That of the highest validation score, a mean over seeds, is chosen; among equals the first. Finished runs are
+    skipped, interrupted ones resumed.
+
+    Args:
+        configs: the evaluated config of a method and a seed.
+        methods: the methods, each also the name of its folder.
+        out: the folder, new, empty, or one of these methods or some of them; by default a dated one below `runs/`.
+        seeds, source, device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
+
+    Returns:
+        The folder. Its `methods.json` names the method that was chosen, and its run with the best validation score.
+
+    Raises:
+        ConfigError, DataError, PluginError: before anything is trained.
+        RunError: runs failed; the others were run all the same, and nothing is chosen.
+    """
+    out = out or runner.default_folder(source)
+    found = methods_of(out)
+    if not found and not is_free(out):
+        raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
+    if not set(found) <= set(methods):
+        raise ConfigError(f"{out} holds runs of {', '.join(found)}. Take another --out")
+    registry = Registry()
+    for method in methods:
+        check(configs(method, seeds[0]), source, registry)
+    try:
+        with locked(out):
+            try:
+                _plan(out, configs, methods, seeds, source)
+                _run_all(out, device, quiet, checkpoint_seconds, jobs)
+            finally:
+                if not any(out.glob("*/seed-*/config.json")):  # nothing began: a corrected config may use the folder
+                    for method in methods:
+                        shutil.rmtree(out / method, ignore_errors=True)
+                    (out / METHODS).unlink(missing_ok=True)
+    finally:
+        with suppress(OSError):  # it holds runs
+            out.rmdir()
+    return out
+
+
+def _plan(
+    out: Path,
+    configs: Callable[[str, int], Mapping[str, Any]],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    source: str,
+) -> None:
+    """Write what is to be run, so that the folder alone tells what is left to do."""
+    try:
+        remove_partial(out)
+        save_json({"methods": list(methods)}, out / METHODS)
+        for method in methods:
+            make_folder(out / method)
+    except (OSError, RunError) as error:
+        raise ConfigError(f"the folder {out} can't be written: {error}") from error
+    for method in methods:
+        add_to_plan(out / method, partial(configs, method), seeds, source)
+
+
+def resume_methods(
+    out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
+) -> Path:
+    """Resume all unfinished runs of a folder; see `run_methods`."""
+    with locked(out):
+        _run_all(out, device, quiet, checkpoint_seconds, jobs)
+    return out
+
+
+def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
+    methods, failures = methods_of(out), []
+    for method in methods:
+        try:
+            resume_seeds(out / method, device, quiet, checkpoint_seconds, jobs)
+        except Interrupted as error:
+            raise Interrupted(
+                f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"
+            ) from error
+        except RunError as error:
+            failures.append(f"{method}: {error}")
+    if failures:
+        raise RunError("\n".join([*failures, "So no method was chosen."]))
+    _choose(out, Console(quiet=quiet))
+
+
+def _choose(out: Path, console: Console) -> None:
+    """Choose one of a folder's methods by the validation part: print the scores, and write the choice.
+
+    Raises:
+        RunError: a run has no validation score.
+    """
+    groups = [read_group(method, out / method) for method in methods_of(out)]
+    found = compare(groups, "validation")
+    means = {row.label: row.scores[found.selection] for row in found.rows}
+    if lacking := [method for method, mean in means.items() if mean is None]:
+        raise RunError(
+            f"no run of {', '.join(lacking)} has {found.selection} on the validation part; nothing is chosen"
+        )
+    chosen = max(groups, key=lambda group: means[group.label].mean)  # the first of equals
+    best = max(chosen.runs, key=lambda run: run.metrics()["validation"][found.selection])
+    tested = all("test" in run.metrics() for group in groups for run in group.runs)
+    table = compare(groups, "test" if tested else "validation", [found.selection])
+    console.print(terminal(table, console.width))
+    said = ", ".join(f"{method} {mean.shown(found.unit)}" for method, mean in means.items())
+    console.print(f"{found.selection} on the validation part: {said}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"chosen: {chosen.label}; its best run is {best.path}", highlight=False, markup=False, soft_wrap=True)
+    record = {
+        "methods": [group.label for group in groups],
+        "chosen": chosen.label,
+        "run": str(best.path.relative_to(out)),
+        "score": found.selection,
+        "validation": {method: mean.mean for method, mean in means.items()},
+    }
+    save_json(record, out / METHODS)

@@ -1,0 +1,152 @@
+"""`spen-run CONFIG methods=cross_entropy,nce`: the runs of each method, and the one that validation chooses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins.cli.main import app as spen_app
+from spen_plugins.cli.run import app, parse_methods
+from spen_plugins.errors import ConfigError
+from spen_plugins.runs import runner
+
+SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
+
+
+def spen_run(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "160"})
+
+
+def validation(folder: Path) -> float:
+    return json.loads((folder / "metrics.json").read_text())["validation"]["example_f1"]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Two methods with two seeds, and what was said."""
+    out = tmp_path_factory.mktemp("methods") / "x"
+    done = spen_run(*SMALL, "methods=cross_entropy,nce", "seeds=0..1", "--out", out)
+    assert done.exit_code == 0, done.output
+    return out, done.stdout
+
+
+@pytest.fixture
+def copied(both, tmp_path) -> Path:
+    return Path(shutil.copytree(both[0], tmp_path / "x"))
+
+
+@pytest.mark.parametrize("text", ["cross_entropy,nce", '["cross_entropy", "nce"]', " cross_entropy, nce"])
+def test_methods_are_a_list(text):
+    assert parse_methods(text) == ["cross_entropy", "nce"]
+
+
+@pytest.mark.parametrize("text", ["nce", "", "nce,", "nce,nce", "../nce,crf", "a b,c"])
+def test_other_methods_are_refused(text):
+    with pytest.raises(ConfigError, match="methods=cross_entropy,nce"):
+        parse_methods(text)
+
+
+def test_the_highest_mean_on_validation_is_chosen(both):
+    out, said = both
+    scores = {
+        method: [validation(out / method / f"seed-{seed}") for seed in (0, 1)] for method in ("cross_entropy", "nce")
+    }
+    best = max(scores, key=lambda method: sum(scores[method]))
+    plan = json.loads((out / "methods.json").read_text())
+    assert plan["methods"] == ["cross_entropy", "nce"] and plan["chosen"] == best and plan["score"] == "example_f1"
+    assert plan["validation"] == pytest.approx({method: sum(values) / 2 for method, values in scores.items()})
+    assert plan["run"] == f"{best}/seed-{scores[best].index(max(scores[best]))}"
+    assert f"chosen: {best}; its best run is {out / plan['run']}" in said
+    assert "example_f1 − cross_entropy" in said
+
+
+def test_the_choice_follows_validation_and_not_test(copied):
+    for method, value in (("cross_entropy", 0.1), ("nce", 0.9)):
+        for seed in (0, 1):
+            path = copied / method / f"seed-{seed}" / "metrics.json"
+            metrics = json.loads(path.read_text())
+            metrics["validation"]["example_f1"], metrics["test"]["example_f1"] = value, 1 - value
+            path.write_text(json.dumps(metrics))
+    assert spen_run("--resume", copied).exit_code == 0
+    assert json.loads((copied / "methods.json").read_text())["chosen"] == "nce"
+
+
+def test_among_equals_the_first_is_chosen(copied):
+    for path in copied.glob("*/*/metrics.json"):
+        metrics = json.loads(path.read_text())
+        metrics["validation"]["example_f1"] = 0.5
+        path.write_text(json.dumps(metrics))
+    assert spen_run("--resume", copied).exit_code == 0
+    assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
+
+
+def test_a_run_is_what_it_is_alone(both, tmp_path):
+    assert spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone").exit_code == 0
+    for name in ("config.json", "metrics.json", "history.jsonl"):
+        assert (both[0] / "nce/seed-1" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def test_without_seeds_there_is_one(tmp_path):
+    assert spen_run(*SMALL, "methods=cross_entropy,margin", "seed=3", "--out", tmp_path / "x", "--quiet").exit_code == 0
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("x/*/seed-*")) == [
+        "x/cross_entropy/seed-3",
+        "x/margin/seed-3",
+    ]
+
+
+def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
+    (copied / "nce/seed-1/metrics.json").unlink()
+    shutil.rmtree(copied / "nce/seed-0")
+    calls = []
+    for name in ("run", "resume"):
+        real = getattr(runner, name)
+        monkeypatch.setattr(runner, name, lambda *a, _n=name, _r=real: (calls.append(_n), _r(*a))[1])
+    assert spen_run("--resume", copied, "--device", "cpu").exit_code == 0
+    assert calls == ["run", "resume"]
+    assert "chosen" in json.loads((copied / "methods.json").read_text())
+
+
+def test_another_method_is_added_and_one_cannot_be_left_out(copied):
+    more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seeds=0..1", "--out", copied)
+    assert more.exit_code == 0 and more.stdout.count("done already: seed 0, 1") == 2
+    less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied)
+    assert less.exit_code == 2 and "Take another --out" in less.stderr
+
+
+def test_compare_takes_the_folder_whole(both):
+    done = CliRunner().invoke(spen_app, ["compare", str(both[0])])
+    assert done.exit_code == 0 and "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
+    named = CliRunner().invoke(spen_app, ["compare", f"mine={both[0]}"])
+    assert "| mine, nce |" in named.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["methods=cross_entropy,nec"], 'unknown method "nec"'),
+        (["methods=cross_entropy,nce", "method=nce"], "method and methods are both given"),
+        (["methods=cross_entropy,nce", "seed=1", "seeds=0,1"], "seed and seeds are both given"),
+        (["methods=cross_entropy,nce", "data=/none.csv", "split=/none.json"], "/none"),
+        (["methods=cross_entropy,nce", "trainer.epochs=two"], "trainer.epochs"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_begins(words, said, tmp_path):
+    found = spen_run(*SMALL, *words, "--out", tmp_path / "x")
+    assert found.exit_code == 2 and said in found.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_config_without_methods_has_none_to_choose(tmp_path):
+    found = spen_run("english", "methods=a,b", "--out", tmp_path / "x")
+    assert found.exit_code == 2 and "no argument 'method'" in found.stderr
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "mine").touch()
+    found = spen_run(*SMALL, "methods=cross_entropy,nce", "--out", tmp_path)
+    assert found.exit_code == 2 and "holds no methods" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
