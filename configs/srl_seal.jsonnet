@@ -16,7 +16,7 @@ function(
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
-  method='nce',  // cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s, static_crf (a CRF teaches)
+  method=null,  // null: nce of the sample, or with an energy or schedule=released, else crf, which was better than any energy; cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s, static_crf (a CRF teaches)
   energy=null,  // self_attention, local, linear_chain, or a table {type: …} of any other
   schedule='light',  // light; released: the authors' for pretrained encoders, which is light with K = 400 for nce
   precision='no',  // no, bf16 or fp16
@@ -25,4 +25,4 @@ function(
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test, split)
   + srl.features(data, encoder, reading)
-  + srl.method(data, encoder, method, energy, schedule, reading)
+  + srl.method(data, encoder, srl.default(method, data, energy, schedule), energy, schedule, reading)

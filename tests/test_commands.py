@@ -245,7 +245,7 @@ def parse_spen(words: list[str]) -> None:
 
 
 def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spen_plugins.cli.run import app, parse_seeds
+    from spen_plugins.cli.run import app, parse_methods, parse_seeds
 
     context = typer.main.get_command(app).make_context("spen-run", list(words))
     if (path := context.params["config"]) is None:
@@ -259,6 +259,8 @@ def parse_spen_run(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPat
         parse_spen(["configs", "copy", path.stem, "copied"])
         path = Path(path.name)
     arguments = parse_arguments(context.params["arguments"] or [])
+    if "methods" in arguments:
+        arguments["method"] = parse_methods(arguments.pop("methods"))[-1]
     if "seeds" in arguments:
         arguments["seed"] = str(parse_seeds(arguments.pop("seeds"))[0])
     check(evaluate(path, arguments), path, Registry())

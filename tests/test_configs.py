@@ -309,7 +309,7 @@ def test_a_training_file_goes_with_the_others() -> None:
 
 
 def test_a_bilstm_learns_from_a_sum_over_tokens_and_a_pretrained_encoder_from_their_mean() -> None:
-    config = experiment(SRL, data="ewt")
+    config = experiment(SRL, data="ewt", method="nce")
     features, trainer = config["features"], config["trainer"]
     sizes = {"type": "bilstm", "word_dim": 100, "hidden": 128, "layers": 2, "dropout": 0.4}
     assert {key: features[key] for key in sizes} == sizes
@@ -319,18 +319,29 @@ def test_a_bilstm_learns_from_a_sum_over_tokens_and_a_pretrained_encoder_from_th
     assert (trainer["per_variable"], trainer["net"]["lr"], trainer["net"]["clip"]) == (False, 2e-3, 10)
     trainer = experiment(SRL)["trainer"]
     assert (trainer["per_variable"], trainer["energy_weight"], trainer["net"]["lr"]) == (False, 0.6, 5e-3)
-    trainer = experiment(SRL, data="ewt", encoder="bert-base-cased")["trainer"]
+    trainer = experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce")["trainer"]
     assert (trainer["per_variable"], trainer["energy_weight"], trainer["net"]["clip"]) == (True, 0.5, 1)
 
 
 def test_the_released_schedule_of_role_labelling_is_for_pretrained_encoders() -> None:
     def samples(**given: str) -> int:
-        return experiment(SRL, data="ewt", encoder="bert-base-cased", **given)["energy_loss"]["samples"]
+        return experiment(SRL, data="ewt", encoder="bert-base-cased", method="nce", **given)["energy_loss"]["samples"]
 
     mine = {"energy_loss.samples": "9"}
     assert (samples(schedule="released"), samples(), samples(schedule="released", **mine)) == (400, 20, 9)
     with pytest.raises(ConfigError, match=r"schedule=released is the authors' for a pretrained encoder"):
         evaluate(SRL, {"schedule": "released"})
+
+
+def test_the_default_is_what_validation_chose_and_on_the_sample_an_energy() -> None:
+    for config, own in ((SRL, "crf"), (TEXT, "cross_entropy")):
+        assert evaluate(config, {"data": "sample"}) == evaluate(config, {"method": "nce"}) == evaluate(config)
+        files = {"data": "a.tsv", "validation": "b.tsv", "test": "c.tsv"}
+        assert evaluate(config, files) == evaluate(config, {**files, "method": own})
+    nce = evaluate(SRL, {"data": "ewt", "method": "nce"})
+    assert evaluate(SRL, {"data": "ewt", "energy": "self_attention"}) == nce
+    released = {"data": "ewt", "encoder": "bert-base-cased", "schedule": "released"}
+    assert evaluate(SRL, released) == evaluate(SRL, {**released, "method": "nce"})
 
 
 def test_own_files_go_in_by_path() -> None:

@@ -309,7 +309,6 @@ def test_texts_and_their_labels(tmp_path) -> None:
         "features.buckets": 16,
         "trainer.epochs": 1,
         "trainer.epoch_updates": 1,
-        "energy.hidden": 4,
     }
     predictor = sp.train("text_seal", data=(texts, labels), out=tmp_path / "run", quiet=True, **small)
     answers = predictor.predict(["a match", "a band"])

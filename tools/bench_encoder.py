@@ -2,6 +2,7 @@
 
     python tools/bench_encoder.py                       # MiniLM, 32 sentences of 28 words
     python tools/bench_encoder.py --words 300 --batch 4
+    python tools/bench_encoder.py --precision bf16
 
 CPU seconds are the least of several turns, in which each row has its own; memory is what autograd keeps of a batch,
 weights not counted.
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--words", type=int, default=28)
     parser.add_argument("--turns", type=int, default=4)
+    parser.add_argument("--precision", choices=("no", "bf16"), default="no")
     given = parser.parse_args()
     torch.set_num_threads(1)
     task = SemanticRoles(SemanticRoles.Config(corpus="sample"))
@@ -55,9 +57,10 @@ def main() -> None:
     x = task.collate([task.parse({"words": words, "predicate": 3})] * given.batch).x
     for network in networks.values():
         network.train()(x)  # what is stored is there
-    for _ in range(given.turns):
-        for name, network in networks.items():
-            found[name].append((predicted(network, x), *trained(network, x)))
+    with torch.autocast("cpu", torch.bfloat16, enabled=given.precision == "bf16", cache_enabled=False):
+        for _ in range(given.turns):
+            for name, network in networks.items():
+                found[name].append((predicted(network, x), *trained(network, x)))
     table = Table("", "predicts, s", "trains, s", "keeps, MiB", "weights trained")
     for name, rows in found.items():
         seconds = [f"{min(row[i] for row in rows):.2f}" for i in (0, 1)]

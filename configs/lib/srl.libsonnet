@@ -81,6 +81,9 @@ local schedules = { light: {}, released: { nce: { energy_loss+: { samples: 400 }
     }, reading, 'reading'),
   },
 
+  default(method, data, energy, schedule)::
+    if method != null then method else if data == 'sample' || energy != null || schedule != 'light' then 'nce' else 'crf',
+
   method(data, encoder, name, energy, schedule, reading='predicate')::
     if schedule == 'released' && !choose.is_pretrained(encoder) then
       error "schedule=released is the authors' for a pretrained encoder, such as encoder=bert-base-cased; one that starts from nothing has none"
