@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import spen_plugins as sp
 from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs import runner
 
 SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
@@ -122,6 +123,19 @@ def test_compare_takes_the_folder_whole(both):
     assert done.exit_code == 0 and "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
     named = CliRunner().invoke(spen_app, ["compare", f"mine={both[0]}"])
     assert "| mine, nce |" in named.stdout
+
+
+def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
+    chosen = json.loads((copied / "methods.json").read_text())["run"]
+    item = {"features": {}}
+    assert sp.load(copied).folder.path == copied / chosen
+    assert sp.load(copied).predict([item]) == sp.load(copied / chosen).predict([item])
+    (copied / "methods.json").write_text('{"methods": ["cross_entropy", "nce"]}')
+    with pytest.raises(ConfigError, match=r"no method is chosen yet; go on with: spen-run --resume"):
+        sp.load(copied)
+    (copied / "methods.json").write_text('{"methods": ["../nce"]}')
+    with pytest.raises(RunError, match=r"methods\.json is damaged"):
+        sp.load(copied)
 
 
 @pytest.mark.parametrize(

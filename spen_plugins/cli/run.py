@@ -131,10 +131,10 @@ def _run(
 
 def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
-    from spen_plugins.research.groups import methods_of
     from spen_plugins.research.methods import resume_methods
     from spen_plugins.research.seeds import is_parent, resume_seeds
     from spen_plugins.runs import runner
+    from spen_plugins.runs.folder import methods_of
 
     if methods_of(path):
         return resume_methods(path, device, quiet, every, jobs)

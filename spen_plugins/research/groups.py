@@ -10,13 +10,8 @@ from typing import Any
 
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, SpenError, did_you_mean
-from spen_plugins.files import read_json
 from spen_plugins.registry import Registry
-from spen_plugins.runs import records
-from spen_plugins.runs.folder import RunFolder
-
-METHODS = "methods.json"
-"""Names the methods of a folder that `spen-run CONFIG methods=…` made; each has its runs in a folder of its name."""
+from spen_plugins.runs.folder import RunFolder, methods_of
 
 
 @dataclass(frozen=True)
@@ -69,16 +64,12 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     return groups
 
 
-def methods_of(path: Path) -> list[str]:
-    """The methods whose runs a folder holds; empty if it is no such folder."""
-    if not (path / METHODS).exists():
-        return []
-    return records.checked(records.Methods, read_json(path / METHODS), path / METHODS)["methods"]
-
-
 def _methods_apart(label: str | None, path: Path) -> list[tuple[str | None, Path]]:
     """A label and path for each method of a folder, or those given."""
-    own = [(method if label is None else f"{label}, {method}", path / method) for method in methods_of(path)]
+    own = [
+        (method if label is None else f"{label}, {method}", path / method)
+        for method in methods_of(path).get("methods", [])
+    ]
     return own or [(label, path)]
 
 

@@ -21,10 +21,11 @@ from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
 from spen_plugins.research.compare import compare
-from spen_plugins.research.groups import METHODS, methods_of, read_group
+from spen_plugins.research.groups import read_group
 from spen_plugins.research.seeds import add_to_plan, resume_seeds
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
+from spen_plugins.runs.folder import METHODS, methods_of
 
 
 def run_methods(
@@ -57,7 +58,7 @@ def run_methods(
         RunError: runs failed; the others were run all the same, and nothing is chosen.
     """
     out = out or runner.default_folder(source)
-    found = methods_of(out)
+    found = methods_of(out).get("methods", [])
     if not found and not is_free(out):
         raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
     if not set(found) <= set(methods):
@@ -110,7 +111,7 @@ def resume_methods(
 
 
 def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
-    methods, failures = methods_of(out), []
+    methods, failures = methods_of(out)["methods"], []
     for method in methods:
         try:
             resume_seeds(out / method, device, quiet, checkpoint_seconds, jobs)
@@ -131,7 +132,7 @@ def _choose(out: Path, console: Console) -> None:
     Raises:
         RunError: a run has no validation score.
     """
-    groups = [read_group(method, out / method) for method in methods_of(out)]
+    groups = [read_group(method, out / method) for method in methods_of(out)["methods"]]
     found = compare(groups, "validation")
     means = {row.label: row.scores[found.selection] for row in found.rows}
     if lacking := [method for method, mean in means.items() if mean is None]:

@@ -48,6 +48,15 @@ from spen_plugins.runs import encoders, records, sources
 from spen_plugins.runs.environment import FORMAT
 from spen_plugins.runs.weights import narrowed, put, tensors_of
 
+METHODS = "methods.json"
+"""In a folder of runs by several methods: their names, and the one chosen."""
+
+
+def methods_of(path: Path) -> dict[str, Any]:
+    """What a folder of runs by several methods says of them; empty for any other folder."""
+    file = path / METHODS
+    return records.checked(records.Methods, read_json(file), file) if file.exists() else {}
+
 
 class RunFolder:
     """A run's folder on disk.
@@ -95,11 +104,15 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """An existing run folder.
+        """An existing run folder; of a folder of several methods the run that was chosen.
 
         Raises:
-            ConfigError: it is no run folder, or has another format.
+            ConfigError: it is no run folder, or has another format; or no method is chosen yet.
         """
+        if methods := methods_of(path):
+            if methods.get("run") is None:
+                raise ConfigError(f"{path}: no method is chosen yet; go on with: spen-run --resume {quote(str(path))}")
+            path = path / methods["run"]
         folder = cls(path)
         if not (path / "config.json").exists():
             raise ConfigError(f"{path} is not a run folder: there is no config.json in it")

@@ -114,7 +114,7 @@ class Methods(Record):
 
     methods: list[Annotated[str, Field(pattern=r"^\w+$")]]
     chosen: str | None = None
-    run: str | None = None
+    run: Annotated[str, Field(pattern=r"^\w+/seed-\d+$")] | None = None
     score: str | None = None
     validation: Numbers = {}
 
