@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
+from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _by_token
+from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
+from spen_plugins.research.compare import compare
+from spen_plugins.research.groups import read_groups
 from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
@@ -247,3 +252,49 @@ def test_the_choice_is_the_best_on_validation(trained: Path) -> None:
 
     others = [score(choice) for choice in net.choices()[::4]]
     assert len(set(others)) > 1 and score(chosen) >= max(others)
+
+
+ROLES = {
+    "method": "static_crf",
+    "energy.features.type": "bilstm",
+    "trainer.epochs": "1",
+    "trainer.energy_epochs": "1",
+}
+SHARED = {"method": "nce", "energy.features.type": "shared", "trainer.epochs": "1", "energy_loss.samples": "2"}
+
+
+@pytest.mark.parametrize("given", [ROLES, SHARED], ids=["two encoders", "one encoder"])
+def test_a_run_keeps_the_energys_decisions_in_a_folder_of_its_own(given: dict[str, str], tmp_path: Path) -> None:
+    old, out = tmp_path / "run", tmp_path / "by energy"
+    run(evaluate("srl_seal", given), "srl_seal", old, device="cpu", quiet=True)
+    refine = '{"type": "reweight", "samples": 9, "temperature": 1}'
+    done = CliRunner().invoke(app, ["decode", str(old), str(out), "--refine", refine])
+    assert done.exit_code == 0, done.output
+    refined = sp.load(old, refine=json.loads(refine))
+    new = sp.load(out)
+    assert new.folder.config()["inference_net"]["weight"] == refined.refined["refined"]["weight"] in WEIGHTS
+    task = task_again(new.experiment, new.folder, "")
+    scores = new.folder.metrics()
+    for part in ("validation", "test"):
+        found = scored(refined.model, refined.task, task.part(part), refined.batch_size, "cpu").compute()
+        assert scores[part][task.selection] == pytest.approx(found[task.selection])
+    examples = task.part("test")[:8]
+    for ours, theirs in zip(
+        new.predict_examples(examples, True), refined.predict_examples(examples, True), strict=True
+    ):
+        assert (ours["tags"], ours["energy"]) == (theirs["tags"], theirs["energy"])
+    assert compare(read_groups([str(old), str(out)])).rows[1].seeds == 1
+
+
+def test_a_run_without_energy_and_two_ways_at_once_are_refused(trained: Path, tmp_path: Path) -> None:
+    def refused(*words: str) -> str:
+        done = CliRunner().invoke(app, ["decode", *words])
+        assert done.exit_code == 2 and not (tmp_path / "x").exists()
+        return done.stderr
+
+    out = str(tmp_path / "x")
+    assert "omit --by" in refused(str(trained), out, "--refine", "reweight", "--by", "threshold")
+    assert "not empty" in refused(str(trained), str(trained), "--refine", "reweight")
+    config = {"method": "cross_entropy", "trainer.epochs": "1", "features.hidden": "[4]"}
+    run(evaluate("mlc_seal", config), "mlc_seal", tmp_path / "ce", device="cpu", quiet=True)
+    assert "without an energy" in refused(str(tmp_path / "ce"), out, "--refine", "reweight")

@@ -1,4 +1,4 @@
-"""`spen decode`: a run with another decoder of label sets."""
+"""`spen decode`: a run that decides on outputs in another way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import guarded
-from spen_plugins.cli.runs import Device
+from spen_plugins.cli.runs import Device, Refine
+from spen_plugins.errors import ConfigError
 
 
 class By(StrEnum):
@@ -20,7 +21,9 @@ class By(StrEnum):
     validation = "validation"
 
 
-Run = Annotated[Path, typer.Argument(help="A finished run of label sets.", show_default=False)]
+Run = Annotated[
+    Path, typer.Argument(help="A finished run: of label sets, or with --refine of any task.", show_default=False)
+]
 New = Annotated[Path, typer.Argument(help="The new run folder.", show_default=False)]
 ByOption = Annotated[By, typer.Option("--by", help="task.decode: how labels are decided.")]
 Threshold = Annotated[str, typer.Option(help="task.threshold: a number, or validation.")]
@@ -34,11 +37,18 @@ def decode(
     by: ByOption = By.validation,
     threshold: Threshold = "validation",
     temperature: Temperature = "validation",
+    refine: Refine = None,
     device: Device = "cpu",
 ) -> None:
-    """Decide on a run's labels in another way, fitted to its validation part: a new run folder, with its scores."""
+    """Decide on a run's outputs in another way, fitted to its validation part: a new run folder, with its scores."""
     from spen_plugins.config.evaluation import parse_value
     from spen_plugins.runs.decoding import decode as decoding
+    from spen_plugins.runs.decoding import decode_by_energy
 
+    if refine is not None:
+        if (by, threshold, temperature) != (By.validation, "validation", "validation"):
+            raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
+        decode_by_energy(run, out, parse_value(refine), device)
+        return
     settings = {"decode": by.value, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
     decoding(run, out, settings, device)

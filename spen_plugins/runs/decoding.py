@@ -1,7 +1,8 @@
-"""`spen decode`: a finished run's nets with another way from probabilities to label sets."""
+"""`spen decode`: a finished run's nets with another way from probabilities to outputs."""
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from shlex import quote
 from typing import Any
 
 from rich.console import Console
+from torch import Tensor
 
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, RunError
@@ -18,9 +20,12 @@ from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.predictor import Predictor
+from spen_plugins.runs.weights import put, tensors_of
 
-KEPT = ("environment.json", "history.jsonl", "times.jsonl", "weights.safetensors")
+KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
+INSTEAD = "an empty OUT, or a name that is free"
 
 
 def decode(
@@ -50,21 +55,74 @@ def decode(
         DataError: the run's data are not there.
         RunError: they have changed since training.
     """
-    source, registry = RunFolder.open(run), registry or Registry()
-    scores, config = source.metrics(), source.config()
-    if scores is None:
-        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
+    source, registry = _finished(run), registry or Registry()
+    config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
     if "decode" not in experiment.task.cls.Config.model_fields:
         raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
     config["task"] = {**config["task"], **settings}
+    return _write(source, out, config, source.weights(), device, quiet, registry)
+
+
+def decode_by_energy(
+    run: Path,
+    out: Path,
+    refine: str | Mapping[str, Any],
+    device: str = "cpu",
+    quiet: bool = False,
+    registry: Registry | None = None,
+) -> Path:
+    """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
+    with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
+
+    Args:
+        run: a finished run with an energy.
+        refine: the inference net on top of the run's own, by its name or as a table.
+        out, device, quiet, registry: as of `decode`.
+
+    Returns:
+        The new folder's path.
+
+    Raises:
+        ConfigError, DataError, RunError: as of `decode`; or the run has no energy.
+    """
+    source, registry = _finished(run), registry or Registry()
+    RunFolder.check_free(out, INSTEAD)
+    chosen = Predictor(source, device, registry, refine).refined["refined"]
+    config = source.config()
+    config["inference_net"] = {
+        **{name: value for name, value in chosen.items() if name != "chosen"},
+        "net": config["inference_net"],
+    }
+    weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
+    return _write(source, out, config, weights, device, quiet, registry)
+
+
+def _finished(run: Path) -> RunFolder:
+    source = RunFolder.open(run)
+    if source.metrics() is None:
+        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
+    return source
+
+
+def _write(
+    source: RunFolder,
+    out: Path,
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    device: str,
+    quiet: bool,
+    registry: Registry,
+) -> Path:
+    """A run folder with another config and a run's weights, by the names they have there, and its scores."""
+    run = source.path
     experiment = check(config, str(run / "config.json"), registry)
     task = task_again(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
-    source.load_weights(built.model)
+    put(weights, tensors_of(built.model), run)
     accelerator = make_accelerator("no", device)
     built.model.to(accelerator.device)
-    folder = RunFolder.create(out, experiment.table(), "an empty OUT, or a name that is free")
+    folder = RunFolder.create(out, experiment.table(), INSTEAD)
     try:
         for name in KEPT:
             if (run / name).exists():
@@ -73,6 +131,7 @@ def decode(
             shutil.copytree(source.assets, folder.assets)
     except OSError as error:
         raise RunError(f"{out} can't be written: {error.strerror or error}") from error
+    folder.save_weights(built.model)
     constant = Constant(task, built.trainer.config.evaluated_at_once)
-    finish(built, folder, accelerator, Console(quiet=quiet), "test" in scores, constant)
+    finish(built, folder, accelerator, Console(quiet=quiet), "test" in (source.metrics() or {}), constant)
     return out
