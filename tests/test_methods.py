@@ -15,6 +15,7 @@ from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs import runner
 
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
 
 
@@ -115,14 +116,73 @@ def test_another_method_is_added_and_one_cannot_be_left_out(copied):
     more = spen_run(*SMALL, "methods=margin,nce,cross_entropy", "seeds=0..1", "--out", copied)
     assert more.exit_code == 0 and more.stdout.count("done already: seed 0, 1") == 2
     less = spen_run(*SMALL, "methods=margin,nce", "seeds=0..1", "--out", copied)
-    assert less.exit_code == 2 and "Take another --out" in less.stderr
+    assert less.exit_code == 2 and "name all of its methods" in less.stderr
+
+
+def test_a_new_method_has_the_folders_seeds(copied):
+    assert spen_run(*SMALL, "methods=cross_entropy,nce,margin", "seed=0", "--out", copied).exit_code == 0
+    assert sorted(path.name for path in (copied / "margin").glob("seed-*")) == ["seed-0", "seed-1"]
+
+
+@pytest.mark.parametrize("methods", ["cross_entropy,nce", "margin,cross_entropy,nce"])
+def test_a_command_with_another_config_changes_nothing(copied, methods):
+    before = {path: path.read_bytes() for path in copied.rglob("*.json")}
+    done = spen_run(*SMALL, f"methods={methods}", "trainer.net.lr=0.1", "--out", copied)
+    assert done.exit_code == 2 and "seeds of another config" in done.stderr
+    assert {path: path.read_bytes() for path in copied.rglob("*.json")} == before
+
+
+def test_a_method_that_fails_leaves_the_others_to_choose_from(copied, monkeypatch):
+    shutil.rmtree(copied / "nce/seed-1")
+
+    def diverging(*given):
+        raise RunError("the loss is infinite")
+
+    monkeypatch.setattr(runner, "run", diverging)
+    done = spen_run("--resume", copied)
+    assert done.exit_code == 1
+    assert "chosen among cross_entropy, without nce." in done.stderr and "the loss is infinite" in done.stderr
+    assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
+    shutil.rmtree(copied / "cross_entropy/seed-0")
+    assert "no method was chosen" in spen_run("--resume", copied).stderr
+
+
+def test_an_error_names_the_method_that_lacks_a_key(tmp_path):
+    words = ["methods=nce,cross_entropy", "trainer.energy.lr=0.001", "--out", tmp_path / "x"]
+    assert "method=cross_entropy: unknown key" in spen_run(*SMALL, *words).stderr
+
+
+def test_without_a_seed_it_is_the_configs_own(tmp_path):
+    config = Path(str(CONFIGS / "mlc_seal.jsonnet")).read_text()
+    lib = CONFIGS / "lib"
+    (tmp_path / "lib").symlink_to(lib)
+    (tmp_path / "mine.jsonnet").write_text(config.replace("seed=0", "seed=7"))
+    words = [tmp_path / "mine.jsonnet", *SMALL[1:], "methods=cross_entropy,nce", "--out", tmp_path / "x"]
+    assert spen_run(*words).exit_code == 0
+    assert (tmp_path / "x/nce/seed-7/metrics.json").exists()
+
+
+def test_the_folder_is_decoded_as_its_chosen_run(copied, tmp_path):
+    done = CliRunner().invoke(spen_app, ["decode", str(copied), str(tmp_path / "new"), "--by", "expected_f1"])
+    assert done.exit_code == 0, done.output
+    assert sp.load(tmp_path / "new").predict([{"features": {}}])
+
+
+def test_a_figure_of_one_run_asks_which_method(both):
+    done = CliRunner().invoke(spen_app, ["plot", "gradients", str(both[0]), "--labels", "0,1"])
+    assert done.exit_code == 2 and "runs of several methods; name one of" in done.stderr
+
+
+def test_keys_of_an_energy_tell_that_the_method_has_none(tmp_path):
+    done = spen_run(*SMALL, "method=cross_entropy", "energy.hidden=4", "--out", tmp_path / "x")
+    assert done.exit_code == 2 and "If the config's method has none" in done.stderr
 
 
 def test_compare_takes_the_folder_whole(both):
     done = CliRunner().invoke(spen_app, ["compare", str(both[0])])
     assert done.exit_code == 0 and "| cross_entropy |" in done.stdout and "| nce |" in done.stdout
     named = CliRunner().invoke(spen_app, ["compare", f"mine={both[0]}"])
-    assert "| mine, nce |" in named.stdout
+    assert "| mine/nce |" in named.stdout
 
 
 def test_the_folder_predicts_with_the_run_that_was_chosen(copied):

@@ -2,7 +2,7 @@
 
     python tools/small_data.py runs/small                       # everything: hours
     python tools/small_data.py runs/small --only names --sizes 50 200 --seeds 0 1 2
-    python tools/small_data.py runs/small --only names roles --methods cross_entropy crf   # beside the config's default
+    python tools/small_data.py runs/small --only names --methods compound cross_entropy crf   # of the config, by name
 
 Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
 part is the corpus's own. No default was chosen on wikigold and gum. Ours is
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, help="numbers of training examples (default: each corpus's)")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument(
-        "--methods", nargs="+", help="methods of the config beside its default, in place of the other side"
+        "--methods", nargs="+", help="methods of the config, in place of its default and the other side"
     )
     parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
     given = parser.parse_args()
@@ -78,7 +78,11 @@ def main() -> None:
         for name in given.only:
             for size in given.sizes or CASES[name].sizes:
                 if given.methods:
-                    print(*by_method(name, size, given.seeds, given.out, given.methods), sep="\n", flush=True)
+                    print(
+                        *by_method(name, size, given.seeds, given.out, given.methods, given.tables),
+                        sep="\n",
+                        flush=True,
+                    )
                     continue
                 found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
                 print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
@@ -114,22 +118,25 @@ def scores(name: str, size: int, seed: int, out: Path, kept_only: bool) -> tuple
     return found["ours"], found["other"]
 
 
-def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str]) -> list[str]:
-    """A line for the config's default and each method: validation and test, in per cent, means over seeds."""
+def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str], kept: bool) -> list[str]:
+    """A line for each method: validation and test, in per cent, means over seeds, and each seed's test score; with
+    `kept` of what is done alone."""
     case, lines = CASES[name], []
-    for method in ("ours", *methods):
+    for method in methods:
         found = []
         for seed in seeds:
             folder = out / name / f"{size}-{seed}"
-            if not (case.file(folder, "train") if case.files else folder / "split.json").exists():
+            if not (folder / method / "metrics.json").exists():
+                if kept:
+                    continue
                 folder.mkdir(parents=True, exist_ok=True)
                 draw(case, folder, size, seed)
-            ours(case, folder / method, folder, seed, *([] if method == "ours" else [f"method={method}"]))
+                ours(case, folder / method, folder, seed, f"method={method}")
             metrics = json.loads((folder / method / "metrics.json").read_text(encoding="utf-8"))
             found.append([100 * metrics[part][case.score] for part in ("validation", "test")])
         means = " | ".join(f"{statistics.fmean(values):.1f}" for values in zip(*found, strict=True))
         tests = ", ".join(f"{test:.1f}" for _, test in found)
-        lines.append(f"| {name} | {size} | {'default' if method == 'ours' else method} | {means} | {tests} |")
+        lines.append(f"| {name} | {size} | {method} | {means or 'not run'} | {tests} |")
     return lines
 
 

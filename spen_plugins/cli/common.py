@@ -21,7 +21,7 @@ Runs = Annotated[
     typer.Argument(
         metavar="RUN",
         show_default=False,
-        help="Run folders, or folders of one run a seed; label=folder names one.",
+        help="Run folders, or folders of one run a seed, or of several methods; label=folder names one.",
     ),
 ]
 Against = Annotated[

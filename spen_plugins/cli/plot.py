@@ -181,7 +181,10 @@ def _groups(words: list[str]) -> list[Group]:
 
 def _one(word: str) -> Group:
     """The group of a figure of one run; of several seeds the first is plotted."""
-    [group] = _groups([word])
+    group, *others = _groups([word])
+    if others:
+        paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
+        raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
     if len(group.runs) > 1:
         typer.echo(f"note: of several seeds the first is plotted: {group.runs[0].path}", err=True)
     return group

@@ -12,8 +12,8 @@ from spen_plugins.cli.common import Against, Part, Runs, guarded
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="The .html file (default: report.html in the run's folder, in the folder of the seeds' folders, or in "
-        "runs/ for several RUNs).",
+        help="The .html file (default: report.html in the run's folder, in the folder of the seeds' or methods' "
+        "folders, or in runs/ for several RUNs).",
         show_default=False,
     ),
 ]

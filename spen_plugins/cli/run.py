@@ -34,14 +34,18 @@ Arguments = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="The run folder, new or empty (default: a dated one below runs/).")]
-Resume = Annotated[Path | None, typer.Option(help="Resume the run, or the seeds, in this folder; takes no config.")]
+Resume = Annotated[
+    Path | None, typer.Option(help="Resume the run, or the seeds or methods, in this folder; takes no config.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps (default: the best available).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table; print only the run folder.")]
 Every = Annotated[
     float,
     typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
 ]
-Jobs = Annotated[int, typer.Option(min=1, help="Number of seeds that run in parallel, one thread each.")]
+Jobs = Annotated[
+    int, typer.Option(min=1, help="Number of seeds (of one method) that run in parallel, one thread each.")
+]
 Listing = Annotated[
     bool,
     typer.Option(
@@ -102,12 +106,13 @@ def _run(
     if "methods" in lists:
         if "method" not in own:
             raise ConfigError(f"methods=…: {config} has no argument 'method'")
-        methods, seeds = parse_methods(lists["methods"]), parse_seeds(lists.get("seeds") or arguments.pop("seed", "0"))
+        methods = parse_methods(lists["methods"])
+        own_seed = evaluate(config, {**arguments, "method": methods[0]}).get("seed", 0)
+        seeds = parse_seeds(lists["seeds"]) if "seeds" in lists else [own_seed]
 
         def of_method(method: str, seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
 
-        of_method(methods[0], seeds[0])
         from spen_plugins.research.methods import run_methods
 
         return run_methods(of_method, methods, seeds, str(config), out, device, quiet, every, jobs)
@@ -169,7 +174,9 @@ def parse_methods(text: str) -> list[str]:
         ConfigError: the text has another form, a method occurs twice, or there is but one.
     """
     methods = [method.strip(' "') for method in text.strip(" []").split(",")]
-    if len(set(methods)) < max(len(methods), 2) or not all(re.fullmatch(r"\w+", method) for method in methods):
+    if len(set(methods)) < max(len(methods), 2) or not all(
+        re.fullmatch(r"(?!null$)[A-Za-z]\w*", method) for method in methods
+    ):
         raise ConfigError(f"methods={text}: expected two different methods or more, as in methods=cross_entropy,nce")
     return methods
 

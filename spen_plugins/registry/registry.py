@@ -14,6 +14,9 @@ from spen_plugins.errors import ConfigError, PluginError, did_you_mean
 from spen_plugins.registry.host import CORE, Plugin, PluginHost
 from spen_plugins.registry.kinds import KINDS, Kind
 
+ENERGIES = ("energy", "energy_loss")
+"""Tables that methods without an energy lack."""
+
 
 class Registry:
     """All components of all plugins of an environment.
@@ -88,9 +91,12 @@ class Registry:
         type_name = values.pop("type", None)
         if not isinstance(type_name, str):
             found = "none" if type_name is None else repr(type_name)
+            other = (
+                " If the config's method has none, take one that has, such as method=nce." if where in ENERGIES else ""
+            )
             raise ConfigError(
                 f"{source}: {where}.type: expected the name of a type, found {found}. "
-                f"`spen describe {kind}` lists what is installed."
+                f"`spen describe {kind}` lists what is installed.{other}"
             )
         if _kind(kind).features:
             values.pop("features", None)

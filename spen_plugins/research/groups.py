@@ -67,7 +67,7 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
 def _methods_apart(label: str | None, path: Path) -> list[tuple[str | None, Path]]:
     """A label and path for each method of a folder, or those given."""
     own = [
-        (method if label is None else f"{label}, {method}", path / method)
+        (method if label is None else f"{label}/{method}", path / method)
         for method in methods_of(path).get("methods", [])
     ]
     return own or [(label, path)]

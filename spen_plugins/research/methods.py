@@ -20,9 +20,10 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
+from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
-from spen_plugins.research.seeds import add_to_plan, resume_seeds
+from spen_plugins.research.seeds import add_to_plan, planned, resume_seeds, seeds_of
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, methods_of
@@ -47,25 +48,23 @@ def run_methods(
     Args:
         configs: the evaluated config of a method and a seed.
         methods: the methods, each also the name of its folder.
+        seeds: the seeds; all methods have these and those that the folder holds.
         out: the folder, new, empty, or one of these methods or some of them; by default a dated one below `runs/`.
-        seeds, source, device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
+        source, device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
 
     Returns:
         The folder. Its `methods.json` names the method that was chosen, and its run with the best validation score.
 
     Raises:
         ConfigError, DataError, PluginError: before anything is trained.
-        RunError: runs failed; the others were run all the same, and nothing is chosen.
+        RunError: runs failed; the others were run all the same, and one of the methods that are done was chosen.
     """
     out = out or runner.default_folder(source)
-    found = methods_of(out).get("methods", [])
-    if not found and not is_free(out):
+    if not methods_of(out) and not is_free(out):
         raise ConfigError(f"the folder {out} is not empty and holds no methods; nothing was overwritten")
-    if not set(found) <= set(methods):
-        raise ConfigError(f"{out} holds runs of {', '.join(found)}. Take another --out")
     registry = Registry()
     for method in methods:
-        check(configs(method, seeds[0]), source, registry)
+        check(configs(method, seeds[0]), f"{source}, method={method}", registry)
     try:
         with locked(out):
             try:
@@ -89,16 +88,30 @@ def _plan(
     seeds: Sequence[int],
     source: str,
 ) -> None:
-    """Write what is to be run, so that the folder alone tells what is left to do."""
+    """Write what is to be run, so that the folder alone tells what is left to do; nothing if it holds other runs."""
+    before = methods_of(out).get("methods", [])
+    if missing := [method for method in before if method not in methods]:
+        raise ConfigError(
+            f"{out} also holds runs of {', '.join(missing)}; name all of its methods, or take another --out"
+        )
+    every = sorted({*seeds, *(seed for method in before for seed in seeds_of(out / method))})
+    plans = {method: planned(out / method, partial(configs, method), every) for method in methods}
     try:
         remove_partial(out)
-        save_json({"methods": list(methods)}, out / METHODS)
         for method in methods:
             make_folder(out / method)
+    except OSError as error:
+        raise ConfigError(f"the folder {out} can't be written: {error}") from error
+    for method, plan in plans.items():
+        add_to_plan(out / method, plan, source)
+    _save({"methods": list(methods)}, out)
+
+
+def _save(record: Mapping[str, Any], out: Path) -> None:
+    try:
+        save_json(record, out / METHODS)
     except (OSError, RunError) as error:
         raise ConfigError(f"the folder {out} can't be written: {error}") from error
-    for method in methods:
-        add_to_plan(out / method, partial(configs, method), seeds, source)
 
 
 def resume_methods(
@@ -111,7 +124,7 @@ def resume_methods(
 
 
 def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
-    methods, failures = methods_of(out)["methods"], []
+    methods, failures = methods_of(out)["methods"], {}
     for method in methods:
         try:
             resume_seeds(out / method, device, quiet, checkpoint_seconds, jobs)
@@ -120,38 +133,43 @@ def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: flo
                 f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"
             ) from error
         except RunError as error:
-            failures.append(f"{method}: {error}")
+            failures[method] = error
+    done = [method for method in methods if method not in failures]
+    if done:
+        _choose(out, done, Console(quiet=quiet))
     if failures:
-        raise RunError("\n".join([*failures, "So no method was chosen."]))
-    _choose(out, Console(quiet=quiet))
+        said = f"chosen among {', '.join(done)}, without {', '.join(failures)}." if done else "no method was chosen."
+        raise RunError("\n".join([said, *(f"{method}: {error}" for method, error in failures.items())]))
 
 
-def _choose(out: Path, console: Console) -> None:
+def _choose(out: Path, done: Sequence[str], console: Console) -> None:
     """Choose one of a folder's methods by the validation part: print the scores, and write the choice.
 
     Raises:
         RunError: a run has no validation score.
     """
-    groups = [read_group(method, out / method) for method in methods_of(out)["methods"]]
+    groups = [read_group(method, out / method) for method in done]
     found = compare(groups, "validation")
-    means = {row.label: row.scores[found.selection] for row in found.rows}
-    if lacking := [method for method, mean in means.items() if mean is None]:
-        raise RunError(
-            f"no run of {', '.join(lacking)} has {found.selection} on the validation part; nothing is chosen"
-        )
+    score = found.selection
+    scores = {group.label: [run.metrics()["validation"].get(score) for run in group.runs] for group in groups}
+    if lacking := [method for method, values in scores.items() if None in values]:
+        raise RunError(f"a run of {', '.join(lacking)} has no {score} on the validation part; nothing is chosen")
+    means = {method: estimate(values) for method, values in scores.items()}
     chosen = max(groups, key=lambda group: means[group.label].mean)  # the first of equals
-    best = max(chosen.runs, key=lambda run: run.metrics()["validation"][found.selection])
+    best = chosen.runs[scores[chosen.label].index(max(scores[chosen.label]))].path
     tested = all("test" in run.metrics() for group in groups for run in group.runs)
-    table = compare(groups, "test" if tested else "validation", [found.selection])
+    table = compare(groups, "test" if tested else "validation", [score])
     console.print(terminal(table, console.width))
+    for note in table.notes:
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     said = ", ".join(f"{method} {mean.shown(found.unit)}" for method, mean in means.items())
-    console.print(f"{found.selection} on the validation part: {said}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"chosen: {chosen.label}; its best run is {best.path}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{score} on the validation part: {said}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"chosen: {chosen.label}; its best run is {best}", highlight=False, markup=False, soft_wrap=True)
     record = {
-        "methods": [group.label for group in groups],
+        "methods": methods_of(out)["methods"],
         "chosen": chosen.label,
-        "run": str(best.path.relative_to(out)),
-        "score": found.selection,
+        "run": str(best.relative_to(out)),
+        "score": score,
         "validation": {method: mean.mean for method, mean in means.items()},
     }
-    save_json(record, out / METHODS)
+    _save(record, out)

@@ -18,7 +18,7 @@ from spen_plugins.research.layout import visible
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder import RunFolder, methods_of
 from spen_plugins.spaces import LabelSet, TagSequence
 
 OPEN = 15  # labels shown before the others are folded
@@ -73,9 +73,11 @@ def write_report(
 
 
 def default_path(groups: Sequence[Group]) -> Path:
-    """Next to the run; next to the seeds' folders of one group; `runs/report.html` for several groups."""
+    """Next to the run; next to the seeds' folders of one group; in a folder of several methods; otherwise
+    `runs/report.html`."""
     if len(groups) > 1:
-        return Path("runs/report.html")
+        [*above] = {run.path.parent.parent for group in groups for run in group.runs}
+        return (above[0] if len(above) == 1 and methods_of(above[0]) else Path("runs")) / "report.html"
     runs = groups[0].runs
     return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
 

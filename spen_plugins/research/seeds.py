@@ -66,7 +66,7 @@ def run_seeds(
     _plan(out)  # nothing is written to a folder of something else
     try:
         with locked(out):
-            add_to_plan(out, configs, seeds, source)
+            add_to_plan(out, planned(out, configs, seeds), source)
             try:
                 _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
             finally:
@@ -80,11 +80,11 @@ def run_seeds(
     return out
 
 
-def add_to_plan(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int], source: str) -> None:
-    """Write the configs of seeds into a folder's plan.
+def planned(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The configs by seed of a folder's plan and of more seeds.
 
     Raises:
-        ConfigError: those in it differ, the folder holds something else, or it can't be written.
+        ConfigError: those in the plan are others, or the folder holds something else.
     """
     plan = _plan(out)
     for seed, config in plan.items():
@@ -92,7 +92,20 @@ def add_to_plan(out: Path, configs: Callable[[int], Mapping[str, Any]], seeds: S
             raise ConfigError(
                 f"{out} holds seeds of another config (its {PLAN} differs for seed {seed}). Take another --out"
             )
-    plan |= {seed: dict(configs(seed)) for seed in seeds}
+    return plan | {seed: dict(configs(seed)) for seed in seeds}
+
+
+def seeds_of(out: Path) -> list[int]:
+    """The seeds in a folder's plan; none of a new folder."""
+    return list(_plan(out))
+
+
+def add_to_plan(out: Path, plan: Mapping[int, Mapping[str, Any]], source: str) -> None:
+    """Write a folder's plan.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
     try:
         remove_partial(out)
         save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
@@ -142,7 +155,8 @@ def _run_all(
     console.print(summary(out))
     if failures:
         texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
-        raise RunError(f"{len(failures)} of {len(waiting)} runs failed; the others went on.\n{texts}")
+        others = "; the others went on" if len(waiting) > len(failures) else ""
+        raise RunError(f"{len(failures)} of {len(waiting)} runs failed{others}.\n{texts}")
 
 
 def _in_turn(

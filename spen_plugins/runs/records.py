@@ -112,7 +112,7 @@ class Plan(Record):
 class Methods(Record):
     """`methods.json`: the methods of a folder in their order; the one chosen, and what it was chosen by."""
 
-    methods: list[Annotated[str, Field(pattern=r"^\w+$")]]
+    methods: list[Annotated[str, Field(pattern=r"^\w+$")]] = Field(min_length=1)
     chosen: str | None = None
     run: Annotated[str, Field(pattern=r"^\w+/seed-\d+$")] | None = None
     score: str | None = None

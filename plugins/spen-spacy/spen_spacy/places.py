@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spen_plugins import ConfigError, PluginError, Registry
+from spen_plugins import ConfigError, PluginError, Registry, RunFolder
 
 PARTS = ("model", "predicates", "senses")
 """Subfolders of a saved component."""
@@ -42,6 +42,8 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
         place = installed(name, str(model))
     if (place / "model").is_dir():
         return {part: place / part for part in PARTS if (place / part).is_dir()}
+    if (place / "methods.json").exists():
+        place = RunFolder.open(place).path  # the run that was chosen
     if not (place / "config.json").exists():
         found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
         raise ConfigError(f"{name}: found the model {str(place)!r}, {found}. {_how(factory)}")
