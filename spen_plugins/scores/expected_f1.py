@@ -92,15 +92,22 @@ def tempered(p: Tensor, temperature: float) -> Tensor:
 def sizes(ordered: Tensor) -> Tensor:
     """Size of the best set of each example, `(example,)`, from probabilities in descending order.
 
-    Larger sets are tried until none can be better: where k labels are predicted and S are on, F1 is at most
-    2S / (k + S), which is concave in S, so that F(k) is at most 2Σp / (k + Σp).
+    Larger sets are tried until none can be better: of k predicted labels H are right, and at least H are on, so that F1
+    is at most 2H / (k + H). That is concave in H, so F(k) is at most 2P / (k + P), with P the sum of the k largest
+    probabilities, which falls with k.
     """
-    labels, total = ordered.shape[1], ordered.sum(1)
+    labels, most = ordered.shape[1], ordered.cumsum(1)
+    found, left = ordered.new_zeros(len(ordered), dtype=torch.long), torch.arange(len(ordered))
     k = min(FIRST, labels)
     while True:
-        value, best = _best(expected_f1(ordered, k))
-        if k == labels or bool((value >= 2 * total / (k + 1 + total)).all()):
-            return best
+        value, best = _best(expected_f1(ordered[left], k))
+        done = torch.ones_like(left, dtype=torch.bool)
+        if k < labels:
+            done = value >= 2 * most[left, k] / (k + 1 + most[left, k])
+        found[left[done]] = best[done]
+        left = left[~done]
+        if not len(left):
+            return found
         k = min(2 * k, labels)
 
 
