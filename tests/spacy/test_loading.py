@@ -190,3 +190,16 @@ def test_factories_are_there_without_an_import_and_load_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, *FACTORIES], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True []"
+
+
+def test_a_folder_of_several_methods_is_the_run_that_was_chosen(runs, tmp_path) -> None:
+    (tmp_path / "both/nce").mkdir(parents=True)
+    (tmp_path / "both/nce/seed-0").symlink_to(runs["ner"])
+    record = {"methods": ["crf", "nce"], "chosen": "nce", "run": "nce/seed-0"}
+    (tmp_path / "both/methods.json").write_text(json.dumps(record))
+    found = []
+    for model in (runs["ner"], tmp_path / "both"):
+        nlp = spacy.blank("en")
+        nlp.add_pipe("spen_ner", config={"model": str(model)})
+        found.append([(span.text, span.label_) for span in nlp("Anna lives in Paris .").ents])
+    assert found[0] == found[1]
