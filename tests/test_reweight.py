@@ -16,6 +16,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
+from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.builtin.nets.reweight import BLOCK, TEMPERATURES, WEIGHTS, Reweight, _by_token
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
@@ -217,7 +218,10 @@ def test_other_outputs_and_nets_are_refused() -> None:
         Reweight(Reweight.Config(), ToyLabels())
     tags = ToyTags()
     x = collate(tags, tags.part("train")[:2]).x
-    net = Reweight(Reweight.Config(), tags, net=Crf(Crf.Config(), tags, ToyFeatures(tags)).double())
+    crf = Crf(Crf.Config(), tags, ToyFeatures(tags)).double()
+    with pytest.raises(ConfigError, match="labels or tags are independent"):
+        Reweight(Reweight.Config(), tags, net=crf)
+    net = Reweight(Reweight.Config(), tags, net=Rerank(Rerank.Config(), tags, net=crf))
     with pytest.raises(ConfigError, match="labels or tags are independent"):
         net(x, chain_for(tags).at(x))
 

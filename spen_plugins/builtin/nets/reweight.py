@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
@@ -23,6 +24,10 @@ from spen_plugins.task import Task
 WEIGHTS = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 TEMPERATURES = (0.75, 1.0, 1.5, 2.0, 3.0)
 """Of which the validation part chooses."""
+DEPENDENT = (
+    "inference_net 'reweight' weighs samples of a net whose labels or tags are independent, and this one's are not; "
+    "take 'rerank'"
+)
 BLOCK = 64
 """Tokens for which numbers are drawn at once."""
 AT_ONCE = 20_000_000
@@ -68,6 +73,8 @@ class Reweight(InferenceNet):
             raise ConfigError(
                 "inference_net 'reweight' decides on label sets and tag sequences, and this task's outputs are others"
             )
+        if isinstance(net, Crf):
+            raise ConfigError(DEPENDENT)
         self.net, self.task = net, task
         self.weight = 1.0 if config.weight is None else config.weight
         self.temperature = 1.0 if config.temperature is None else config.temperature
@@ -90,10 +97,7 @@ class Reweight(InferenceNet):
         with torch.no_grad():
             net = proposal.space.independent(proposal.logits / self.temperature, proposal.mask)
             if type(net) is not type(proposal):
-                raise ConfigError(
-                    "inference_net 'reweight' weighs samples of a net whose labels or tags are independent, and this "
-                    "one's are not; take 'rerank'"
-                )
+                raise ConfigError(DEPENDENT)
             chosen = (_labels if isinstance(self.space, LabelSet) else _tags)(
                 net, energy, self.weight, self.config.samples
             )
