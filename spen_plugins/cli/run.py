@@ -99,8 +99,9 @@ def _run(
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
     arguments = parse_arguments(words)
-    own = [parameter.name for parameter in parameters(config)]
-    lists = {name: arguments.pop(name) for name in ("methods", "seeds") if name in arguments and name not in own}
+    asked = [name for name in ("methods", "seeds") if name in arguments]
+    own = [parameter.name for parameter in parameters(config)] if asked else []
+    lists = {name: arguments.pop(name) for name in asked if name not in own}
     if both := [name for name in lists if name.removesuffix("s") in arguments]:
         raise ConfigError(f"{both[0].removesuffix('s')} and {both[0]} are both given; leave one out")
     if "methods" in lists:
