@@ -23,7 +23,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
-from spen_plugins.research.seeds import add_to_plan, planned, resume_seeds, seeds_of
+from spen_plugins.research.seeds import add_to_plan, planned, resume_seeds, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, methods_of
@@ -96,22 +96,12 @@ def _plan(
         )
     every = sorted({*seeds, *(seed for method in before for seed in seeds_of(out / method))})
     plans = {method: planned(out / method, partial(configs, method), every) for method in methods}
-    try:
+    with writable(out):
         remove_partial(out)
-        for method in methods:
+        for method, plan in plans.items():
             make_folder(out / method)
-    except OSError as error:
-        raise ConfigError(f"the folder {out} can't be written: {error}") from error
-    for method, plan in plans.items():
-        add_to_plan(out / method, plan, source)
-    _save({"methods": list(methods)}, out)
-
-
-def _save(record: Mapping[str, Any], out: Path) -> None:
-    try:
-        save_json(record, out / METHODS)
-    except (OSError, RunError) as error:
-        raise ConfigError(f"the folder {out} can't be written: {error}") from error
+            add_to_plan(out / method, plan, source)
+        save_json({"methods": list(methods)}, out / METHODS)
 
 
 def resume_methods(
@@ -172,4 +162,5 @@ def _choose(out: Path, done: Sequence[str], console: Console) -> None:
         "score": score,
         "validation": {method: mean.mean for method, mean in means.items()},
     }
-    _save(record, out)
+    with writable(out):
+        save_json(record, out / METHODS)

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -106,9 +106,16 @@ def add_to_plan(out: Path, plan: Mapping[int, Mapping[str, Any]], source: str) -
     Raises:
         ConfigError: it can't be written.
     """
-    try:
+    with writable(out):
         remove_partial(out)
         save_json({"source": source, "configs": {str(seed): plan[seed] for seed in sorted(plan)}}, out / PLAN)
+
+
+@contextmanager
+def writable(out: Path) -> Iterator[None]:
+    """A `ConfigError` in place of what is raised inside where a folder can't be written."""
+    try:
+        yield
     except (OSError, RunError) as error:
         raise ConfigError(f"the folder {out} can't be written: {error}") from error
 

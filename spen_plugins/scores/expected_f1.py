@@ -93,8 +93,8 @@ def sizes(ordered: Tensor) -> Tensor:
     """Size of the best set of each example, `(example,)`, from probabilities in descending order.
 
     Larger sets are tried until none can be better: of k predicted labels H are right, and at least H are on, so that F1
-    is at most 2H / (k + H). That is concave in H, so F(k) is at most 2P / (k + P), with P the sum of the k largest
-    probabilities, which falls with k.
+    is at most 2H / (k + H), which is concave in H. So F(k) is at most 2P / (k + P), where P is the sum of the k largest
+    probabilities; this bound falls with k.
     """
     labels, most = ordered.shape[1], ordered.cumsum(1)
     found, left = ordered.new_zeros(len(ordered), dtype=torch.long), torch.arange(len(ordered))
