@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -373,6 +375,27 @@ def test_attention_is_the_formula_s(task, tmp_path):
         found.append([y, *torch.autograd.grad(y.pow(3).sum(), list(bert.parameters()))])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_attention_has_the_dropout_that_is_given(task, tmp_path, attention):
+    model = Path(save_model(tmp_path))
+    settings = json.loads((model / "config.json").read_text()) | {"hidden_dropout_prob": 0.0}
+    (model / "config.json").write_text(json.dumps(settings))
+    for rate, equal in ((0, True), (None, False)):
+        fields = {"attention": attention, "attention_dropout": rate, "dropout": 0.0}
+        bert = ready(task, Transformer, model=str(model), **fields)
+        x = task.collate([task.parse({"words": SENTENCE, "predicate": 1})] * 20).x
+        assert torch.allclose(bert.train()(x), bert.eval()(x), atol=1e-6) == equal
+
+
+def test_a_model_without_dropout_of_attention_is_a_config_error(task, tmp_path):
+    from transformers import XLNetConfig, XLNetModel
+
+    save_model(tmp_path)
+    XLNetModel(XLNetConfig(vocab_size=30, d_model=8, n_layer=1, n_head=2, d_inner=8)).save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match=r"features.attention_dropout: .*of type xlnet, has no dropout"):
+        Transformer(Transformer.Config(model=str(tmp_path), attention_dropout=0), task)
 
 
 def test_outputs_are_differentiated_twice_through_fused_kernels(task, bert):

@@ -26,12 +26,14 @@ SENTENCE = "The old farmer told Anna in Boston that they had sent a letter to th
 ROWS: dict[str, dict[str, Any]] = {
     "all trained": {},
     "eager": {"attention": "eager"},
+    "attention_dropout=0": {"attention_dropout": 0},
     "frozen=3": {"frozen": 3},
     "frozen=5": {"frozen": 5},
     "frozen=all": {"frozen": "all"},
     "frozen=3, stored": {"frozen": 3, "store_gib": 1},
     "frozen=all, stored": {"frozen": "all", "store_gib": 1},
     "lora, rank 8": {"lora": {"rank": 8}},
+    "lora, attention_dropout=0": {"lora": {"rank": 8}, "attention_dropout": 0},
     "gradient_checkpointing": {"gradient_checkpointing": True},
 }
 

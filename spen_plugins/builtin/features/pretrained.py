@@ -23,6 +23,8 @@ _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led",
 """Model types whose tokenisers need the option that every word follows a space."""
 _NO_ADAPTERS = "no-adapters"
 """Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
+_ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
+"""What models call the dropout of attention's weights."""
 _LAYERS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
 _MOST_LAYERS = 1000
 _LARGEST_SIZE = 10**8  # of anything that config.json counts
@@ -30,7 +32,7 @@ _LARGEST_TEXT = 1 << 30
 """Most bytes of a file in a folder that is no safetensors file; tokenisers read such files whole."""
 
 
-def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
+def load(model: str, attention: str = "eager", attention_dropout: float | None = None) -> tuple[nn.Module, Any]:
     """An encoder in float32, and its fast tokeniser.
 
     Code that comes with a model is never run, pickled weights are never read, and of a folder nothing is fetched.
@@ -38,9 +40,11 @@ def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
     Args:
         model: a folder, the name of a model on the hub, or a short name, `minilm`.
         attention: `eager`, or `sdpa`, torch's own, for the models that have it; others stay eager.
+        attention_dropout: dropout of attention's weights; None: the model's own.
 
     Raises:
-        ConfigError: it can't be loaded, lacks weights, or doesn't encode a sentence; with the reason.
+        ConfigError: it can't be loaded, lacks weights, has no such dropout, or doesn't encode a sentence; with the
+            reason.
     """
     from transformers.utils import logging
 
@@ -49,7 +53,7 @@ def load(model: str, attention: str = "eager") -> tuple[nn.Module, Any]:
     try:
         if local := Path(model).is_dir():
             _check_folder(Path(model))
-        encoder, tokenizer = _loaded(model, local)
+        encoder, tokenizer = _loaded(model, local, attention_dropout)
         if attention == "sdpa" and getattr(encoder, "_supports_sdpa", False):
             encoder.set_attn_implementation("sdpa")
         _check_weights(encoder)
@@ -91,13 +95,15 @@ def _packaged(name: str) -> str:
         ) from None
 
 
-def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
+def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[nn.Module, Any]:
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     there = {"trust_remote_code": False, "local_files_only": local}
     settings = AutoConfig.from_pretrained(model, **there)
     settings._attn_implementation = "eager"  # config.json may name another, even a kernel to fetch from the hub
     settings.output_attentions = False  # fused kernels have none, and nobody here asks for them
+    if attention_dropout is not None:
+        setattr(settings, _attention_dropout(model, settings), attention_dropout)
     spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
@@ -119,6 +125,17 @@ def _loaded(model: str, local: bool) -> tuple[nn.Module, Any]:
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
     return encoder, tokenizer
+
+
+def _attention_dropout(model: str, settings: Any) -> str:
+    """What a model calls the dropout of attention's weights."""
+    for name in _ATTENTION_DROPOUT:
+        if hasattr(settings, name):
+            return name
+    raise ConfigError(
+        f"features.attention_dropout: {model!r}, of type {settings.model_type}, has no dropout of attention's weights "
+        f"by itself (none of {', '.join(_ATTENTION_DROPOUT)} in its config); leave the key out"
+    )
 
 
 def _check_folder(folder: Path) -> None:
