@@ -52,6 +52,14 @@ def test_other_methods_are_refused(text):
         parse_methods(text)
 
 
+@pytest.mark.parametrize(("method", "told"), [("cross_entropy", True), ("nce", False)])
+def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, method, told):
+    done = spen_run(*SMALL, f"method={method}", "task.labelled=100", "--out", tmp_path / "x")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.stdout.split())
+    assert ("learns from examples with gold alone; those without it, by task.labelled, change nothing" in said) == told
+
+
 def test_the_highest_mean_on_validation_is_chosen(both):
     out, said = both
     scores = {

@@ -304,6 +304,16 @@ def test_an_unknown_key_names_path_near_key_known_keys_and_file(acme):
     )
 
 
+def test_a_key_of_another_type_names_that_type(site):
+    """`trainer.energy_weight` with a method that trains no energy."""
+    spec = {"type": "cross_entropy", "net_epochs": 3, "lr": 1}
+    with pytest.raises(ConfigError) as error:
+        Registry([]).parse("trainer", spec, "trainer", "x.json")
+    said = str(error.value)
+    assert "'net_epochs' is a key of energy; trainer.type is 'cross_entropy' here" in said
+    assert "'lr' is a key of" not in said
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

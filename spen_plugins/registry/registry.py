@@ -107,11 +107,31 @@ class Registry:
         tables = component_tables(cls)
         for table in tables:
             values.pop(table.name, None)
-        return cls, validate(cls.Config, values, where, source, tables)
+        try:
+            return cls, validate(cls.Config, values, where, source, tables)
+        except ConfigError as error:
+            raise ConfigError(f"{error}{self._elsewhere(kind, type_name, where, values)}") from None
 
     def plugin(self, type_name: str) -> Plugin:
         """The plugin that provides a type."""
         return self._host.known[_split(type_name)[0]]
+
+    def _elsewhere(self, kind: str, type_name: str, where: str, values: Mapping[str, Any]) -> str:
+        """Which other types have keys that a type lacks: another method of the config may be meant."""
+        found: dict[str, list[str]] = {}
+        unknown = values.keys() - self.resolve(kind, type_name).Config.model_fields.keys()
+        for name in self.names(kind) if unknown else ():
+            try:
+                known = self.resolve(kind, name).Config.model_fields
+            except PluginError:
+                continue
+            for key in sorted(unknown & known.keys()):
+                found.setdefault(key, []).append(name)
+        return "".join(
+            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, by the config's method if "
+            "it has methods."
+            for key, names in found.items()
+        )
 
     def _missing(self, kind: str, plugin: str, short: str) -> str:
         known = [p.name for p in self.plugins() if p.status != "refused"]

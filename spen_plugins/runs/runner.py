@@ -249,7 +249,7 @@ def _train(
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
-        for note in task.notes():
+        for note in (*task.notes(), *_passed_over(built)):
             reporter.say(escape(note))
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
@@ -278,6 +278,19 @@ def _train(
         said = "stopped in its last evaluation; training is done and saved"
         raise Interrupted(f"{said}. {_afterwards(task, folder, accelerator)}") from None
     return folder.path
+
+
+def _passed_over(built: Built) -> list[str]:
+    """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
+    config = built.task.config
+    rest = getattr(config, "labelled", None) is not None and config.rest
+    keys = ["task.unlabelled"] * bool(getattr(config, "unlabelled", None)) + ["task.labelled"] * rest
+    if not keys or "energy_loss" in built.trainer.needs:
+        return []
+    return [
+        f"warning: this method learns from examples with gold alone; those without it, by {' and '.join(keys)}, "
+        "change nothing. A method with an energy loss learns from them too"
+    ]
 
 
 def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
