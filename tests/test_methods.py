@@ -108,6 +108,25 @@ def test_without_seeds_there_is_one(tmp_path):
     ]
 
 
+def test_methods_run_side_by_side(copied):
+    """What is left of two methods by two processes; a run that can't go on leaves the others."""
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    shutil.rmtree(copied / "nce/seed-1")
+    done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    for method in ("cross_entropy", "nce"):
+        assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    shutil.rmtree(copied / "nce/seed-1")
+    plan = json.loads((copied / "nce/seeds.json").read_text())
+    plan["configs"]["1"]["trainer"]["net"]["lr"] = 1e30  # not finite soon
+    (copied / "nce/seeds.json").write_text(json.dumps(plan))
+    failed = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
+    assert failed.exit_code == RunError.exit_status
+    assert "chosen among cross_entropy, without nce." in failed.stderr
+    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
+
+
 def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
     (copied / "nce/seed-1/metrics.json").unlink()
     shutil.rmtree(copied / "nce/seed-0")

@@ -44,7 +44,7 @@ Every = Annotated[
     typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
 ]
 Jobs = Annotated[
-    int, typer.Option(min=1, help="Number of seeds (of one method) that run in parallel, one thread each.")
+    int, typer.Option(min=1, help="Number of seeds and methods that run in parallel, one thread each.")
 ]
 Listing = Annotated[
     bool,
@@ -128,7 +128,7 @@ def _run(
 
         return run_seeds(of_seed, seeds, str(config), out, device, quiet, every, jobs)
     if jobs > 1:
-        raise ConfigError(f"--jobs {jobs} runs several seeds side by side; give them, as in seeds=0..4")
+        raise ConfigError(f"--jobs {jobs} runs several seeds or methods side by side; give them, as in seeds=0..4")
     evaluated = evaluate(config, arguments)
     from spen_plugins.runs import runner
 

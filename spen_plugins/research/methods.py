@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -23,7 +23,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
-from spen_plugins.research.seeds import add_to_plan, planned, resume_seeds, seeds_of, writable
+from spen_plugins.research.seeds import add_to_plan, planned, run_all, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, methods_of
@@ -114,22 +114,24 @@ def resume_methods(
 
 
 def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
-    methods, failures = methods_of(out)["methods"], {}
-    for method in methods:
-        try:
-            resume_seeds(out / method, device, quiet, checkpoint_seconds, jobs)
-        except Interrupted as error:
-            raise Interrupted(
-                f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"
-            ) from error
-        except RunError as error:
-            failures[method] = error
-    done = [method for method in methods if method not in failures]
+    methods = methods_of(out)["methods"]
+    try:
+        with ExitStack() as locks:
+            for method in methods:
+                locks.enter_context(locked(out / method))
+            plans = {out / method: seeds_of(out / method) for method in methods}
+            failures = run_all(plans, device, quiet, checkpoint_seconds, jobs)
+    except Interrupted as error:
+        raise Interrupted(
+            f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"
+        ) from error
+    done = [method for method in methods if out / method not in failures]
     if done:
         _choose(out, done, Console(quiet=quiet))
     if failures:
-        said = f"chosen among {', '.join(done)}, without {', '.join(failures)}." if done else "no method was chosen."
-        raise RunError("\n".join([said, *(f"{method}: {error}" for method, error in failures.items())]))
+        others = ", ".join(folder.name for folder in failures)
+        said = f"chosen among {', '.join(done)}, without {others}." if done else "no method was chosen."
+        raise RunError("\n".join([said, *(f"{folder.name}: {error}" for folder, error in failures.items())]))
 
 
 def _choose(out: Path, done: Sequence[str], console: Console) -> None:

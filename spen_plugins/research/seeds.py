@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
@@ -68,7 +69,7 @@ def run_seeds(
         with locked(out):
             add_to_plan(out, planned(out, configs, seeds), source)
             try:
-                _run_all(out, seeds, device, quiet, checkpoint_seconds, jobs)
+                _run(out, seeds, device, quiet, checkpoint_seconds, jobs)
             finally:
                 if not any(out.glob("seed-*/config.json")):  # nothing began: a corrected config may use the folder
                     for folder in filter(is_free, out.glob("seed-*")):
@@ -125,7 +126,7 @@ def resume_seeds(
 ) -> Path:
     """Resume all unfinished seeds of a folder; see `run_seeds`."""
     with locked(out):
-        _run_all(out, list(_plan(out)), device, quiet, checkpoint_seconds, jobs)
+        _run(out, seeds_of(out), device, quiet, checkpoint_seconds, jobs)
     return out
 
 
@@ -147,27 +148,60 @@ def _read(out: Path) -> dict[str, Any]:
     return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
 
 
-def _run_all(
+def _run(
     out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
 ) -> None:
+    for said in run_all({out: seeds}, device, quiet, checkpoint_seconds, jobs).values():
+        raise RunError(said)
+
+
+def run_all(
+    plans: Mapping[Path, Sequence[int]], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+) -> dict[Path, str]:
+    """Run what is not done of the seeds of planned folders.
+
+    Args:
+        plans: folders, in order, and their seeds.
+        device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
+
+    Returns:
+        What failed, by folder; the others were run all the same.
+
+    Raises:
+        ConfigError: a run couldn't start.
+        Interrupted: on a signal; what was trained is saved.
+    """
     if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=quiet)
-    waiting = [seed for seed in dict.fromkeys(seeds) if _metrics(_folder(out, seed)) is None]
-    done = [str(seed) for seed in seeds if seed not in waiting]
-    if done:
-        console.print(f"done already: seed {', '.join(done)}", highlight=False)
-    start = _in_turn if jobs == 1 else _side_by_side
-    failures = start(out, waiting, device, quiet, checkpoint_seconds, jobs)
-    console.print(summary(out))
-    if failures:
-        texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
-        others = "; the others went on" if len(waiting) > len(failures) else ""
-        raise RunError(f"{len(failures)} of {len(waiting)} runs failed{others}.\n{texts}")
+    waiting = {out: [s for s in dict.fromkeys(seeds) if not _done(out, s)] for out, seeds in plans.items()}
+    for out, seeds in plans.items():
+        if done := [str(seed) for seed in seeds if seed not in waiting[out]]:
+            console.print(f"{_label(out, plans)}done already: seed {', '.join(done)}", highlight=False)
+    failures: dict[Path, dict[int, str]] = {}
+    if jobs > 1:
+        runs = [(out, seed) for out, seeds in waiting.items() for seed in seeds]
+        failures = _side_by_side(runs, device, quiet, checkpoint_seconds, jobs)
+    for out in plans:
+        if jobs == 1:
+            failures[out] = _in_turn(out, waiting[out], device, quiet, checkpoint_seconds)
+        console.print(summary(out))
+    return {out: _failed(failures[out], len(waiting[out])) for out in plans if failures.get(out)}
+
+
+def _label(out: Path, folders: Collection[Path]) -> str:
+    """What tells a folder from others in a message."""
+    return f"{out.name}: " if len(folders) > 1 else ""
+
+
+def _failed(failures: Mapping[int, str], runs: int) -> str:
+    texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
+    others = "; the others went on" if runs > len(failures) else ""
+    return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
 
 
 def _in_turn(
-    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float
 ) -> dict[int, str]:
     """Run seeds one after another in this process; returns the messages of failed ones."""
     failures = {}
@@ -182,42 +216,45 @@ def _in_turn(
 
 
 def _side_by_side(
-    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
-) -> dict[int, str]:
-    """As `_in_turn`, `jobs` processes at once.
+    runs: Sequence[tuple[Path, int]], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+) -> dict[Path, dict[int, str]]:
+    """Run seeds of folders in `jobs` processes at once; returns the messages of failed ones.
 
     Raises:
-        ConfigError: a seed couldn't start; no other is started then.
+        ConfigError: a run couldn't start; no other is started then.
     """
-    console, waiting, failures = Console(quiet=quiet), list(seeds), {}
-    running: dict[int, tuple[subprocess.Popen[bytes], Any]] = {}
+    console, waiting = Console(quiet=quiet), list(runs)
+    failures: dict[Path, dict[int, str]] = defaultdict(dict)
+    running: dict[tuple[Path, int], tuple[subprocess.Popen[bytes], Any]] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     refused, told = "", False
     with interrupts() as stop:
         while running or (waiting and not (stop.is_set() or refused)):
             while waiting and len(running) < jobs and not (stop.is_set() or refused):
-                seed = waiting.pop(0)
+                out, seed = waiting.pop(0)
                 log = tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
                 line = [sys.executable, "-m", __name__, str(out), str(seed), device or "", str(checkpoint_seconds)]
-                running[seed] = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=log), log
-            for seed in [seed for seed, (process, _) in running.items() if process.poll() is not None]:
-                process, log = running.pop(seed)
+                process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=log)
+                running[out, seed] = process, log
+            for run in [run for run, (process, _) in running.items() if process.poll() is not None]:
+                process, log = running.pop(run)
                 log.seek(0)
                 text = log.read().decode(errors="replace").strip()
                 log.close()
+                out, seed = run
                 if process.returncode == ConfigError.exit_status:
                     refused = text
                 elif process.returncode == 0:
-                    console.print(f"seed {seed} done", highlight=False)
+                    console.print(f"{_label(out, {out for out, _ in runs})}seed {seed} done", highlight=False)
                 else:
-                    failures[seed] = text or f"its process ended with status {process.returncode}"
+                    failures[out][seed] = text or f"its process ended with status {process.returncode}"
             if stop.is_set() and not told:
                 told = True  # a second signal would end them before they save
                 for process, _ in running.values():
                     process.terminate()
             time.sleep(POLL)
     if stop.is_set():
-        raise _interrupted(out)
+        raise _interrupted(runs[0][0])
     if refused:
         raise ConfigError(refused)
     return failures
@@ -230,6 +267,10 @@ def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_s
     else:
         plan = _read(out)
         runner.run(plan["configs"][str(seed)], plan["source"], folder, device, quiet, checkpoint_seconds)
+
+
+def _done(out: Path, seed: int) -> bool:
+    return _metrics(_folder(out, seed)) is not None
 
 
 def _metrics(folder: Path) -> dict[str, Any] | None:
