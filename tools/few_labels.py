@@ -46,7 +46,7 @@ from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.readers.write_roles import columns, predicted
-from spen_plugins.research.bootstrap import estimate, interval, resampled_scores, with_seeds
+from spen_plugins.research.bootstrap import differences, estimate
 from spen_plugins.runs.folder import RunFolder
 
 CONTROL = "self-training"
@@ -214,17 +214,15 @@ def table(name: str, share: float, found: Sequence[dict[str, Path]]) -> str:
     """Mean test scores in per cent, and differences to self-training's with intervals over draws and test examples
     together, as `spen compare` has them."""
     rows = list(found[0])
-    kept = [RunFolder(runs[row]).ratios("test") for row in rows for runs in found]
-    ratios = (np.stack([one[part].numpy() for one in kept]) for part in ("numerator", "denominator"))
-    drawn = resampled_scores(*ratios).reshape(-1, len(rows), len(found))
+    kept = [[RunFolder(runs[row]).ratios("test") for runs in found] for row in rows]
+    ratios = (np.array([[one[part].numpy() for one in runs] for runs in kept]) for part in ("numerator", "denominator"))
+    gaps = differences(*ratios, rows.index(CONTROL))
     lines = [f"| {name}, {100 * share:g} % | {CASES[name].score} | − {CONTROL} | draws |", "|---|---:|---:|---:|"]
-    for i, row in enumerate(rows):
+    for row, (mean, over) in zip(rows, gaps, strict=True):
         scores = [
             100 * json.loads((runs[row] / "metrics.json").read_text())["test"][CASES[name].score] for runs in found
         ]
-        gaps = 100 * (drawn[:, i] - drawn[:, rows.index(CONTROL)])
-        over = interval(with_seeds(gaps) if len(found) > 1 else gaps[:, 0])
-        gap = "" if row == CONTROL else f"{gaps.mean():+.1f} [{over.low:.1f}, {over.high:.1f}]"
+        gap = "" if row == CONTROL else f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
         lines.append(f"| {row} | {estimate(scores).text(1, 1)} | {gap} | {len(found)} |")
     return "\n".join(lines)
 

@@ -4,6 +4,9 @@
     python tools/small_data.py runs/small --only names --sizes 50 200 --seeds 0 1 2
     python tools/small_data.py runs/small --only names --methods compound cross_entropy crf   # of the config, by name
 
+`cross_entropy_twice` is the control of a method that pretrains the net: cross entropy once more, with a new optimiser,
+from the net of `cross_entropy`, and of the two the one that is better on validation.
+
 Of each corpus a training part of N examples is drawn by a seed, and a validation part of N / 4 (at least 20); the test
 part is the corpus's own. No default was chosen on wikigold and gum. Ours is
 `spen-run CONFIG` on these files as on a user's own, with no further argument (but for labels threshold=validation);
@@ -22,11 +25,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
 from spen_plugins.readers.schemes import Scheme, convert
+from spen_plugins.research.bootstrap import differences
+from spen_plugins.runs.folder import RunFolder
 
+TWICE = "_twice"
+PARTS = ("numerator", "denominator")
 BIBTEX, BIBTEX_SPLIT = "data:multilabel/bibtex/bibtex.arff", "data:multilabel/splits/bibtex.json"
 
 
@@ -119,25 +128,49 @@ def scores(name: str, size: int, seed: int, out: Path, kept_only: bool) -> tuple
 
 
 def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Sequence[str], kept: bool) -> list[str]:
-    """A line for each method: validation and test, in per cent, means over seeds, and each seed's test score; with
-    `kept` of what is done alone."""
-    case, lines = CASES[name], []
+    """A line for each method: validation and test, in per cent, means over seeds, its difference on test to the first
+    method with an interval over draws and test examples together, and each draw's test score; with `kept` of what is
+    done alone."""
+    case, folders = CASES[name], {seed: out / name / f"{size}-{seed}" for seed in seeds}
+    runs: dict[str, dict[int, RunFolder]] = {}
     for method in methods:
-        found = []
-        for seed in seeds:
-            folder = out / name / f"{size}-{seed}"
-            if not (folder / method / "metrics.json").exists():
-                if kept:
-                    continue
-                folder.mkdir(parents=True, exist_ok=True)
-                draw(case, folder, size, seed)
-                ours(case, folder / method, folder, seed, f"method={method}")
-            metrics = json.loads((folder / method / "metrics.json").read_text(encoding="utf-8"))
-            found.append([100 * metrics[part][case.score] for part in ("validation", "test")])
-        means = " | ".join(f"{statistics.fmean(values):.1f}" for values in zip(*found, strict=True))
-        tests = ", ".join(f"{test:.1f}" for _, test in found)
-        lines.append(f"| {name} | {size} | {method} | {means or 'not run'} | {tests} |")
-    return lines
+        for seed, folder in folders.items() if not kept else ():
+            folder.mkdir(parents=True, exist_ok=True)
+            draw(case, folder, size, seed)
+            trained(case, folder, seed, method)
+        done = {seed: folder for seed, folder in folders.items() if (folder / method / "metrics.json").exists()}
+        runs[method] = {seed: better(case, folder, method) for seed, folder in done.items()}
+    return [line(case, f"| {name} | {size} | {method} |", found, runs[methods[0]]) for method, found in runs.items()]
+
+
+def line(case: Case, label: str, ours: dict[int, RunFolder], first: dict[int, RunFolder]) -> str:
+    """One method's line; its difference to the first method's runs is over the draws that both have."""
+    scores = [[100 * run.metrics()[part][case.score] for part in ("validation", "test")] for run in ours.values()]
+    if not scores:
+        return f"{label} not run | | | |"
+    gap, shared = "", ours.keys() & first.keys()
+    if shared and ours != first:
+        ratios = [[runs[seed].ratios("test") for seed in sorted(shared)] for runs in (first, ours)]
+        _, (mean, over) = differences(
+            *(np.array([[one[part].numpy() for one in runs] for runs in ratios]) for part in PARTS), 0
+        )
+        gap = f"{100 * mean:+.1f} [{100 * over.low:.1f}, {100 * over.high:.1f}]"
+    means = " | ".join(f"{statistics.fmean(values):.1f}" for values in zip(*scores, strict=True))
+    return f"{label} {means} | {gap} | {', '.join(f'{test:.1f}' for _, test in scores)} |"
+
+
+def trained(case: Case, folder: Path, seed: int, method: str) -> None:
+    """Train a method, or once more the net of `METHOD_twice`'s first training."""
+    first = method.removesuffix(TWICE)
+    ours(case, folder / first, folder, seed, f"method={first}")
+    if first != method:
+        ours(case, folder / method, folder, seed, f"method={first}", f"init.inference_net={folder / first}")
+
+
+def better(case: Case, folder: Path, method: str) -> RunFolder:
+    """A method's run; of two trainings, one after the other, that with the better validation score."""
+    runs = [RunFolder.open(folder / name) for name in dict.fromkeys((method.removesuffix(TWICE), method))]
+    return max(runs, key=lambda run: run.metrics()["validation"][case.score])
 
 
 def draw(case: Case, folder: Path, size: int, seed: int) -> None:

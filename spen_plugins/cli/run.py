@@ -43,9 +43,7 @@ Every = Annotated[
     float,
     typer.Option("--checkpoint-every", min=0, metavar="SECONDS", help="Minimal time between two checkpoints."),
 ]
-Jobs = Annotated[
-    int, typer.Option(min=1, help="Number of seeds and methods that run in parallel, one thread each.")
-]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of seeds and methods that run in parallel, one thread each.")]
 Listing = Annotated[
     bool,
     typer.Option(
