@@ -32,6 +32,8 @@ from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.signals import interrupts
 
 PLAN = "seeds.json"
+LINE_SECONDS = 60.0
+"""Seconds between two lines that say how far parallel runs are."""
 POLL = 0.2
 """Seconds between two polls of parallel runs."""
 
@@ -223,11 +225,11 @@ def _side_by_side(
     Raises:
         ConfigError: a run couldn't start; no other is started then.
     """
-    console, waiting = Console(quiet=quiet), list(runs)
+    console, waiting, folders = Console(quiet=quiet), list(runs), {out for out, _ in runs}
     failures: dict[Path, dict[int, str]] = defaultdict(dict)
     running: dict[tuple[Path, int], tuple[subprocess.Popen[bytes], Any]] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    refused, told = "", False
+    refused, told, said = "", False, time.monotonic()
     with interrupts() as stop:
         while running or (waiting and not (stop.is_set() or refused)):
             while waiting and len(running) < jobs and not (stop.is_set() or refused):
@@ -245,9 +247,13 @@ def _side_by_side(
                 if process.returncode == ConfigError.exit_status:
                     refused = text
                 elif process.returncode == 0:
-                    console.print(f"{_label(out, {out for out, _ in runs})}seed {seed} done", highlight=False)
+                    console.print(f"{_label(out, folders)}seed {seed} done", highlight=False)
                 else:
                     failures[out][seed] = text or f"its process ended with status {process.returncode}"
+            if time.monotonic() - said > LINE_SECONDS:
+                said = time.monotonic()
+                for out, seed in running:
+                    console.print(f"{_label(out, folders)}seed {seed}: {_progress(out, seed)}", highlight=False)
             if stop.is_set() and not told:
                 told = True  # a second signal would end them before they save
                 for process, _ in running.values():
@@ -258,6 +264,16 @@ def _side_by_side(
     if refused:
         raise ConfigError(refused)
     return failures
+
+
+def _progress(out: Path, seed: int) -> str:
+    """The last epoch of a run that goes on in another process."""
+    try:
+        last = RunFolder(_folder(out, seed)).history()[-1]
+    except (IndexError, RunError):
+        return "no epoch is done yet"
+    score = "" if last["score"] is None else f", score {last['score']:.4f} on validation"
+    return f"stage {last['stage']}, epoch {last['epoch'] + 1}{score}"
 
 
 def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_seconds: float) -> None:
