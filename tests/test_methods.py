@@ -132,6 +132,16 @@ def test_methods_run_side_by_side(copied, monkeypatch):
     assert (copied / "cross_entropy/seed-1/metrics.json").exists()
 
 
+@pytest.mark.parametrize("name", ["nce/seed-1/metrics.json", "nce/seeds.json"])
+def test_a_method_whose_folder_is_damaged_leaves_the_others(copied, name):
+    (copied / name).write_text("{")
+    shutil.rmtree(copied / "cross_entropy/seed-1")
+    done = spen_run("--resume", copied, "--device", "cpu")
+    assert done.exit_code == RunError.exit_status
+    assert "chosen among cross_entropy, without nce." in done.stderr and Path(name).name in done.stderr
+    assert (copied / "cross_entropy/seed-1/metrics.json").exists()
+
+
 def test_what_is_done_is_skipped_and_the_rest_resumed(copied, monkeypatch):
     (copied / "nce/seed-1/metrics.json").unlink()
     shutil.rmtree(copied / "nce/seed-0")

@@ -114,13 +114,16 @@ def resume_methods(
 
 
 def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
-    methods = methods_of(out)["methods"]
+    methods, plans, failures = methods_of(out)["methods"], {}, {}
     try:
         with ExitStack() as locks:
-            for method in methods:
-                locks.enter_context(locked(out / method))
-            plans = {out / method: seeds_of(out / method) for method in methods}
-            failures = run_all(plans, device, quiet, checkpoint_seconds, jobs)
+            for folder in (out / method for method in methods):
+                locks.enter_context(locked(folder))
+                try:
+                    plans[folder] = seeds_of(folder)
+                except RunError as error:  # its plan is damaged
+                    failures[folder] = str(error)
+            failures |= run_all(plans, device, quiet, checkpoint_seconds, jobs)
     except Interrupted as error:
         raise Interrupted(
             f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"

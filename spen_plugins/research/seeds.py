@@ -176,19 +176,27 @@ def run_all(
     if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
     console = Console(quiet=quiet)
-    waiting = {out: [s for s in dict.fromkeys(seeds) if not _done(out, s)] for out, seeds in plans.items()}
+    waiting: dict[Path, list[int]] = {}
+    failures: dict[Path, str] = {}
     for out, seeds in plans.items():
+        try:
+            waiting[out] = [seed for seed in dict.fromkeys(seeds) if _metrics(_folder(out, seed)) is None]
+        except RunError as error:  # a folder is damaged
+            failures[out] = str(error)
+            continue
         if done := [str(seed) for seed in seeds if seed not in waiting[out]]:
             console.print(f"{_label(out, plans)}done already: seed {', '.join(done)}", highlight=False)
-    failures: dict[Path, dict[int, str]] = {}
+    failed: dict[Path, dict[int, str]] = {}
     if jobs > 1:
-        runs = [(out, seed) for out, seeds in waiting.items() for seed in seeds]
-        failures = _side_by_side(runs, device, quiet, checkpoint_seconds, jobs)
-    for out in plans:
+        runs = [(out, seed) for out, left in waiting.items() for seed in left]
+        failed = _side_by_side(runs, device, quiet, checkpoint_seconds, jobs)
+    for out, left in waiting.items():
         if jobs == 1:
-            failures[out] = _in_turn(out, waiting[out], device, quiet, checkpoint_seconds)
+            failed[out] = _in_turn(out, left, device, quiet, checkpoint_seconds)
         console.print(summary(out))
-    return {out: _failed(failures[out], len(waiting[out])) for out in plans if failures.get(out)}
+        if failed.get(out):
+            failures[out] = _failed(failed[out], len(left))
+    return failures
 
 
 def _label(out: Path, folders: Collection[Path]) -> str:
@@ -283,10 +291,6 @@ def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_s
     else:
         plan = _read(out)
         runner.run(plan["configs"][str(seed)], plan["source"], folder, device, quiet, checkpoint_seconds)
-
-
-def _done(out: Path, seed: int) -> bool:
-    return _metrics(_folder(out, seed)) is not None
 
 
 def _metrics(folder: Path) -> dict[str, Any] | None:
