@@ -13,7 +13,7 @@ import spen_plugins as sp
 from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.research import seeds
+from spen_plugins.research import seeds, side_by_side
 from spen_plugins.runs import runner
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
@@ -111,7 +111,7 @@ def test_without_seeds_there_is_one(tmp_path):
 
 def test_methods_run_side_by_side(copied, monkeypatch):
     """What is left of two methods by two processes, which say how far they are; one that fails leaves the others."""
-    monkeypatch.setattr(seeds, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "LINE_SECONDS", 0.0)
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     done = spen_run("--resume", copied, "--jobs", 2, "--device", "cpu")
@@ -120,7 +120,7 @@ def test_methods_run_side_by_side(copied, monkeypatch):
         assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
         score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
-        assert seeds._progress(copied / method, 1).endswith(f", epoch 2, score {score:.4f} on validation")
+        assert seeds._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     plan = json.loads((copied / "nce/seeds.json").read_text())

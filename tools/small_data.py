@@ -134,10 +134,11 @@ def by_method(name: str, size: int, seeds: Sequence[int], out: Path, methods: Se
     case, folders = CASES[name], {seed: out / name / f"{size}-{seed}" for seed in seeds}
     runs: dict[str, dict[int, RunFolder]] = {}
     for method in methods:
-        for seed, folder in folders.items() if not kept else ():
-            folder.mkdir(parents=True, exist_ok=True)
-            draw(case, folder, size, seed)
-            trained(case, folder, seed, method)
+        for seed, folder in folders.items():
+            if not kept and not (folder / method / "metrics.json").exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                draw(case, folder, size, seed)
+                trained(case, folder, seed, method)
         done = {seed: folder for seed, folder in folders.items() if (folder / method / "metrics.json").exists()}
         runs[method] = {seed: better(case, folder, method) for seed, folder in done.items()}
     return [line(case, f"| {name} | {size} | {method} |", found, runs[methods[0]]) for method, found in runs.items()]

@@ -5,18 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.markup import escape
@@ -26,16 +21,14 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.research.bootstrap import estimate
+from spen_plugins.research.side_by_side import side_by_side
 from spen_plugins.runs import records, runner
 from spen_plugins.runs.devices import launched
 from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.signals import interrupts
 
 PLAN = "seeds.json"
-LINE_SECONDS = 60.0
-"""Seconds between two lines that say how far parallel runs are."""
-POLL = 0.2
-"""Seconds between two polls of parallel runs."""
+Run: TypeAlias = tuple[Path, int]
+"""A folder of seeds, and a seed."""
 
 
 def run_seeds(
@@ -189,7 +182,7 @@ def run_all(
     failed: dict[Path, dict[int, str]] = {}
     if jobs > 1:
         runs = [(out, seed) for out, left in waiting.items() for seed in left]
-        failed = _side_by_side(runs, device, quiet, checkpoint_seconds, jobs)
+        failed = _at_once(runs, device, console, checkpoint_seconds, jobs)
     for out, left in waiting.items():
         if jobs == 1:
             failed[out] = _in_turn(out, left, device, quiet, checkpoint_seconds)
@@ -225,59 +218,31 @@ def _in_turn(
     return failures
 
 
-def _side_by_side(
-    runs: Sequence[tuple[Path, int]], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
+def _at_once(
+    runs: Sequence[Run], device: str | None, console: Console, checkpoint_seconds: float, jobs: int
 ) -> dict[Path, dict[int, str]]:
-    """Run seeds of folders in `jobs` processes at once; returns the messages of failed ones.
+    """As `_in_turn`, seeds of several folders in `jobs` processes at once."""
+    folders = {out for out, _ in runs}
 
-    Raises:
-        ConfigError: a run couldn't start; no other is started then.
-    """
-    console, waiting, folders = Console(quiet=quiet), list(runs), {out for out, _ in runs}
-    failures: dict[Path, dict[int, str]] = defaultdict(dict)
-    running: dict[tuple[Path, int], tuple[subprocess.Popen[bytes], Any]] = {}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    refused, told, said = "", False, time.monotonic()
-    with interrupts() as stop:
-        while running or (waiting and not (stop.is_set() or refused)):
-            while waiting and len(running) < jobs and not (stop.is_set() or refused):
-                out, seed = waiting.pop(0)
-                log = tempfile.TemporaryFile()  # noqa: SIM115, closed when the process has ended
-                line = [sys.executable, "-m", __name__, str(out), str(seed), device or "", str(checkpoint_seconds)]
-                process = subprocess.Popen(line, env=environment, stdout=subprocess.DEVNULL, stderr=log)
-                running[out, seed] = process, log
-            for run in [run for run, (process, _) in running.items() if process.poll() is not None]:
-                process, log = running.pop(run)
-                log.seek(0)
-                text = log.read().decode(errors="replace").strip()
-                log.close()
-                out, seed = run
-                if process.returncode == ConfigError.exit_status:
-                    refused = text
-                elif process.returncode == 0:
-                    console.print(f"{_label(out, folders)}seed {seed} done", highlight=False)
-                else:
-                    failures[out][seed] = text or f"its process ended with status {process.returncode}"
-            if time.monotonic() - said > LINE_SECONDS:
-                said = time.monotonic()
-                for out, seed in running:
-                    console.print(f"{_label(out, folders)}seed {seed}: {_progress(out, seed)}", highlight=False)
-            if stop.is_set() and not told:
-                told = True  # a second signal would end them before they save
-                for process, _ in running.values():
-                    process.terminate()
-            time.sleep(POLL)
-    if stop.is_set():
-        raise _interrupted(runs[0][0])
-    if refused:
-        raise ConfigError(refused)
+    def say(run: Run, text: str) -> None:
+        between = " " if text == "done" else ": "
+        console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}", highlight=False)
+
+    words = [sys.executable, "-m", __name__]
+    lines = {(out, seed): [*words, str(out), str(seed), device or "", str(checkpoint_seconds)] for out, seed in runs}
+    failures: dict[Path, dict[int, str]] = {}
+    try:
+        for (out, seed), text in side_by_side(lines, jobs, say, _progress).items():
+            failures.setdefault(out, {})[seed] = text
+    except Interrupted as error:
+        raise _interrupted(runs[0][0]) from error
     return failures
 
 
-def _progress(out: Path, seed: int) -> str:
+def _progress(run: Run) -> str:
     """The last epoch of a run that goes on in another process."""
     try:
-        last = RunFolder(_folder(out, seed)).history()[-1]
+        last = RunFolder(_folder(*run)).history()[-1]
     except (IndexError, RunError):
         return "no epoch is done yet"
     score = "" if last["score"] is None else f", score {last['score']:.4f} on validation"

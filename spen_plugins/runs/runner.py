@@ -283,7 +283,7 @@ def _train(
 def _passed_over(built: Built) -> list[str]:
     """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
     config = built.task.config
-    rest = getattr(config, "labelled", None) is not None and config.rest
+    rest = getattr(config, "labelled", None) is not None and getattr(config, "rest", False)
     keys = ["task.unlabelled"] * bool(getattr(config, "unlabelled", None)) + ["task.labelled"] * rest
     if not keys or "energy_loss" in built.trainer.needs:
         return []
