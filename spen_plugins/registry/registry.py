@@ -128,8 +128,8 @@ class Registry:
             for key in sorted(unknown & known.keys()):
                 found.setdefault(key, []).append(name)
         return "".join(
-            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, and an argument of the config, "
-            "such as method, may choose another."
+            f" {key!r} is a key of {', '.join(names)}; {where}.type is {type_name!r} here, and an argument of the "
+            "config, such as method, may choose another."
             for key, names in found.items()
         )
 
