@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
+from spen_plugins.builtin.features.attention import Float32Attention, casts
 from spen_plugins.builtin.features.pieces import PieceIndexer, in_windows, mean_of_words
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
 from spen_plugins.builtin.features.stored import Reading, Stored, check_upper, replaced, states_of
@@ -217,7 +219,8 @@ class Transformer(FeatureNetwork):
 
     def _states(self, batch: Reading) -> Tensor:
         """The encoder's last states, `(batch, piece, dim)`."""
-        return batch.together(self.encoder(**self._inputs(batch)).last_hidden_state)
+        with Float32Attention() if casts() else nullcontext():
+            return batch.together(self.encoder(**self._inputs(batch)).last_hidden_state)
 
     def _upper_states(self, batch: Reading) -> Tensor:
         """The same, where the states below are stored."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from pydantic import Field
 from torch import nn
 
+from spen_plugins.builtin.features.attention import Float32Attention
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 
@@ -110,7 +112,8 @@ def checkpoint_gradients(encoder: Any) -> None:
         encoder.config.use_cache = False
     # Later versions of transformers have renamed it.
     name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
-    getattr(encoder, f"{name}_checkpointing_enable")({"use_reentrant": False})
+    again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
+    getattr(encoder, f"{name}_checkpointing_enable")(again)
 
 
 def _embeddings(encoder: Any) -> list[nn.Module]:
