@@ -14,8 +14,12 @@ PAGE = """# Page
 
 What it is.
 
-| old |
-|---|
+|  | f1 | f1 − b | seeds |
+|---|---:|---:|---:|
+| a | 1.0 | 0.5 | 2 |
+| b | 0.5 |  | 1 |
+
+Old.
 
 ```
 spen-run old
@@ -29,12 +33,29 @@ after
 """
 
 
+NEW = """|  | f1 |
+|---|---:|
+{}
+
+New.
+"""
+GROUP = {"seeds": [0, 1], "config": "c", "rows": {"a": {}, "b": {"seeds": [0]}}}
+COMMANDS = """```
+spen-run c seed=0   # a, seeds [0, 1]
+spen-run c seed=0   # b, seeds [0]
+```"""
+
+
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     tool = module_of(Path(__file__).parent.parent / "tools" / "results.py")
     monkeypatch.setattr(tool, "ROOT", tmp_path / "runs")
-    monkeypatch.setattr(tool, "block", lambda name, group: f"| new of {name} |\n|---|\n\n```\nspen-run new\n```")
+    monkeypatch.setattr(tool, "compared", lambda name, group, rows: table(*rows))
     return tool
+
+
+def table(*rows: str) -> str:
+    return NEW.format("\n".join(f"| {row} | 2.0 |" for row in rows))
 
 
 def done(tool, *runs: str) -> None:
@@ -44,16 +65,51 @@ def done(tool, *runs: str) -> None:
         (folder / "metrics.json").write_text("{}")
 
 
-GROUP = {"seeds": [0, 1], "rows": {"a": {}, "b": {"seeds": [0]}}}
-
-
 def test_a_table_takes_the_place_of_the_old_one_and_nothing_else(tool, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
     done(tool, "one/a/0", "one/a/1", "one/b/0", "two/a/0", "two/a/1")
     for name in ("one", "two"):
         tool.write(name, GROUP, tmp_path)
-    assert page.read_text() == PAGE.replace("old", "new of one", 1).replace("run old", "run new")  # two lacks a run
+    start, end = PAGE.index("|  | f1"), PAGE.index("\n\n- read")
+    assert page.read_text() == f"{PAGE[:start]}{table('a', 'b')}\n{COMMANDS}{PAGE[end:]}"  # two lacks a run
     done(tool, "two/b/0")
     tool.write("two", GROUP, tmp_path)
-    assert "### two\n\n| new of two |\n|---|\n\n```\nspen-run new\n```\n\nafter\n" in page.read_text()
+    assert f"### two\n\n{table('a', 'b')}\n{COMMANDS}\n\nafter\n" in page.read_text()
+
+
+KEPT = {
+    "a": ("| a | 2.0 |  |  |\n| b | 0.5 |  | 1 |", "b"),
+    "b": ("| a | 1.0 |  | 2 |\n| b | 2.0 |  |  |", "a"),  # what a's difference was from has changed
+}
+
+
+@pytest.mark.parametrize("left", KEPT)
+def test_rows_whose_runs_are_gone_stay(tool, tmp_path: Path, left: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    done(tool, f"one/{left}/0", f"one/{left}/1")
+    tool.write("one", GROUP, tmp_path)
+    rows, gone = KEPT[left]
+    note = f"- no runs are left of {gone}: their figures stay, without differences from what was run again"
+    shown = f"|  | f1 | f1 − b | seeds |\n|---|---:|---:|---:|\n{rows}\n\nNew.\n\n{note}\n\n{COMMANDS}\n"
+    assert shown in page.read_text()
+
+
+def test_differences_from_what_is_as_it_was_stay() -> None:
+    tool = module_of(Path(__file__).parent.parent / "tools" / "results.py")
+    old = "|  | f1 | f1 − b |\n|---|\n| a | 1.0 | 0.5 |\n| b | 0.5 |  |\n| out | 7 |  |\n"
+    new = "|  | f1 |\n|---|---:|\n| b | 0.5 |\n\nNew.\n\n- a note\n"
+    found = tool.merged(old, new, ["a", "b"])
+    assert (
+        "| a | 1.0 | 0.5 |\n| b | 0.5 |  |\n\nNew.\n\n- a note\n- no runs are left of a:" in found
+        and "| out" not in found
+    )
+
+
+def test_a_table_of_another_form_stays(tool, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(other := PAGE.replace("|  | f1", "| score | f1"))
+    done(tool, "one/a/0", "one/a/1", "one/b/0")
+    tool.write("one", GROUP, tmp_path)
+    assert page.read_text() == other

@@ -8,7 +8,7 @@ Each row of the YAML file is one `spen-run` command per seed; its run folder is 
 row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`. `--csv` brings a file
 with the scores of each run up to date; other runs stay in it. `--write` puts tables in their places, below the heading
-with the group's name, in the pages of a folder; groups with runs that aren't done stay as they are.
+with the group's name, in the pages of a folder; rows whose runs are gone or not done stay there as they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import yaml
 from spen_plugins.files import writing
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
-from spen_plugins.research.tables import markdown
+from spen_plugins.research.tables import markdown, markdown_cell
 
 ROOT = Path("runs/results")
 COLUMNS = ("group", "row", "seed", "score", "validation", "test", "epochs", "seconds")
@@ -69,30 +69,37 @@ def finish(folder: Path, line: list[str]) -> None:
 
 
 def table(name: str, group: dict[str, Any]) -> str:
-    """Markdown: the heading, the table of rows that have runs, and their commands."""
-    return f"### {name}\n\n{block(name, group)}\n"
-
-
-def block(name: str, group: dict[str, Any]) -> str:
-    """Markdown: the table of rows that have runs, and their commands."""
+    """Markdown: the heading, the table of rows that have runs, and the commands of all."""
     done = [row for row in group["rows"] if any((ROOT / name / row).glob("*/metrics.json"))]
+    return f"### {name}\n\n{compared(name, group, done)}\n{commands(name, group)}\n"
+
+
+def compared(name: str, group: dict[str, Any], rows: list[str]) -> str:
+    """Markdown: the table of these rows, its caption and notes; empty without any."""
+    if not rows:
+        return ""
+    against = [row for row in group.get("against", []) if row in rows]
+    groups = [read_group(row, ROOT / name / row) for row in rows]
+    return markdown(compare(groups, scores=group["scores"], against=against, sizes=group.get("costs", False)))
+
+
+def commands(name: str, group: dict[str, Any]) -> str:
+    """Markdown: a command for each row."""
     lines = []
-    if done:
-        against = [row for row in group.get("against", []) if row in done]
-        groups = [read_group(row, ROOT / name / row) for row in done]
-        sizes = group.get("costs", False)
-        lines.append(markdown(compare(groups, scores=group["scores"], against=against, sizes=sizes)))
-    lines.append("```")
     for row, spec in group["rows"].items():
         line = decoding(name, row, spec, 0) if "of" in spec else command(group["config"], _arguments(group, spec), 0)
         lines.append(f"{shlex.join(line)}   # {row}, seeds {_seeds(group, spec)}")
-    return "\n".join([*lines, "```"])
+    return "\n".join(["```", *lines, "```"])
 
 
 def write(name: str, group: dict[str, Any], pages: Path) -> None:
-    """Replace the group's table and commands below its heading, if all its runs are done."""
-    runs = [ROOT / name / row / str(seed) for row, spec in group["rows"].items() for seed in _seeds(group, spec)]
-    if not all((run / "metrics.json").exists() for run in runs):
+    """Replace the group's table and commands below its heading; rows whose runs are gone stay as they are."""
+    done = [
+        row
+        for row, spec in group["rows"].items()
+        if all((ROOT / name / row / str(seed) / "metrics.json").exists() for seed in _seeds(group, spec))
+    ]
+    if not done:
         return
     for page in sorted(pages.glob("*.md")):
         text = page.read_text(encoding="utf-8")
@@ -101,10 +108,41 @@ def write(name: str, group: dict[str, Any], pages: Path) -> None:
             end = re.search(r"^#+ ", section, re.MULTILINE)
             section, after = (section[: end.start()], section[end.start() :]) if end else (section, "")
             old = re.search(r"^\|.*?^```\n.*?^```$", section, re.MULTILINE | re.DOTALL)
-            new = block(name, group)
+            if (old and not old[0].startswith("|  |")) or (not old and len(done) < len(group["rows"])):
+                continue  # a table of another form, or none to take other rows from
+            rows = merged(old[0] if old else "", compared(name, group, done), list(group["rows"]))
+            new = f"{rows}\n{commands(name, group)}"
             section = section[: old.start()] + new + section[old.end() :] if old else f"\n{new}\n{section}"
             with writing(page) as part:
                 part.write_text(before + section + after, encoding="utf-8")
+
+
+def merged(old: str, new: str, order: list[str]) -> str:
+    """A new table with those rows of an old one that it lacks; of its differences these keep what still holds."""
+    before, after, order = _cells(old), _cells(new), list(map(markdown_cell, order))
+    kept = {row: cells for row, cells in before.items() if row in order and row not in after}
+    if not kept:
+        return new
+    titles, earlier = (list(next(iter(found.values()))) for found in (after, before))
+    titles = earlier if set(titles) <= set(earlier) else [*titles, *(one for one in earlier if one not in titles)]
+    for cells in kept.values():
+        for title in earlier:
+            against = title.partition(" − ")[2]
+            if against in after and after[against][titles[1]] != before.get(against, {}).get(titles[1]):
+                cells[title] = ""
+    rows = [found[row] for row in order for found in (after, kept) if row in found]
+    lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]
+    lines += ["| " + " | ".join(cells.get(title, "") for title in titles) + " |" for cells in rows]
+    rest, gap = new[new.rindex("|\n") + 2 :].rstrip(), "\n" if "\n- " in new else "\n\n"
+    note = f"no runs are left of {', '.join(kept)}: their figures stay, without differences from what was run again"
+    return "\n".join([*lines, f"{rest}{gap}- {note}"]) + "\n"
+
+
+def _cells(text: str) -> dict[str, dict[str, str]]:
+    """The cells of a markdown table by row and column."""
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in text.splitlines() if line.startswith("|")]
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    return {row[0]: dict(zip(stripped[0], row, strict=True)) for row in stripped[2:]} if stripped else {}
 
 
 def record(groups: dict[str, dict[str, Any]], path: Path) -> None:
