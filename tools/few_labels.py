@@ -3,7 +3,7 @@ labels.
 
     SPEN_DATA=... python tools/few_labels.py runs/few --only names --shares 0.05 --seeds 0 1 2
     SPEN_DATA=... python tools/few_labels.py runs/few --only labels --methods nce --set trainer.energy_share=0.2
-    SPEN_DATA=... python tools/few_labels.py runs/few --only roles --methods static_crf --rest --at-most 2500
+    SPEN_DATA=... python tools/few_labels.py runs/few --only roles --methods static_crf --as rest --at-most 2500
 
 Of the training part a share is drawn by a seed and keeps its tags or labels; the rest, or what `--at-most` leaves of
 it, is text, or features, alone; of roles, text with predicates marked. The development part, whole, chooses epochs and
@@ -13,10 +13,10 @@ user's own files:
 - `cross entropy`, and for tags `CRF`, learn from the labelled examples alone;
 - `self-training`: cross entropy learns from these and from the rest with what the net of `cross entropy` predicts
   there; `of the CRF`: with the tags that the CRF predicts, so that the CRF teaches a net that decides word by word;
-- a method of the config with an energy, say `--methods nce`: `nce` learns from the labelled examples alone, and
-  `self-training, of nce` is as above. With `--rest` there are two rows more: `nce, with the rest`, whose energy also
-  judges what the net says of the rest (`task.unlabelled`); and `nce, self-trained`, the method in cross entropy's place
-  on what the net of `cross entropy` predicts.
+- a method of the config with an energy, say `--methods nce`, with the rows of `--as`: `alone`, `nce` learns from the
+  labelled examples; `teacher`, `self-training, of nce` is as above; `rest`, `nce, with the rest`, whose energy also
+  judges what the net says of the rest (`task.unlabelled`); `self`, `nce, self-trained`, the method in cross entropy's
+  place on what the net of `cross entropy` predicts. The first two are the default.
 
 The net of every row but `CRF` is the same: it decides on tokens and labels independently. What is done is kept, and
 printed again.
@@ -51,6 +51,7 @@ from spen_plugins.runs.folder import RunFolder
 
 CONTROL = "self-training"
 PARTS = ("train", "dev", "test")
+USES = ("alone", "teacher", "rest", "self")
 Examples = list[tuple[Any, Any]]
 """Inputs and gold: words and tags, a text and its labels, features and labels; a sentence with roles has both."""
 
@@ -194,7 +195,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=tuple(CASES), default=list(CASES))
     parser.add_argument("--shares", nargs="+", type=float, default=[0.01, 0.05, 0.1], help="labelled part of training")
     parser.add_argument("--methods", nargs="+", default=[], help="methods of the config with an energy")
-    parser.add_argument("--rest", action="store_true", help="also train these methods on the rest")
+    parser.add_argument("--as", dest="uses", nargs="+", choices=USES, default=USES[:2], help="rows of these methods")
     parser.add_argument("--at-most", type=int, help="examples without labels, drawn like the others; default: all")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
@@ -257,11 +258,14 @@ def draw(case: Case, share: float, seed: int, given: argparse.Namespace, folder:
         runs[control] = trained(f"{run.name}-taught", "cross_entropy", taught(run))
     for method in given.methods:
         key = "-".join([method, *given.set]).replace("/", "_")
-        run = runs[method] = trained(key, method, parts["labelled"], *given.set)
-        runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
-        if given.rest:
+        if {"alone", "teacher"} & set(given.uses):
+            run = runs[method] = trained(key, method, parts["labelled"], *given.set)
+        if "teacher" in given.uses:
+            runs[f"{CONTROL}, of {method}"] = trained(f"{key}-taught", "cross_entropy", taught(run))
+        if "rest" in given.uses:
             rest = f"task.unlabelled={parts['rest']}"
             runs[f"{method}, with the rest"] = trained(f"{key}-rest", method, parts["labelled"], rest, *given.set)
+        if "self" in given.uses:
             joined = taught(runs["cross entropy"])
             runs[f"{method}, self-trained"] = trained(f"{key}-self", method, joined, *given.set)
     return runs
