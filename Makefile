@@ -68,7 +68,7 @@ docs: $(VENV)/installed-test  ## write the documentation with an API reference a
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .PHONY: english
-english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, an hour and a half (data: ewt, btc, wnut17, gum, wikigold, goemotions)
+english: $(VENV)/installed-test  ## train the spaCy pipeline spen_en again, two hours (data: ewt, btc, wnut17, gum, wikigold, goemotions)
 	$(QUIET_THREADS) $(BIN)/python tools/build_english.py
 
 .PHONY: english-md

@@ -5,7 +5,7 @@
     SPEN_DATA=... python tools/build_english.py --md
 
 spen_en: trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones
-resumed; about an hour and a half on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
+resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
 tools/train_words.py). Its roles also learn from what spen_en_md, as it is packaged, finds in more text
 (tools/teach_roles.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
 configs/english_md.jsonnet, all parts together, into runs/english_md (an interrupted training is resumed), and takes
@@ -143,8 +143,9 @@ seqeval in strict mode.
 TAUGHT = """
 ## What its roles learned from
 
-`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments with the predicates and
-roles that the larger pipeline `spen_en_md` finds in them (`tools/teach_roles.py`).
+`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training sentences
+of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
+(`tools/teach_roles.py`).
 """
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
 WHOLE = """

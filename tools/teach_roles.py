@@ -2,33 +2,40 @@
 
     SPEN_DATA=... python tools/teach_roles.py runs/english/taught.jsonl
 
-The text is GoEmotions' training part, comments from Reddit without those that have a placeholder for a name, split into
-sentences and words by spen_en_md, whose predicates and roles are written as JSONL, one line a predicate. They follow
-EWT PropBank's training part, whose roles are gold, in the same form.
+The text is GoEmotions' training part, comments from Reddit with common names in place of its [NAME], split into
+sentences and words by spen_en_md, and the training sentences of the four corpora of names (tools/english_data.py). The
+predicates and roles that spen_en_md finds are written as JSONL, one line a predicate. They follow EWT PropBank's
+training part, whose roles are gold, in the same form.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, cycle
 from pathlib import Path
 from typing import Any
 
 import spacy
+from english_data import FILES
 
 import spen_plugins as sp
 from spen_plugins.datasets import locate
 from spen_plugins.files import writing
+from spen_plugins.readers.columns import read_columns
 from spen_plugins.readers.roles import read_roles
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
 GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"
 TEXT = "data:text/goemotions/train.tsv"
+NAMES = ("Anna", "James", "Maria", "David", "Sarah", "Peter", "Laura", "Ahmed", "Emily", "Carlos", "Smith", "Wei")
+"""In place of GoEmotions' [NAME], each in its turn."""
+SHORTEST, LONGEST = 3, 60
+"""Words of a sentence; longer ones are mostly several, or lists."""
 AT_ONCE = 2000
 """Sentences whose roles are found together."""
-LONGEST = 60
-"""Words of a sentence; longer ones are mostly several, or lists."""
 
 
 def main() -> None:
@@ -76,13 +83,27 @@ def item(words: Sequence[str], predicate: int, tags: Sequence[str]) -> dict[str,
 
 def sentences() -> Iterator[list[str]]:
     """The words of each sentence of the text."""
+    for words in chain(comments(), named()):
+        if SHORTEST <= len(words) <= LONGEST:
+            yield words
+
+
+def comments() -> Iterator[list[str]]:
+    """Sentences of GoEmotions' comments, but for those with other placeholders than names."""
     nlp = spacy.load(PIPELINE, exclude=["spen_pos", "spen_ner", "spen_srl", "morphologizer", "trainable_lemmatizer"])
+    names = cycle(NAMES)
     texts = (line.split("\t")[0] for line in locate(TEXT).read_text(encoding="utf-8").splitlines())
-    for doc in nlp.pipe(text for text in texts if "[" not in text):
+    filled = (re.sub(r"\[NAME\]", lambda _: next(names), text) for text in texts)
+    for doc in nlp.pipe(text for text in filled if "[" not in text):
         for sentence in doc.sents:
-            words = [token.text for token in sentence if not token.is_space]
-            if 3 <= len(words) <= LONGEST:
-                yield words
+            yield [token.text for token in sentence if not token.is_space]
+
+
+def named() -> Iterator[list[str]]:
+    """Training sentences of the corpora of names."""
+    for parts in FILES.values():
+        for sentence in read_columns(locate(f"data:ner/{parts['train']}"), 0, -1):
+            yield list(sentence.words)
 
 
 def groups(some: Iterable[list[str]]) -> Iterator[list[list[str]]]:
