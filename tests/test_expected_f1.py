@@ -154,3 +154,17 @@ def test_the_old_decoder_gives_the_old_scores(run: Path, tmp_path: Path) -> None
     CliRunner().invoke(app, ["decode", str(run), str(tmp_path / "same"), "--by", "threshold", "--threshold", "0.5"])
     same, old = RunFolder.open(tmp_path / "same"), RunFolder.open(run)
     assert same.metrics() == old.metrics() and same.calibration() == old.calibration()
+
+
+def test_what_minimises_the_energy_is_rounded(tmp_path: Path) -> None:
+    """Its coordinates are no probabilities: where all are near 0, the set of highest expected F1 is that of all."""
+    few = {"trainer.epochs": 1, "features.hidden": [8], "task.decode": "expected_f1"}
+    path = tmp_path / "nce"
+    sp.train("mlc_seal", method="nce", out=path, quiet=True, device="cpu", **few)
+    plain, refined = sp.load(path), sp.load(path, refine="gbi")
+    assert plain.task.decoder.temperature is not None and plain.refined == {}
+    assert (refined.task.decoder, refined.refined["refined"]["threshold"]) == (LabelDecoder(0.5), 0.5)
+    examples = loaded("multilabel", corpus="sample").part("test")[:5]
+    for found, batch, _ in refined.proposals(examples):
+        assert torch.equal(refined.task.decode(found, batch.x) > 0, found.mean > 0.5)
+    assert sp.load(path, refine="rerank").task.decoder == plain.task.decoder

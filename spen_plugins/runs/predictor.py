@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from spen_plugins.batch import Batch
+from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Precision, build, check, make_task
 from spen_plugins.config.node import make, parse
 from spen_plugins.energy import Energy
@@ -89,6 +90,9 @@ class Predictor:
                 f"--refine: {self.folder.path} was trained without an energy; there is nothing to minimise"
             )
         self.refined = {"refined": {"type": node.type, **node.config.model_dump(mode="json", exclude_none=True)}}
+        if node.cls.iterative and isinstance(self.task, LabelTask) and self.task.decoder.temperature is not None:
+            # What minimises an energy is no probability, under which F1 could be expected: near 0, of all labels.
+            self.task.threshold = self.refined["refined"]["threshold"] = 0.5
         return make(node, self.task, net=self.own_net)
 
     @property
