@@ -448,6 +448,12 @@ def test_label_sets_of_own_files_are_decided_on_as_validation_says(
     assert (task["threshold"], task.get("decode")) == decided
 
 
+@pytest.mark.parametrize("config", ["configs/mlc_seal.jsonnet", "configs/text_seal.jsonnet"])
+def test_a_threshold_that_would_not_count_is_an_error(config: str) -> None:
+    with pytest.raises(ConfigError, match=r"threshold=0\.4 goes with decode=threshold or decode=validation"):
+        evaluate(config, {"data": "a.csv", "test": "b.csv", "threshold": "0.4", "decode": "expected_f1"})
+
+
 def test_published_rows_are_decided_on_at_one_half() -> None:
     for data in ("sample", "bibtex", "cal500"):
         task = evaluate("configs/mlc_seal.jsonnet", {"data": data})["task"]

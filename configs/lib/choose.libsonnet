@@ -33,7 +33,9 @@
   decoding(data, threshold, decode, start)::
     local open = threshold == null && ($.is_path(data) || data == 'files');
     local by = if decode != null then decode else if open then 'validation' else 'threshold';
-    { threshold: if threshold != null then threshold else if open then 'validation' else start }
+    if by == 'expected_f1' && std.isNumber(threshold) then
+      error 'threshold=%s goes with decode=threshold or decode=validation; decode=expected_f1 has none' % threshold
+    else { threshold: if threshold != null then threshold else if open then 'validation' else start }
     + (if by == 'threshold' then {} else { decode: by }),
 
   // `fields` without those that are null.
