@@ -255,7 +255,7 @@ def test_resume_takes_the_folder_alone(spen_run, fake, config):
     assert calls == [(Path("runs/r"), None, False, 60.0)]
     refused = spen_run(str(config), "--resume", "runs/r")
     assert refused.exit_code == 2
-    assert "omit CONFIG and --out" in refused.stderr
+    assert "omit CONFIG, NAME=VALUE and --out" in refused.stderr
 
 
 @pytest.mark.parametrize(

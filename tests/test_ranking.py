@@ -66,13 +66,15 @@ def test_they_come_at_the_end_and_do_not_crowd_the_table(tmp_path: Path) -> None
     details = metric.details()
     assert set(details) == {"ranking", "example_ap", "label_ap"} and list(details["ranking"]) == ["1", "2"]
     assert set(details) <= set(task.protocol())
-    scores = {"validation": {**metric.compute(), **details}}
+    constant = {"score": "example_f1", "validation": 0.29666666666666663}
+    scores = {"validation": {**metric.compute(), **details}, "protocol": {"constant_predictor": constant}}
     (tmp_path / "metrics.json").write_text(json.dumps(scores))
     (tmp_path / "config.json").write_text("{}")
     console = Console(width=200, record=True)
     print_scores(console, RunFolder(tmp_path))
     printed = console.export_text()
     assert printed.count("precision") == 2  # precision and r_precision, in one line
+    assert "constant_predictor: score example_f1, validation 0.2967\n" in printed
     assert "the 1, 2 likeliest labels, validation: precision 0." in printed and "│ label_ap" in printed
     assert score_of(scores["validation"], "ranking.2.ndcg") == details["ranking"]["2"]["ndcg"]
     assert score_of(scores["validation"], "ranking.7.ndcg") is None

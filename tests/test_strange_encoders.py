@@ -153,6 +153,12 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert load("minilm")[0].config.hidden_size == 16
 
 
+@pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
+def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
+    with pytest.raises(ConfigError, match=f"there is no folder {path}; expected one made by save_pretrained"):
+        load(path)
+
+
 def test_a_short_name_that_is_misspelt_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise OSError("no such model")

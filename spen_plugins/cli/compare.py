@@ -71,8 +71,9 @@ def compare(
 
     wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
     comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)
-    for note in comparison.notes:
-        typer.secho(f"note: {note}", err=True, fg=typer.colors.YELLOW)
+    if out is not None or form in (Format.table, Format.csv):  # others have the notes in their text
+        for note in comparison.notes:
+            typer.secho(f"note: {note}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:
         text = _rendered(comparison, None if out is None else WIDTH)
     else:

@@ -74,7 +74,7 @@ def run(
     """
     if resume is not None:
         if config is not None or out is not None:
-            raise ConfigError(f"--resume {resume} takes its config and its folder from the run; omit CONFIG and --out")
+            raise ConfigError(f"--resume {resume} takes all from the run; omit CONFIG, NAME=VALUE and --out")
         folder = _resume(resume, device, quiet, checkpoint_every, jobs)
     elif config is None:
         raise ConfigError("which config? As in: spen-run srl_seal; see spen-run --help")

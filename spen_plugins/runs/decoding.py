@@ -133,5 +133,6 @@ def _write(
         raise RunError(f"{out} can't be written: {error.strerror or error}") from error
     folder.save_weights(built.model)
     constant = Constant(task, built.trainer.config.evaluated_at_once)
-    finish(built, folder, accelerator, Console(quiet=quiet), "test" in (source.metrics() or {}), constant)
+    tested = "test" in (source.metrics() or {})
+    finish(built, folder, accelerator, Console(quiet=quiet), tested, constant, trained=False)
     return out

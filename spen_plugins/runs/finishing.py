@@ -20,9 +20,16 @@ from spen_plugins.scores.calibration import Decisions, calibrate
 
 
 def finish(
-    built: Built, folder: RunFolder, accelerator: Accelerator, console: Console, test: bool, predictor: Constant
+    built: Built,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    console: Console,
+    test: bool,
+    predictor: Constant,
+    trained: bool = True,
 ) -> None:
-    """Score the trained model, and write and print what a finished run has, beside a constant predictor's score."""
+    """Score the model, and write and print what a finished run has, beside a constant predictor's score; also say so if
+    what was trained is no better than that."""
     task = built.task
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
@@ -37,7 +44,7 @@ def finish(
         folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
         nothing_learned = constant and scores["validation"][task.selection] <= constant["validation"] < 1
-        if test and nothing_learned and not console.quiet:
+        if trained and test and nothing_learned and not console.quiet:
             Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
 
 
@@ -48,7 +55,7 @@ def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapp
         f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "
         f"There are {len(task.part('train'))} training examples; more of them help most. Where the method has such "
         "settings, more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another "
-        "trainer.net.lr may help; cross_entropy is the method with fewest."
+        "trainer.net.lr may help, and of label sets another task.threshold."
     )
 
 

@@ -32,7 +32,14 @@ def print_scores(console: Console, folder: RunFolder) -> None:
         console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
-            console.print(f"{name}: {text}", highlight=False, markup=False, style="dim", soft_wrap=True)
+            console.print(f"{name}: {_said(text)}", highlight=False, markup=False, style="dim", soft_wrap=True)
+
+
+def _said(value: Any) -> str:
+    """A value of the protocol: text, a number, or a table of them."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_said(one)}" for name, one in value.items())
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _ranking_line(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:
