@@ -134,7 +134,7 @@ def merged(old: str, new: str, order: list[str]) -> str:
     lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]
     lines += ["| " + " | ".join(cells.get(title, "") for title in titles) + " |" for cells in rows]
     rest, gap = new[new.rindex("|\n") + 2 :].rstrip(), "\n" if "\n- " in new else "\n\n"
-    note = f"no runs are left of {', '.join(kept)}: their figures stay, without differences from what was run again"
+    note = f"no runs are left of {'; '.join(kept)}: their figures stay, without differences from what was run again"
     return "\n".join([*lines, f"{rest}{gap}- {note}"]) + "\n"
 
 
