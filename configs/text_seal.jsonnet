@@ -10,11 +10,11 @@
 local text = import 'lib/text.libsonnet';
 
 function(
-  data='sample',  // sample, goemotions, reuters, files, or a TSV training file of your own
+  data='sample',  // sample, goemotions, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  labels=null,  // file of label names, where the TSV files have numbers
+  labels=null,  // file of label names, where the files have numbers
   threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
