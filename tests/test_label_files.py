@@ -446,6 +446,66 @@ def test_a_header_that_leaves_it_open(tmp_path: Path, separator: str, head: str,
         read_texts(Path(path), layout)
 
 
+REVIEWS = "id,review,sentiment\n1,a good film,pos\n2,bad,neg\n3,so so then,pos\n"
+JOY = 'id;comment;is_joy\n1;"so; sad";0\n2;what a day;1\n'
+PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("x.csv", JOY, "id, comment, is_joy"),
+        ("x", JOY, "id, comment, is_joy"),
+        ("x.csv", REVIEWS, "id, review, sentiment"),
+        ("x", REVIEWS, "id, review, sentiment"),
+        ("x.csv", REVIEWS.replace(",", "\t"), "id, review, sentiment"),
+        ("x.CSV", ",Review Text,Rating\n0,a good film,5\n1,a bad one,4\n", ", Review Text, Rating"),
+    ],
+)
+def test_a_header_without_usual_names(tmp_path: Path, name: str, text: str, columns: str) -> None:
+    path = Path(write(tmp_path / name, text))
+    gold = "and a label column named 'labels' or 'label'; or task.text_column and task.label_column with the names"
+    with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* 'text' {gold}"):
+        read_texts(path, Layout())
+    if name != "x":  # or it is a text a line
+        wanted = "'text'; or task.text_column with its name"
+        with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* {wanted}"):
+            read_texts(path, Layout(), gold=False)
+
+
+def test_columns_by_number_below_a_header(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "x.csv", REVIEWS))
+    wanted = [("a good film", ("pos",), 2), ("bad", ("neg",), 3), ("so so then", ("pos",), 4)]
+    for layout in (Layout(2, 3), Layout("review", "sentiment"), Layout("review", 3)):
+        assert [tuple(row) for row in read_texts(path, layout).rows] == wanted
+    numbered = read_texts(path, Layout(1, 2, header=True)).rows
+    assert numbered[0] == ("1", ("a good film",), 2)
+
+
+def test_csv_without_a_header(tmp_path: Path) -> None:
+    """One named .csv has to have one, unless the config says that it hasn't."""
+    rows = [("What a day", ("joy",), 1), ("I am so sad", ("grief",), 2), ("Well", ("joy",), 3)]
+    path = Path(write(tmp_path / "x.csv", PLAIN))
+    with pytest.raises(
+        DataError, match=r":1: found columns What a day, joy; .* or task\.header=false if it is no header"
+    ):
+        read_texts(path, Layout())
+    other = Path(write(tmp_path / "x", PLAIN))
+    for where, layout in ((path, Layout(header=False)), (path, Layout(1, 2, ";", False)), (other, Layout())):
+        assert [tuple(row) for row in read_texts(where, layout).rows] == rows
+    write(path, "joy,Well\njoy,What a day\ngrief,I am so sad\n")  # a label that recurs is no name
+    assert [row.text for row in read_texts(path, Layout(2, 1)).rows] == ["Well", "What a day", "I am so sad"]
+
+
+def test_tsv_needs_no_header(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "x.tsv", "Well\tjoy\tone\nI am so sad\tgrief\ttwo\nWhat a day\tawe\tthree\n"))
+    assert [row[:2] for row in read_texts(path, Layout()).rows] == [
+        ("Well", ("joy",)),
+        ("I am so sad", ("grief",)),
+        ("What a day", ("awe",)),
+    ]
+
+
 def test_columns_of_labels_in_tsv(tmp_path: Path) -> None:
     path = Path(write(tmp_path / "x", 'id\ttext\tis_a\tis_b\n1\tone "two\t1\t0\n2\tthree\t0\t0\n'))
     found = read_texts(path, Layout(labels="is_*"))
@@ -511,6 +571,34 @@ def test_lines_with_a_comma_each_are_texts(tmp_path: Path) -> None:
     assert rows("text,id\nwell,1\n") == rows("text,tags\nwell,1\n") == [("well", None)]
     assert rows("text,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
     assert rows("body,tags\nwell,a\n", Layout(labels="tags")) == [("well", ("a",))]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x"])
+def test_csv_of_one_column_is_predicted(tmp_path: Path, name: str) -> None:
+    def rows(text: str, layout: Layout | None = None) -> list[str]:
+        return [row.text for row in read_texts(Path(write(tmp_path / name, text)), layout or Layout(), False).rows]
+
+    cells, texts = '"a, ""b"""\n"two\nlines; of it"\nplain\n', ['a, "b"', "two\nlines; of it", "plain"]
+    assert rows(f"text\n{cells}") == rows(f'\ufeff"Text"\n{cells}') == texts
+    for labels in (2, "tags", ["toxic", "mild"], "is_*"):
+        assert rows(f"comment\n{cells}", Layout("comment", labels)) == rows(f"text\n{cells}", Layout("text", labels))
+        assert rows(f"comment\n{cells}", Layout("comment", labels)) == texts
+    assert rows("text\na, b\nc\n") == ["a, b", "c"]  # written by hand
+    assert rows("text\n" + '"a, b\nc"\n' * 20000) == ["a, b\nc"] * 20000
+    with pytest.raises(DataError, match=r":1: found columns text; expected a text column named 'comment'"):
+        rows("text\na b\n", Layout("comment"))
+    with pytest.raises(DataError, match=r":1: found columns text; expected a label column named 'labels'"):
+        read_texts(Path(write(tmp_path / name, "text\na b\n")), Layout())
+    assert rows("what a day\n\nso sad\n") == ["what a day", "", "so sad"]
+    assert rows('"Go," she said.\n"No!"\n') == ['"Go," she said.', '"No!"']
+
+
+def test_csv_of_one_column_by_its_name(tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "x.csv", '"a, b"\n"two\nlines"\n'))
+    assert [row.text for row in read_texts(path, Layout(), gold=False).rows] == ["a, b", "two\nlines"]
+    for text in ('comment\n"a, b"\n"two\nlines"\n', "comment\nso sad\nwhat a day\n"):
+        with pytest.raises(DataError, match=":1: found columns comment; expected a header with a text column named"):
+            read_texts(Path(write(path, text)), Layout(), gold=False)
 
 
 def test_a_task_of_texts_carves_and_says_so(tmp_path: Path) -> None:

@@ -146,6 +146,20 @@ def test_a_text_a_line_for_labels_of_texts(runs, spen):
         assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
 
 
+def test_tables_of_texts_are_predicted(runs, spen):
+    """Of one column, and with labels that the run doesn't know, which evaluation refuses."""
+    Path("only.csv").write_text('text\n"a match, at last"\n"two\nlines"\n')
+    done = spen("predict", runs["text"], "only.csv", "--format", "csv")
+    assert [row[0] for row in csv.reader(io.StringIO(done.stdout))] == ["text", "a match, at last", "two\nlines"]
+    Path("other.csv").write_text('id,review\n1,"It was good, really."\n2,A bad film I would say.\n')
+    refused = spen("predict", runs["text"], "other.csv")
+    assert refused.exit_code == 2 and "columns id, review" in refused.stderr  # no raw text
+    Path("gold.csv").write_text("text,labels\na match,unknown\n")
+    assert len(spen("predict", runs["text"], "gold.csv").stdout.splitlines()) == 1
+    done = spen("evaluate", runs["text"], "gold.csv")
+    assert done.exit_code == 2 and "found label 'unknown'" in done.stderr
+
+
 def test_the_note_on_raw_text_names_spacy_where_it_tokenised(runs):
     for run, said in (("text", "a text a line"), ("ner", "tokenised by spaCy's rules")):
         raw = TokenisedText("We won the match.\n")

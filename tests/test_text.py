@@ -255,6 +255,20 @@ def test_read_takes_tsv_sgml_folders_and_plain_text(files, stories, tmp_path):
     assert [None if e.gold is None else e.gold.tolist() for e in found] == [[0], [1, 2], [0], None, None]
 
 
+def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tmp_path):
+    it = task(**files)
+    for name, text in (
+        ("x.csv", "text,labels\nhello there,unknown\n"),
+        ("x.tsv", "hello there\tunknown\n"),
+        ("x.jsonl", '{"text": "hello there", "labels": ["unknown"]}\n'),
+    ):
+        path = write(tmp_path / name, text)
+        assert [(e.text, e.gold) for e in it.read_inputs(path)] == [("hello there", None)]
+        assert it.notes()[0].startswith(f"{path}: read as ") and it.notes()[0].endswith("(1 texts)")
+        with pytest.raises(DataError, match=r"found label 'unknown'; expected one of the 3 labels known"):
+            it.read(path)
+
+
 def test_parse():
     it = task(corpus="sample")
     assert it.parse({"text": "x"}).gold is None and it.parse("x").text == "x"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from spen_plugins.readers.text_columns import (
     column_of,
     is_header,
     label_reader,
+    looks_like_header,
     named_as,
     places_of,
     settle,
@@ -54,6 +56,32 @@ def _is_csv(head: Head) -> bool:
         or '"' in head.data.decode("utf-8", "replace")
         or is_header(head.lines[0].split(separator))
     )
+
+
+def _one_column(head: Head) -> tuple[str, list[str]]:
+    """The cells of CSV of one column, and a separator that none of them has without quotes; commas and no cell of
+    anything else."""
+    for separator in SEPARATORS:
+        try:
+            records = [cells for cells in csv.reader(head.lines, delimiter=separator, strict=head.whole) if cells]
+        except csv.Error:
+            continue
+        if all(len(cells) == 1 for cells in records):
+            return separator, [cell.strip() for [cell] in records]
+    return ",", []
+
+
+def _is_one_column(head: Head, layout: Layout) -> bool:
+    """Whether a file without separators is CSV: its header names the text, or it is named .csv and has a header or
+    quoted cells."""
+    _, cells = _one_column(head)
+    first = (cells or [line.strip() for line in head.filled] or [""])[0]
+    if layout.header is not False and (first == layout.text or first.casefold() in TEXT):
+        return True
+    if head.path.suffix.lower() != ".csv" or not cells:
+        return False
+    quoted = any(line.startswith('"') for line in head.lines)
+    return bool(layout.header) or quoted or looks_like_header(cells[:1], [[cell] for cell in cells[1:]])
 
 
 def _are_lines(head: Head, layout: Layout) -> bool:
@@ -89,8 +117,9 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     Args:
         path: the file.
         layout: its columns. LibMultiLabel's are known, and tried only if none are named.
-        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone, and is one
-            of a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks for CSV.
+        gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
+            column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
+            for CSV.
 
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
@@ -100,7 +129,9 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     head = head_of(path)
     tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
     form = next((form for form in tried if form.fits(head)), None)
-    if not gold and (form is None or (form is _CSV and _are_lines(head, layout))):
+    if form is None and _is_one_column(head, layout):
+        form = _CSV
+    elif not gold and (form is None or (form is _CSV and _are_lines(head, layout))):
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))
@@ -167,17 +198,20 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> 
     if form is PARQUET:
         layout = replace(layout, header=True)
     elif form is not TSV:
-        separator = separator_of(head_of(path)) or ","
+        head = head_of(path)
+        separator = separator_of(head) or _one_column(head)[0]
     records = _records(path, form, separator)
     first = next(records)
-    names, layout = settle(path, layout, first[1], gold)
+    may_be_headed = form is _CSV or (form is TSV and Path(path).suffix.lower() == ".csv")
+    below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
+    names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below])
     at = column_of(path, layout.text, names, "text")
     read, what = label_reader(path, layout, names, gold)
     taken = places_of(layout.labels, names or ())
     needed = max(at, *taken) if taken and (gold or len(taken) > 1) else at
 
     def rows() -> Iterator[Row]:
-        for line, cells in records if names is not None else chain([first], records):
+        for line, cells in chain([first] if names is None else [], below, records):
             if len(cells) <= needed:
                 found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
                 raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")

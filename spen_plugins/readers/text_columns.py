@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.text import shorten
+from spen_plugins.readers.text import is_number, shorten
 
 TEXT = ("text",)
 LABELS = ("labels", "label")
@@ -16,6 +17,7 @@ LABELS = ("labels", "label")
 
 
 _TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false", "")
+_NAME = re.compile(r"[^\W\d]\w*([ ._/-]\w+){0,2}")  # is_joy, Review Text
 
 
 class Row(NamedTuple):
@@ -35,7 +37,7 @@ class Layout:
             columns of 0 and 1.
         separator: separator of a line's labels.
         header: if true, the first line names the columns; None: if a column is named, or one is called
-            `text`, `labels` or `label`.
+            `text`, `labels` or `label`, or, of CSV with columns by number, if the cells below it show it.
     """
 
     text: int | str = 1
@@ -49,7 +51,31 @@ def is_header(cells: Sequence[str]) -> bool:
     return any(cell.strip().casefold() in (*TEXT, *LABELS) for cell in cells)
 
 
-def settle(path: str | Path, layout: Layout, first: Sequence[str], gold: bool) -> tuple[list[str] | None, Layout]:
+def looks_like_header(names: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether a first record without usual names is a header all the same, by the records below it.
+
+    Its cells are different names that don't recur in their columns, and there is a column of numbers, or of texts most
+    of which have more words than its name. The first cell may be empty, as over a table's index.
+    """
+    columns = list(zip(*below, strict=False))
+    named = names[1:] if not names[0] else names
+    if not (columns and named and all(map(_NAME.fullmatch, named)) and len({*named}) == len(named)):
+        return False
+    if any(name and name in map(str.strip, cells) for name, cells in zip(names, columns, strict=False)):
+        return False
+    return any(_differs(name, cells) for name, cells in zip(names, columns, strict=False))
+
+
+def _differs(name: str, cells: Sequence[str]) -> bool:
+    """Whether cells are numbers, or most have more words than the name above them."""
+    filled = [cell for cell in cells if cell.strip()]
+    longer = sum(len(cell.split()) > len(name.split()) for cell in filled)
+    return bool(filled) and (all(map(is_number, filled)) or (name != "" and 2 * longer > len(filled)))
+
+
+def settle(
+    path: str | Path, layout: Layout, first: Sequence[str], gold: bool, below: Sequence[Sequence[str]] = ()
+) -> tuple[list[str] | None, Layout]:
     """Which columns text and labels are in.
 
     Args:
@@ -57,18 +83,25 @@ def settle(path: str | Path, layout: Layout, first: Sequence[str], gold: bool) -
         layout: its columns as given; those that are not are looked for in the header.
         first: cells of the first record.
         gold: if false, the labels' column, `""`, may be missing.
+        below: cells of some records after it, which may show that it is a header; none of a format without headers.
 
     Returns:
         The names of the columns, None without a header, and the layout with the columns found.
 
     Raises:
-        DataError: the header leaves open which column it is, or text and labels are in the same one.
+        DataError: the header leaves open which column it is, or text and labels are in the same one; or columns are
+            not given, and a header, or the first line of a file named .csv with gold, has no usual name.
     """
     names = [cell.strip() for cell in first]
     given = not (isinstance(layout.text, int) and isinstance(layout.labels, int))
-    headed = layout.header is not False and (bool(layout.header) or given or is_header(names))
+    usual = given or is_header(names)
+    guessed = layout.header is None and not usual
+    headed = looks_like_header(names, below) if guessed else layout.header is not False
     text, labels = layout.text, layout.labels
-    if headed and (given or is_header(names)):
+    needed = headed or (gold and Path(path).suffix.lower() == ".csv")
+    if guessed and needed and (text, labels) == (Layout.text, Layout.labels):
+        raise _unusual(path, names, gold)
+    if headed and usual:
         if text == Layout.text:
             text = named_as(names, TEXT)
         if labels == Layout.labels:
@@ -79,11 +112,22 @@ def settle(path: str | Path, layout: Layout, first: Sequence[str], gold: bool) -
             text = _other(path, names, places_of(labels, names), "text")
     if places_of(text, names) & places_of(labels, names):
         if gold:
-            where = names[min(places_of(text, names))] if headed else text
+            where = names[min(places_of(text, names))] if headed and usual else text
             found = f"both the text and its labels in column {where!r}"
             raise DataError(path, 1, found, "two columns, task.text_column and task.label_column")
         labels = ""
     return names if headed else None, replace(layout, text=text, labels=labels)
+
+
+def _unusual(path: str | Path, names: Sequence[str], gold: bool) -> DataError:
+    """A first line without usual names, where no columns are given."""
+    wanted, keys = "a header with a text column named 'text'", "task.text_column"
+    if gold:
+        wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
+        keys += " and task.label_column"
+    whose = "the names of the columns" if gold else "its name"
+    found = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
+    return DataError(path, 1, found, f"{wanted}; or {keys} with {whose}; or task.header=false if it is no header")
 
 
 def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:

@@ -146,7 +146,9 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
 
 
 def _is_raw(task: Task, path: Path) -> bool:
-    return type(task).read_text is not Task.read_text and path.is_file() and is_prose(head_of(path))
+    if type(task).read_text is Task.read_text or not path.is_file() or path.suffix.lower() == ".csv":
+        return False  # what a CSV file lacks is said
+    return is_prose(head_of(path))
 
 
 def _installed() -> Path:

@@ -74,7 +74,7 @@ class TextsConfig(DataConfig, OnDiskConfig):
     """Separator of a text's labels in one column."""
     header: bool | None = None
     """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
-    called text, labels or label."""
+    called text, labels or label, or, of CSV with columns by number, if the lines below show it."""
     reuters: str | None = None
     """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
     test part."""
