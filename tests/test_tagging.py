@@ -184,6 +184,25 @@ def test_rows_without_gold(ner):
         scored(ner, [unknown], "O O").compute()
 
 
+def warnings_of(task: Tagging) -> list[str]:
+    return [note for note in task.notes() if "can't be learned" in note]
+
+
+def test_tags_that_training_does_not_have_are_warned_of(tmp_path):
+    said = "warning: no training example has 1 of the 3 entity types (ORG): they can't be learned"
+    for encoding in ("bio", "bioes"):
+        assert warnings_of(make(tmp_path, scheme="iob1", encoding=encoding)) == [said]
+    said = "warning: no training example has 1 of the 4 tags (NNPS): they can't be learned"
+    assert warnings_of(make(tmp_path, tags=1)) == [said]
+    assert warnings_of(make(tmp_path, test=TRAIN, scheme="iob1")) == []
+    # B-LOC is new, and the type isn't.
+    assert warnings_of(make(tmp_path, test="Oslo NNP I-LOC\nOslo NNP B-LOC\n", scheme="iob1")) == []
+    [some] = warnings_of(
+        make(tmp_path, labelled=1, scheme="iob1", train="Bo NNP I-PER\n\n" + TRAIN, test="Al NNP O\nruns VBZ O\n")
+    )
+    assert "1 of the 2 entity types (LOC)" in some
+
+
 def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
     path = written_lines(tmp_path, "Ann NNP", "saw VBD")
     with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
@@ -338,10 +357,11 @@ def test_broken_tags_are_reported_with_file_and_line(tmp_path):
         make(tmp_path, test="word\n")
 
 
-def test_a_training_part_without_spans(tmp_path):
-    task = make(tmp_path, train="a O\nb O\n", test="c B-X\n", scheme="bio")
+def test_a_training_part_without_spans_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"train: found the tag O throughout .*; expected some others, .*\(task\.tags"):
+        make(tmp_path, train="a O\nb O\n", test="c B-X\n", scheme="bio")
+    task = make(tmp_path, train="a O\nb O\n", test="c O\n")
     assert task.space.tags == ["O"]
-    assert scored(task, task.part("test"), "O").compute()["f1"] == 0
 
 
 @pytest.mark.parametrize(("corpus", "options"), [("pos", {}), ("ner", {"scheme": "bio", "columns": {"pos": 1}})])

@@ -12,7 +12,7 @@ from spacy.tokens import Doc, DocBin
 
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.tagged import read_tagged
+from spen_plugins.readers.tagged import read_tagged, read_words
 
 WORDS = [["Anna", "lives", "in", "New", "York", "."], ["Yes", "!"]]
 POS = [["PROPN", "VERB", "ADP", "PROPN", "PROPN", "PUNCT"], ["INTJ", "PUNCT"]]
@@ -214,3 +214,69 @@ def test_a_file_of_gigabytes_is_refused_with_its_size(tmp_path):
         file.truncate(2_000_000_000)
     with pytest.raises(DataError, match=r"a: found a file of 2\.0 GB; expected at most"):
         read_tagged(config(), tmp_path / "a", gold=True)
+
+
+CONLLU = "1\tAnna\t_\tPROPN\tNNP\t_\t0\troot\t_\t_\n2\tleft\t_\tVERB\tVBD\t_\t1\tx\t_\t_\n"
+TRAINED = {
+    "fields": {"tags": "upos"},
+    "two fields": {"tags": "upos+xpos", "words": "form"},
+    "entities of a DocBin": {"tags": "ents", "scheme": "bio"},
+    "numbers": {"tags": 1},
+    "numbers of wider files": {"tags": 3, "words": 1},
+    "the last column": {"scheme": "bio"},
+}
+
+
+@pytest.mark.parametrize("given", TRAINED)
+def test_words_to_predict_are_read_from_any_format(tmp_path, given):
+    """Whatever format the tags were learned from."""
+    places = config(**TRAINED[given])
+    texts = {"a.conllu": CONLLU, "a.jsonl": lines({"words": ["Anna", "left"]})}
+    if places.words != 1:
+        texts |= {"a": CONLLU, "b": "Anna\nleft\n", "c": "Anna\tB-PER\nleft\tO\n", "d": "Anna\tNNP\nleft\tVBD\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        assert [s.words for s in read_words(places, tmp_path / name).sentences] == [("Anna", "left")], name
+    assert [list(s.words) for s in read_words(places, doc_bin(tmp_path / "b.spacy")).sentences] == WORDS
+
+
+def test_columns_that_a_run_uses_have_to_be_in_a_file_to_predict(tmp_path):
+    (tmp_path / "a.conllu").write_text(CONLLU)
+    (tmp_path / "a.conll").write_text("Anna\tNNP\nleft\tVBD\n")
+    with pytest.raises(ConfigError, match=r"task\.columns\.pos: found 1, and .* is read as CoNLL-U; fields"):
+        read_words(config(columns={"pos": 1}), tmp_path / "a.conllu")
+    with pytest.raises(
+        ConfigError, match=r"task\.columns\.pos: found 'xpos', and .* is read as columns; columns go by"
+    ):
+        read_words(config(columns={"pos": "xpos"}), tmp_path / "a.conll")
+    with pytest.raises(ConfigError, match=r"task\.words: found 'lemma', and .* is read as columns; columns go by"):
+        read_words(config(words="lemma"), tmp_path / "a.conll")
+    [found] = read_words(config(tags="upos", columns={"pos": "xpos"}), tmp_path / "a.conllu").sentences
+    assert found.columns == {"pos": ("NNP", "VBD")}
+
+
+def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
+    (tmp_path / "a.conll").write_text("Anna\tB-PER\nleft\tO\n")
+    (tmp_path / "a.conllu").write_text(CONLLU)
+    names, pos = loaded(tmp_path / "a.conll", scheme="bio"), loaded(tmp_path / "a.conllu", tags="upos")
+    for task, other in ((names, tmp_path / "a.conllu"), (pos, tmp_path / "a.conll")):
+        [example] = task.read_inputs(str(other))
+        assert example.entry.words == ("Anna", "left") and example.names is None
+    assert names.notes() and not any("warning" in note for note in names.notes())
+    with pytest.raises(DataError, match="found the tag 'PROPN'; expected O, B-X"):
+        names.read(str(tmp_path / "a.conllu"))
+    with pytest.raises(ConfigError, match=r"task\.tags: found 'upos', and .* is read as columns"):
+        pos.read(str(tmp_path / "a.conll"))
+    (tmp_path / "raw").write_text("She left\n")
+    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, O"):
+        names.read_inputs(str(tmp_path / "raw"))
+    (tmp_path / "raw").write_text("She left\nBob sleeps\n")
+    names.read_inputs(str(tmp_path / "raw"))
+    assert names.notes()[1].startswith("warning: ") and "If that is raw text" in names.notes()[1]
+
+
+def test_sentences_without_gold_are_of_any_format(tmp_path):
+    (tmp_path / "a.conll").write_text("Anna\n\nBo\n")
+    (tmp_path / "a.conllu").write_text(CONLLU)
+    task = loaded(tmp_path / "a.conllu", tags="upos", unlabelled=str(tmp_path / "a.conll"))
+    assert [example.names for example in task.part("train")] == [("PROPN", "VERB"), None, None]

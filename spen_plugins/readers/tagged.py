@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,9 @@ _COLUMNS = Format(
 )
 FORMATS = {"jsonl": _JSON, "docbin": DOCBIN, "conllu": CONLLU, "columns": _COLUMNS}
 """Formats of tagged sentences by their name in configs, in the order in which they are tried."""
+
+_NAMED = ("conllu", "docbin")
+"""Those whose fields go by name."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,11 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     name = _format(places.format, path, [column for column in wanted.values() if column is not None])
     if name == "jsonl":
         return TagFile(_read_json(places, path, gold), _JSON.name)
-    fields = name in ("conllu", "docbin")
+    named = name in _NAMED
     for key, column in wanted.items():
-        if column is not None and isinstance(column, str) != fields:
+        if column is not None and isinstance(column, str) != named:
             form = FORMATS[name].name
-            has = f"fields of {form} go by name (form, upos, xpos, …)" if fields else "columns go by number, from 0"
+            has = f"fields of {form} go by name (form, upos, xpos, …)" if named else "columns go by number, from 0"
             raise ConfigError(
                 f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
                 "The format is recognised by content, unless task.format is set"
@@ -104,6 +107,29 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         read = read_conllu if name == "conllu" else read_columns
         sentences = read(path, **given, columns=places.columns, gold=gold)
     return TagFile(sentences, FORMATS[name].name)
+
+
+def read_words(places: Any, path: Path) -> TagFile:
+    """Sentences of a file to predict, of any format: of `places` only the words and further columns have to be in it.
+
+    Tags are read where the file has any, and may be of another kind: raw text is told by them from columns. In a file
+    of another format than that of `places`, words are its first column or its field form.
+
+    Raises:
+        ConfigError, DataError: as `read_tagged`.
+    """
+    places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
+    if places.format == "predicates":
+        return read_tagged(places, path, gold=False)
+    if places.format == "auto" and of_shards(path):
+        tags = places.tags if isinstance(places.tags, str) else None
+        return read_tagged(replace(places, tags=tags), path, gold=False)
+    wanted = [column for column in (places.words, *places.columns.values()) if column is not None]
+    name = _format(places.format, path, wanted)
+    elsewhere = isinstance(places.words, int) if name in _NAMED else places.words == "form"
+    words = None if elsewhere else places.words
+    tags = places.tags if name == "columns" and isinstance(places.tags, int) else None
+    return read_tagged(replace(places, format=name, words=words, tags=tags), path, gold=False)
 
 
 def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:

@@ -39,7 +39,7 @@ from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
 from spen_plugins.readers.tag_items import of_words, tagged_of
-from spen_plugins.readers.tagged import read_tagged
+from spen_plugins.readers.tagged import read_tagged, read_words
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
@@ -104,6 +104,9 @@ class Tagging(SentenceTask):
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._order(tags))
+        others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
+        unseen = tagging_files.unseen_tags(self.config, others, self.space.tags)
+        self._read = self._read._replace(notes=[*self._read.notes, *unseen])
         self._parts: dict[str, Sequence[Example]] = {
             part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
@@ -136,6 +139,18 @@ class Tagging(SentenceTask):
         warnings = tagging_files.unknown_tags(path, gold, self.space.tags)
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
+
+    def read_inputs(self, path: str) -> list[Example]:
+        """Sentences of a file in any format, without its tags, which may be others than the run's."""
+        if type(self).read is not Tagging.read:  # a subclass has files of its own
+            return self.read(path)
+        where = locate(path)
+        found = read_words(self.config, where)
+        gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
+        # Raw text is taken for columns alone.
+        warnings = tagging_files.unknown_tags(path, gold, self.space.tags) if found.format == "columns" else []
+        self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
+        return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 
     def read_text(self, raw: RawText) -> list[Example]:
         return [self.parse({"words": words}) for words in raw.sentences()]
@@ -239,6 +254,13 @@ class Tagging(SentenceTask):
         except BrokenTags as broken:
             raise DataError(where, sentence.line_of(broken.index), broken.found, broken.expected) from None
         return tuple(write_tags(found, len(sentence.words), self._encoding)), frozenset(found)
+
+    def _tags_in(self, sentence: TaggedSentence, where: object) -> tuple[str, ...] | None:
+        """Tags in the task's encoding, or as they are if they break the scheme."""
+        try:
+            return self._encode(sentence, where)[0]
+        except DataError:
+            return sentence.tags
 
     def _order(self, tags: Iterable[str]) -> list[str]:
         """The tags in alphabetical order; tags of spans by type, after O."""

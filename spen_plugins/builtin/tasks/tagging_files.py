@@ -21,7 +21,7 @@ from spen_plugins.readers.on_disk import Index
 from spen_plugins.readers.schemes import BrokenTags, Scheme, spans
 from spen_plugins.readers.shards import checksum
 from spen_plugins.readers.tag_items import tagged_of
-from spen_plugins.readers.tagged import read_tagged
+from spen_plugins.readers.tagged import read_tagged, read_words
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
@@ -91,14 +91,23 @@ def known(
         train: its sentences, if they are in memory.
         encoded: first of each is its tags as they are learned, None if unknown.
         index: of sentences on disk.
+
+    Raises:
+        DataError: the tags are of spans, and there is no span.
     """
     if index is not None:
         counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
         columns = {name: sorted(index.values[column_key(name)]) for name in config.columns}
-        return Vocabulary.of_counts(counts, config), columns, set(index.values["tags"])
-    words = Vocabulary.of((sentence.words for sentence in train), config)
-    columns = {name: sorted({value for s in train for value in s.columns[name]}) for name in config.columns}
-    return words, columns, {tag for names, *_ in encoded for tag in names or ()}
+        words, tags = Vocabulary.of_counts(counts, config), set(index.values["tags"])
+    else:
+        words = Vocabulary.of((sentence.words for sentence in train), config)
+        columns = {name: sorted({value for s in train for value in s.columns[name]}) for name in config.columns}
+        tags = {tag for names, *_ in encoded for tag in names or ()}
+    if config.scheme != "none" and tags == {"O"}:
+        where = config.train or config.file or "the data"
+        wanted = "some others, such as B-PER; name their column (task.tags) if they are in another"
+        raise DataError(where, None, "the tag O throughout the training part", wanted)
+    return words, columns, tags
 
 
 def _tags(sentence: TaggedSentence) -> set[str] | None:
@@ -113,6 +122,18 @@ def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]
         return []
     share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
     return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def unseen_tags(config: Any, others: Collection[str], known: Collection[str]) -> list[str]:
+    """A warning if the `others`, tags of other parts, have some, or types of spans, that are not among the `known`."""
+    spans = config.scheme != "none"
+    ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
+    unseen = sorted(theirs - ours)
+    if not unseen:
+        return []
+    names = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
+    count = f"{len(unseen)} of the {len(ours | theirs)} {'entity types' if spans else 'tags'}"
+    return [f"warning: no training example has {count} ({names}): they can't be learned"]
 
 
 def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[str]) -> list[str]:
@@ -155,7 +176,7 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
 
 
 def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
-    return hide_tags(config, found, lambda path: read_tagged(config, path, gold=False).sentences)
+    return hide_tags(config, found, lambda path: read_words(config, path).sentences)
 
 
 def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
