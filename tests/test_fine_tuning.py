@@ -195,6 +195,34 @@ def test_stored_vectors_are_those_of_the_frozen_layers(task, tmp_path, frozen, p
     assert len(ran) == x.size + 1  # the first was seen
 
 
+@pytest.mark.parametrize("lora", [None, {"rank": 3}], ids=["plain", "lora"])
+def test_stored_vectors_beside_checkpointing(task, tmp_path, lora) -> None:
+    """Vectors and gradients are those without checkpointing, stored or not."""
+    if lora:
+        pytest.importorskip("peft")
+    fields = {"model": save_model(tmp_path), "frozen": 1, "lora": lora, "dropout": 0.0, "attention_dropout": 0.0}
+    made = [
+        ready(task, Transformer, **fields, store_gib=gib, gradient_checkpointing=again)
+        for gib, again in ((0, False), (1, False), (0, True), (1, True))
+    ]
+    x, found = lengths_differ(task), []
+    for network in made:
+        network.load_state_dict(made[0].state_dict())
+        for part in network.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+        network.train()
+        for _ in range(2):  # the second time from the store
+            network.zero_grad()
+            y = network(x)
+            y.pow(3).sum().backward()
+        found.append([y, *(p.grad for p in network.parameters() if p.requires_grad)])
+        assert all(p.grad is None for p in network.parameters() if not p.requires_grad)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            torch.testing.assert_close(one, other)
+
+
 def test_stored_vectors_of_texts(tmp_path) -> None:
     task = TextLabels(TextLabels.Config(corpus="sample"))
     task.load()

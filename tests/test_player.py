@@ -219,6 +219,17 @@ def test_a_beginning_that_no_parameter_has_is_an_error(task: ToyTask, groups: di
         check_stages(model_for(task), [stage])
 
 
+def test_a_beginning_may_be_that_of_frozen_parameters(task: ToyTask) -> None:
+    """A config names them, and what its user freezes later doesn't move."""
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bias": 1.0})), energy_phase()), 1)
+    model = model_for(task)
+    model.inference_net.linear.bias.requires_grad_(False)
+    check_stages(model, [stage])
+    stage = sp.Stage("s", (net_phase(sp.Player(groups={"*": 20.0, "linear.bais": 1.0})), energy_phase()), 1)
+    with pytest.raises(ConfigError, match=r"'linear\.bais'"):
+        check_stages(model, [stage])
+
+
 def test_a_shared_parameter_has_one_rate(task: ToyTask) -> None:
     model = model_for(task)
     model.inference_net.tied = model.inference_net.linear

@@ -46,8 +46,8 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
     """Check that all stages can run on a model: owners of parameters, and prefixes and layers of players' rates.
 
     Raises:
-        ConfigError: as `assign`; a player's groups name a prefix of none of its parameters in any of its stages, or
-            give a shared parameter two rates; a decay by layer is of no layers.
+        ConfigError: as `assign`; a player's groups name a prefix of none of its parameters in any of its stages and of
+            none that are frozen beside them, or give a shared parameter two rates; a decay by layer is of no layers.
     """
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
@@ -69,8 +69,11 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                 "expected a pretrained encoder that isn't frozen, or 1"
             )
         names = [a for other, found in owned if other.player.groups == groups for name in found for a in aliases[name]]
+        # A config may give what is frozen later a rate of its own.
+        nets = {name.partition(".")[0] for name in names}
+        frozen = [n for n, p in model.named_parameters() if not p.requires_grad and n.partition(".")[0] in nets]
         for prefix in groups:
-            if not any(is_below(name, prefix) for name in names):
+            if not any(is_below(name, prefix) for name in [*names, *frozen]):
                 parts = [name.split(".")[1:] for name in names]
                 known = {".".join(part[: i + 1]) for part in parts for i in range(len(part))}
                 first = ", ".join(dict.fromkeys(part[0] for part in parts))
