@@ -62,9 +62,11 @@ def test_frozen_layers_are_not_trained(task, tmp_path, frozen) -> None:
     assert [name for name, p in network.named_parameters() if p.grad is None] == below
 
 
-def test_nothing_is_kept_of_frozen_layers(task, tmp_path) -> None:
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_nothing_is_kept_of_frozen_layers(task, tmp_path, checkpointing) -> None:
     """Autograd's graph has no part of them."""
-    network = ready(task, Transformer, model=save_model(tmp_path), frozen=1).train()
+    fields = {"frozen": 1, "gradient_checkpointing": checkpointing}
+    network = ready(task, Transformer, model=save_model(tmp_path), **fields).train()
     reached = []
     network.encoder.encoder.layer[0].register_forward_hook(lambda m, i, found: reached.append(found))
     network(batch_of(task))

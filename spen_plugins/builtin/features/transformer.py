@@ -100,11 +100,11 @@ class Transformer(FeatureNetwork):
             if self._typed is not None:
                 learn_types(self.encoder)
         freeze(self._frozen)
+        if config.gradient_checkpointing:
+            checkpoint_gradients(self.encoder)
         self._stores, self._stored = False, Stored(config.store_gib)
         if config.store_gib:
             self._lowest = self._unmoved()
-        if config.gradient_checkpointing:  # after the check above, as it lets the embeddings' output require gradients
-            checkpoint_gradients(self.encoder)
 
     def _unmoved(self) -> list[nn.Module]:
         """The layers whose states are stored.

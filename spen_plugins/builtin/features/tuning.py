@@ -114,6 +114,8 @@ def checkpoint_gradients(encoder: Any) -> None:
     name = "activation" if hasattr(encoder, "activation_checkpointing_enable") else "gradient"
     again = {"use_reentrant": False, "context_fn": lambda: (nullcontext(), Float32Attention())}
     getattr(encoder, f"{name}_checkpointing_enable")(again)
+    if hasattr(encoder, "_require_grads_hook"):  # it would take the gradient through frozen layers
+        encoder.disable_input_require_grads()
 
 
 def _embeddings(encoder: Any) -> list[nn.Module]:
