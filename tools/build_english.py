@@ -143,8 +143,8 @@ seqeval in strict mode.
 TAUGHT = """
 ## What its roles learned from
 
-`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training sentences
-of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
+`taught.jsonl` is EWT PropBank's training part, whose roles are gold, and GoEmotions' comments and the training
+sentences of the corpora of names with the predicates and roles that the larger pipeline `spen_en_md` finds in them
 (`tools/teach_roles.py`).
 """
 ROLES = "data:srl/ewt_propbank/ewt-propbank-test.gold_conll"
