@@ -155,7 +155,9 @@ def test_minilm_is_a_package(model: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("path", ["./missing", "../missing", "/missing/model"])
 def test_a_path_of_no_folder_is_no_name_on_the_hub(path: str) -> None:
-    with pytest.raises(ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"):
+    with pytest.raises(
+        ConfigError, match=f"found {path!r}, which is not there; expected a folder made by save_pretrained"
+    ):
         load(path)
 
 

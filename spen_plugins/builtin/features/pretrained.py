@@ -51,7 +51,9 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     logging.disable_progress_bar()
     model = _packaged(model) if model in NAMED else model
     if model.startswith((".", "/", "~")) and not Path(model).exists():  # no name on the hub begins so
-        raise ConfigError(f"features.model: found {model!r}, which is not there; expected a folder made by save_pretrained")
+        raise ConfigError(
+            f"features.model: found {model!r}, which is not there; expected a folder made by save_pretrained"
+        )
     try:
         if local := Path(model).is_dir():
             _check_folder(Path(model))
