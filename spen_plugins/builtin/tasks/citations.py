@@ -69,6 +69,9 @@ class Citations(Tagging):
         found = read_citations(where, self.config.fields, gold=False)
         return [self._example(s.words, s.columns, *self._encode(s, where)) for s in map(_ruled, found)]
 
+    def read_inputs(self, path: str) -> list[Example]:
+        return self.read(path)
+
     def read_text(self, raw: RawText) -> list[Example]:
         """A citation a line."""
         return [self.parse(line) for line in raw.text.splitlines() if line.strip()]
