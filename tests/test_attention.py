@@ -77,11 +77,12 @@ def test_a_mask_by_name_is_taken() -> None:
 
 @pytest.mark.parametrize(
     "case",
-    ["no gradients recorded", "nothing to learn", "dropout", "no autocast", "long"],
+    ["no gradients recorded", "nothing to learn", "dropout", "no autocast", "long", "float64"],
 )
 def test_other_attention_stays_as_it_is(case) -> None:
     length = MOST // 4 + 1 if case == "long" else 5
-    parts = [part[:1, :1] for part in inputs(length, learned=case != "nothing to learn")]
+    dtype = torch.float64 if case == "float64" else HALF
+    parts = [part[:1, :1] for part in inputs(length, dtype, learned=case != "nothing to learn")]
     autocast, dropout = case != "no autocast", 0.5 if case == "dropout" else 0.0
     found = []
     with torch.set_grad_enabled(case != "no gradients recorded"):

@@ -124,11 +124,12 @@ def merged(old: str, new: str, order: list[str]) -> str:
     if not kept:
         return new
     titles, earlier = (list(next(iter(found.values()))) for found in (after, before))
+    score = titles[1]
     titles = earlier if set(titles) <= set(earlier) else [*titles, *(one for one in earlier if one not in titles)]
     for cells in kept.values():
         for title in earlier:
             against = title.partition(" − ")[2]
-            if against in after and after[against][titles[1]] != before.get(against, {}).get(titles[1]):
+            if against in after and after[against][score] != before.get(against, {}).get(score):
                 cells[title] = ""
     rows = [found[row] for row in order for found in (after, kept) if row in found]
     lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]

@@ -16,8 +16,8 @@ MOST = 10_000
 class Float32Attention(TorchFunctionMode):
     """Computes `scaled_dot_product_attention` of short inputs in float32 where a CPU's autocast trains.
 
-    Torch's fused kernel for CPUs takes up to four times as long for short inputs' gradients in bfloat16. Attention that
-    no gradient is asked of stays as it is, and so does attention with dropout, which that kernel hasn't.
+    In bfloat16 torch's fused kernel for CPUs takes up to four times as long for the gradient. Attention without a
+    gradient stays as it is. So does attention with dropout, which that kernel lacks, and attention in float64.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -37,7 +37,8 @@ def _slow(
 ) -> bool:
     short = key.shape[-2] * key.shape[-1] <= MOST
     learned = any(part.requires_grad for part in (query, key, value))
-    return short and learned and not dropout_p and query.device.type == "cpu" and casts()
+    cast = query.device.type == "cpu" and query.dtype != torch.float64 and casts()
+    return cast and short and learned and not dropout_p
 
 
 def _in_float32(

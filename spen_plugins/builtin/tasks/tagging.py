@@ -104,8 +104,7 @@ class Tagging(SentenceTask):
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._order(tags))
-        others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
-        unseen = tagging_files.unseen_tags(self.config, others, self.space.tags)
+        unseen = tagging_files.unseen_tags(self.config, encoded, self.space.tags)
         self._read = self._read._replace(notes=[*self._read.notes, *unseen])
         self._parts: dict[str, Sequence[Example]] = {
             part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
@@ -144,9 +143,10 @@ class Tagging(SentenceTask):
         """Sentences of a file in any format, without its tags, which may be others than the run's."""
         where = locate(path)
         found = read_words(self.config, where)
-        gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
-        # Raw text is taken for columns alone.
-        warnings = tagging_files.unknown_tags(path, gold, self.space.tags) if found.format == "columns" else []
+        warnings = []
+        if found.format == "columns":  # raw text may look like it
+            gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
+            warnings = tagging_files.unknown_tags(path, gold, self.space.tags)
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 

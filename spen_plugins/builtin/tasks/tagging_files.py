@@ -124,8 +124,15 @@ def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]
     return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
 
 
-def unseen_tags(config: Any, others: Collection[str], known: Collection[str]) -> list[str]:
-    """A warning if the `others`, tags of other parts, have some, or types of spans, that are not among the `known`."""
+def unseen_tags(
+    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], known: Collection[str]
+) -> list[str]:
+    """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
+
+    Args:
+        encoded: sentences of each part, first of each its tags as they are learned, None if unknown.
+    """
+    others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
     spans = config.scheme != "none"
     ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
     unseen = sorted(theirs - ours)
