@@ -104,7 +104,7 @@ SMALL = Pipeline(
         "senses": "spen_srl/senses",
     },
     "A small English pipeline without vectors: sentences, lemmas, parts of speech, names, arguments and senses.",
-    LICENCE.format(more="; text that spen_en_md labelled: CC BY 4.0"),
+    LICENCE.format(more="; text that spen_en_md labelled: that of names, and CC BY 4.0"),
 )
 MD = Pipeline(
     "spen_en_md",
