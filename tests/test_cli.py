@@ -479,6 +479,20 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
         write_lines([1], tmp_path / "no" / "out.jsonl")
 
 
+@pytest.mark.parametrize(
+    "command", [("predict", "--text", "Hello"), ("evaluate", "f"), ("score", "f"), ("compare",), ("report",)]
+)
+def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, monkeypatch, command):
+    fake("runs.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    fake("research.groups", read_groups=lambda *given: pytest.fail("runs were read"))
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
+    (tmp_path / "read_only").mkdir()
+    for place, says in (("none/out.md", "there is no folder"), (".", "is a folder"), ("read_only/out.md", "read-only")):
+        name, *words = command
+        done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
+        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+
+
 def test_data_asks_before_it_fetches(spen, fake):
     asked = []
 

@@ -140,8 +140,10 @@ def test_predicates_are_found_by_an_installed_plugin(site, runs, tmp_path, monke
 
 
 def test_a_text_a_line_for_labels_of_texts(runs, spen):
-    Path("t.txt").write_text("a match\nnothing\n")
-    calls = ((["t.txt"], None, 2), (["-"], "a match\n\nnothing\n", 2), (["--text", "a match"], None, 1))
+    """An empty line is one, so that answers stand in the lines of their texts."""
+    lines = "a match\n\nnothing\n"
+    Path("t.txt").write_text(lines)
+    calls = ((["t.txt"], None, 3), (["-"], lines, 3), (["--text", "a match"], None, 1))
     for words, given, count in calls:
         assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
 

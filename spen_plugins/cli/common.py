@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +102,23 @@ def show_version(wanted: bool) -> None:
 
         typer.echo(f"spen-plugins {__version__}")
         raise typer.Exit
+
+
+def writable_file(out: Path | None) -> Path | None:
+    """Callback of `--out FILE`: refuses, before any work, what can't be written after it."""
+    if out is None:
+        return None
+    folder = out.absolute().parent
+    if out.is_dir():
+        raise typer.BadParameter(f"{out} is a folder; expected a file")
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{out} can't be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise typer.BadParameter(f"{out} can't be written: the folder {folder} is read-only")
+    return out
+
+
+Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output file (default: standard output).")]
 
 
 def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = None) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.cli.common import Against, Part, Runs, guarded
+from spen_plugins.cli.common import Against, Out, Part, Runs, guarded
 from spen_plugins.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ FormatOption = Annotated[
         "--format", "-f", help="Default: by the suffix of --out (.md, .csv, .tex), or a table on the terminal."
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 
 
 @guarded

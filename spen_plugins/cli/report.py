@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import Against, Part, Runs, guarded
+from spen_plugins.cli.common import Against, Part, Runs, guarded, writable_file
 
 Out = Annotated[
     Path | None,
     typer.Option(
+        callback=writable_file,
         help="The .html file (default: report.html in the run's folder, in the folder of the seeds' or methods' "
         "folders, or in runs/ for several RUNs).",
         show_default=False,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import guarded, write_lines
+from spen_plugins.cli.common import Out, guarded, write_lines
 from spen_plugins.errors import ConfigError
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
@@ -48,7 +48,6 @@ Language = Annotated[
         show_default=False,
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Output file (default: standard output).")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
 Refine = Annotated[
     str | None,

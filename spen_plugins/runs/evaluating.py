@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from spen_plugins.config.experiment import Experiment, make_task
+from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
 from spen_plugins.runs.folder import RunFolder
@@ -113,7 +114,8 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         `decisions`.
 
     Raises:
-        ConfigError: the run's task has no decisions to calibrate, or the predictor has `refine`.
+        ConfigError: the run's task has no decisions to calibrate, the predictor has `refine`, or the file is the run's
+            test part.
         DataError: the file has no gold.
         RunError: the run's data have changed since training.
     """
@@ -124,6 +126,7 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         instead = "Give a file with gold in their place"
         examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
     else:
+        _check_not_test(predictor, path)
         examples = task.read(str(path))
     labelled = _labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
     decisions: list[calibration.Decisions] = []
@@ -137,6 +140,15 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     predictor.records["calibration.json"] = found
     task.temperature = found["temperature"]
     return found
+
+
+def _check_not_test(predictor: Predictor, path: str | Path) -> None:
+    tested = getattr(predictor.experiment.task.config, "test", None)
+    if isinstance(tested, str) and locate(tested).resolve() == locate(str(path)).resolve():
+        raise ConfigError(
+            f"{path} is the run's test part: fitted to it, probabilities would look better there than they are. Expected "
+            "another file with gold, or none, for the run's validation part"
+        )
 
 
 def choose_on_validation(predictor: Predictor) -> dict[str, Any]:

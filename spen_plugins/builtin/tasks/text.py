@@ -170,8 +170,8 @@ class TextLabels(LabelTask):
         return found.said, self._rows(where, found.rows if gold else [Row(r.text, None, r.line) for r in found.rows])
 
     def read_text(self, raw: RawText) -> list[Example]:
-        """A text a line."""
-        return [Example(line.strip(), None) for line in raw.text.splitlines() if line.strip()]
+        """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
+        return [Example(line.strip(), None) for line in raw.text.splitlines()]
 
     def formats(self) -> dict[str, Writer]:
         return {"csv": texts_csv(self.config.separator)}
