@@ -181,7 +181,17 @@ def test_files_that_are_wrong_say_where(write, name, text, said):
     assert said in str(error.value)
 
 
-def test_an_error_in_the_library_names_the_library(write, tmp_path):
+def test_what_a_shipped_library_refuses_is_said_of_the_config(write):
+    with pytest.raises(ConfigError, match=r"^(?!.*libsonnet).*m\.jsonnet: unknown method \"zz\"; known: a$"):
+        evaluate(
+            write(
+                "m.jsonnet", "local c = import 'lib/choose.libsonnet';\nfunction(m='a') c.from({ a: {} }, m, 'method')"
+            ),
+            {"m": "zz"},
+        )
+
+
+def test_an_error_in_a_library_of_your_own_names_it(write, tmp_path):
     (tmp_path / "lib" / "bad.libsonnet").write_text("{\n  f(x):: error 'unknown method %s' % x,\n}")
     with pytest.raises(ConfigError) as error:
         evaluate(

@@ -150,14 +150,15 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
 
 
 def _error(error: RuntimeError, path: Path) -> ConfigError:
-    """The evaluator's message prefixed with its location."""
+    """The evaluator's message after its location; what the shipped libraries refuse is a mistake of who calls them."""
     text = str(error)
     lines = text.split("\n")
     # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
     said = re.sub(r"^(runtime error|import_callback error: \w+): ", "", "\n".join(lines[:cut]))
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    where = f"{_near(Path(place[1]))}:{place[2]}" if place and place[1] != _ASKED else str(path)
+    ours = place and (place[1] == _ASKED or Path(place[1]).resolve().is_relative_to(FOLDER / "lib"))
+    where = f"{_near(Path(place[1]))}:{place[2]}" if place and not ours else str(path)
     return ConfigError(f"{where}: {said}")
 
 
