@@ -553,6 +553,24 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
         assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
 
 
+def test_parquet_without_usual_names(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    table = arrow.table({"id": ["1", "2"], "review": ["good", "bad"], "mood": ["joy", "grief"]})
+    parquet.write_table(table, path)
+    keys = r"task.text_column and task.label_column with the names of the columns$"
+    with pytest.raises(
+        DataError, match=rf"found columns id, review, mood; expected a text column named 'text' .* {keys}"
+    ):
+        read_texts(path, Layout())
+    with pytest.raises(DataError, match=r"expected a text column named 'text'; or task.text_column with its name$"):
+        read_texts(path, Layout(), gold=False)
+    for layout in (Layout("review", "mood"), Layout(2, 3)):
+        assert [row[:2] for row in read_texts(path, layout).rows] == [("good", ("joy",)), ("bad", ("grief",))]
+    parquet.write_table(table.select(["review"]), path)
+    assert [row[:2] for row in read_texts(path, Layout(), gold=False).rows] == [("good", None), ("bad", None)]
+
+
 def test_texts_without_labels_are_predicted(tmp_path: Path) -> None:
     for text in ("text,id\na b,1\n", '{"text": "a b"}\n', "a b\n"):
         [row] = read_texts(Path(write(tmp_path / "x", text)), Layout(), gold=False).rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,16 +194,14 @@ def text_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tu
 def stream_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[Iterator[Row], str]:
     """The same of TSV, CSV, Parquet or Arrow, rows one at a time."""
     separator = "\t"
-    if form is PARQUET:
-        layout = replace(layout, header=True)
-    elif form is not TSV:
+    if form not in (PARQUET, TSV):
         head = head_of(path)
         separator = separator_of(head) or _one_column(head)[0]
     records = _records(path, form, separator)
     first = next(records)
     may_be_headed = form is _CSV or (form is TSV and Path(path).suffix.lower() == ".csv")
     below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
-    names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below])
+    names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
     at = column_of(path, layout.text, names, "text")
     read, what = label_reader(path, layout, names, gold)
     taken = places_of(layout.labels, names or ())

@@ -74,7 +74,12 @@ def _differs(name: str, cells: Sequence[str]) -> bool:
 
 
 def settle(
-    path: str | Path, layout: Layout, first: Sequence[str], gold: bool, below: Sequence[Sequence[str]] = ()
+    path: str | Path,
+    layout: Layout,
+    first: Sequence[str],
+    gold: bool,
+    below: Sequence[Sequence[str]] = (),
+    named: bool = False,
 ) -> tuple[list[str] | None, Layout]:
     """Which columns text and labels are in.
 
@@ -84,6 +89,7 @@ def settle(
         first: cells of the first record.
         gold: if false, the labels' column, `""`, may be missing.
         below: cells of some records after it, which may show that it is a header; none of a format without headers.
+        named: if true, the first record is the columns' names, as in every file of the format.
 
     Returns:
         The names of the columns, None without a header, and the layout with the columns found.
@@ -95,12 +101,13 @@ def settle(
     names = [cell.strip() for cell in first]
     given = not (isinstance(layout.text, int) and isinstance(layout.labels, int))
     usual = given or is_header(names)
-    guessed = layout.header is None and not usual
-    headed = looks_like_header(names, below) if guessed else layout.header is not False
+    guessed = (named or layout.header is None) and not usual
+    headed = named or (looks_like_header(names, below) if guessed else layout.header is not False)
     text, labels = layout.text, layout.labels
-    needed = headed or (gold and Path(path).suffix.lower() == ".csv")
+    alone = named and len(names) == 1 and not gold
+    needed = (headed and not alone) or (gold and Path(path).suffix.lower() == ".csv")
     if guessed and needed and (text, labels) == (Layout.text, Layout.labels):
-        raise _unusual(path, names, gold)
+        raise _unusual(path, names, gold, named)
     if headed and usual:
         if text == Layout.text:
             text = named_as(names, TEXT)
@@ -119,15 +126,17 @@ def settle(
     return names if headed else None, replace(layout, text=text, labels=labels)
 
 
-def _unusual(path: str | Path, names: Sequence[str], gold: bool) -> DataError:
-    """A first line without usual names, where no columns are given."""
-    wanted, keys = "a header with a text column named 'text'", "task.text_column"
+def _unusual(path: str | Path, names: Sequence[str], gold: bool, named: bool) -> DataError:
+    """A first record without usual names, where no columns are given."""
+    header = "" if named else "a header with "
+    wanted, keys = f"{header}a text column named 'text'", "task.text_column"
     if gold:
         wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
         keys += " and task.label_column"
     whose = "the names of the columns" if gold else "its name"
     found = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
-    return DataError(path, 1, found, f"{wanted}; or {keys} with {whose}; or task.header=false if it is no header")
+    unheaded = "" if named else "; or task.header=false if it is no header"
+    return DataError(path, None if named else 1, found, f"{wanted}; or {keys} with {whose}{unheaded}")
 
 
 def named_as(names: Sequence[str], wanted: Sequence[str]) -> str:

@@ -146,8 +146,8 @@ def _check_not_test(predictor: Predictor, path: str | Path) -> None:
     tested = getattr(predictor.experiment.task.config, "test", None)
     if isinstance(tested, str) and locate(tested).resolve() == locate(str(path)).resolve():
         raise ConfigError(
-            f"{path} is the run's test part: fitted to it, probabilities would look better there than they are. Expected "
-            "another file with gold, or none, for the run's validation part"
+            f"{path} is the run's test part: fitted to it, probabilities would look better there than they are. "
+            "Expected another file with gold, or none, for the run's validation part"
         )
 
 
