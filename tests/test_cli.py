@@ -476,7 +476,9 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert out.read_text() == "before"
     assert list(tmp_path.iterdir()) == [out]
     with pytest.raises(RunError, match="can't be written"):
-        write_lines([1], tmp_path / "no" / "out.jsonl")
+        write_lines([1], out / "out.jsonl")
+    write_lines([1], tmp_path / "new" / "out.jsonl")
+    assert (tmp_path / "new" / "out.jsonl").read_text() == "1\n"
 
 
 @pytest.mark.parametrize(
@@ -487,7 +489,8 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
     fake("research.groups", read_groups=lambda *given: pytest.fail("runs were read"))
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
-    for place, says in (("none/out.md", "there is no folder"), (".", "is a folder"), ("read_only/out.md", "read-only")):
+    (tmp_path / "file").touch()
+    for place, says in (("file/out.md", "is no folder"), (".", "is a folder"), ("read_only/new/out.md", "read-only")):
         name, *words = command
         done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
         assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())

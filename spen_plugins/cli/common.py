@@ -105,16 +105,16 @@ def show_version(wanted: bool) -> None:
 
 
 def writable_file(out: Path | None) -> Path | None:
-    """Callback of `--out FILE`: refuses, before any work, what can't be written after it."""
+    """Callback of `--out FILE`, whose folders will be created: refuses, before any work, what can't be written."""
     if out is None:
         return None
-    folder = out.absolute().parent
     if out.is_dir():
         raise typer.BadParameter(f"{out} is a folder; expected a file")
-    if not folder.is_dir():
-        raise typer.BadParameter(f"{out} can't be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise typer.BadParameter(f"{out} can't be written: the folder {folder} is read-only")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise typer.BadParameter(f"{out} can't be written: {above} is no folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise typer.BadParameter(f"{out} can't be written: the folder {above} is read-only")
     return out
 
 
@@ -128,7 +128,7 @@ def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = No
         for line in lines:
             typer.echo(line)
         return
-    with writing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with writing(out, parents=True) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(line + "\n" for line in lines)
 
 

@@ -49,7 +49,7 @@ def writer(
         if out is None:
             sys.stdout.write(data.decode())
             return
-        with writing(out) as temporary:
+        with writing(out, parents=True) as temporary:
             temporary.write_bytes(data)
 
     return write
