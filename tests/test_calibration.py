@@ -330,20 +330,6 @@ def test_spen_calibrate(trained: Any, tmp_path: Path) -> None:
     assert json.loads((run / "calibration.json").read_text()) == found
 
 
-def test_a_run_is_not_calibrated_on_its_own_test_part(trained: Any, tmp_path: Path) -> None:
-    run, file = Path(shutil.copytree(trained("pos"), tmp_path / "run")), tmp_path / "gold.conll"
-    file.write_text("The\tDET\nold\tADJ\ntrain\tVERB\n")
-    config = json.loads((run / "config.json").read_text())
-    config["task"] |= {"corpus": None, "train": str(file), "test": str(file)}
-    (run / "config.json").write_text(json.dumps(config))
-    kept = (run / "calibration.json").read_bytes()
-    refused = spen("calibrate", run, tmp_path / "." / "gold.conll")
-    assert refused.exit_code == ConfigError.exit_status and "is the run's test part" in refused.output
-    assert (run / "calibration.json").read_bytes() == kept
-    file.rename(tmp_path / "other.conll")
-    assert spen("calibrate", run, tmp_path / "other.conll").exit_code == 0
-
-
 def test_what_cannot_be_calibrated_is_said(trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Path(shutil.copytree(trained("pos"), tmp_path / "run"))
     predictor = sp.load(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 import types
@@ -494,6 +495,34 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
         name, *words = command
         done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
         assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
+def test_out_is_neither_the_input_nor_a_file_of_a_run(spen, fake, tmp_path, command):
+    fake("runs.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    file, weights = tmp_path / "in.csv", tmp_path / "run" / "weights.safetensors"
+    weights.parent.mkdir()
+    for one in (file, weights, weights.with_name("config.json")):
+        one.write_text("kept")
+    for out, says in ((f"{tmp_path}/./in.csv", "is the file that is read"), (str(weights), "is a file of the run")):
+        done = spen(command, "runs/x", str(file), "--out", out)
+        assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())
+    assert file.read_text() == weights.read_text() == "kept"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_is_written_to_not_replaced(spen, predictor, tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for out in (pipe, link):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert spen("score", "runs/x", "f", "--out", str(out)).exit_code == 0
+            assert json.loads(os.read(reader, 100)) == {"energy": -1.5}
+        finally:
+            os.close(reader)
+    assert pipe.is_fifo() and link.is_symlink() and sorted(tmp_path.iterdir()) == [link, pipe]
 
 
 def test_data_asks_before_it_fetches(spen, fake):

@@ -87,6 +87,28 @@ def test_a_docbin_without_annotation_can_be_predicted(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({}, r"without upos of 'here'; expected one for every token$"),
+        ({"scheme": "bio"}, r"without ents of 'here'; .*outside"),
+    ],
+)
+def test_a_word_without_annotation_is_no_tag(tmp_path, settings, says):
+    """spaCy's missing values: of part of speech "", of entities neither inside nor outside."""
+    doc = Doc(spacy.blank("en").vocab, words=["Anna", "lives", "here", "Yes"], pos=["PROPN", "VERB", "", "INTJ"])
+    doc.set_ents([doc[:1]], missing=[doc[2:3]], default="outside")
+    for token, starts in zip(doc, (True, False, False, True), strict=True):
+        token.is_sent_start = starts
+    DocBin(["POS", "ENT_IOB", "ENT_TYPE", "SENT_START"], docs=[doc]).to_disk(tmp_path / "a")
+    with pytest.raises(DataError, match=rf"found doc 1, …Anna lives here Yes…, {says}"):
+        read_tagged(config(**settings), tmp_path / "a", gold=True)
+    assert [s.tags is None for s in read_tagged(config(**settings), tmp_path / "a", gold=False).sentences] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
     ("fields", "says"),
     [
         ({"tags": "pos"}, r"task\.tags: found 'pos', no field of spaCy's docs; known: form, .* Did you mean"),

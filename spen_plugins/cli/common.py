@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperGroup
 
-from spen_plugins.errors import SpenError
-from spen_plugins.files import to_json, writing
+from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.files import is_stream, to_json, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,18 +104,46 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+RUN_FILES = (
+    "config.json",
+    "environment.json",
+    "vocabulary.json",
+    "weights.safetensors",
+    "examples.safetensors",
+    "metrics.json",
+    "calibration.json",
+    "history.jsonl",
+    "times.jsonl",
+)
+"""Files of a run folder (`runs.folder`)."""
+
+
 def writable_file(out: Path | None) -> Path | None:
-    """Callback of `--out FILE`, whose folders will be created: refuses, before any work, what can't be written."""
-    if out is None:
-        return None
+    """Callback of `--out FILE`, whose folders will be created: refuses, before any work, what can't be written, and the
+    files of a run."""
+    if out is None or is_stream(out):
+        return out
     if out.is_dir():
         raise typer.BadParameter(f"{out} is a folder; expected a file")
+    if out.name in RUN_FILES and (out.parent / "config.json").is_file():
+        raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
     above = next(folder for folder in out.absolute().parents if folder.exists())
     if not above.is_dir():
         raise typer.BadParameter(f"{out} can't be written: {above} is no folder")
     if not os.access(above, os.W_OK | os.X_OK):
         raise typer.BadParameter(f"{out} can't be written: the folder {above} is read-only")
     return out
+
+
+def check_kept(out: Path | None, *files: Path | None) -> None:
+    """Raise a ConfigError if an output would take the place of a file that is read."""
+    if out is None or is_stream(out):
+        return
+    from spen_plugins.datasets import locate
+
+    for file in files:
+        if file is not None and out.resolve() == locate(str(file)).resolve():
+            raise ConfigError(f"--out {out} is the file that is read, which it would replace; expected another name")
 
 
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output file (default: standard output).")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, guarded
+from spen_plugins.cli.common import check_kept, columns, guarded, writable_file
 
 app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
@@ -17,7 +17,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence witho
 File = Annotated[
     Path, typer.Argument(help="A file of label sets, texts, tags or roles, in any format.", show_default=False)
 ]
-Out = Annotated[Path | None, typer.Option(help="The split file (default: next to FILE).")]
+Out = Annotated[Path | None, typer.Option(callback=writable_file, help="The split file (default: next to FILE).")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
 LabelCount = Annotated[int | None, typer.Option(help="Number of labels, which are the last columns.")]
 Labels = Annotated[
@@ -74,6 +74,7 @@ def list_data() -> None:
 @guarded
 def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount = None, labels: Labels = None) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
+    check_kept(out, file)
     from spen_plugins import datasets
 
     made = datasets.split_file(file, out, seed, label_count, labels, lambda text: typer.echo(text, err=True))
@@ -84,6 +85,7 @@ def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount =
 @guarded
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Write a column file with the tags predicted by a run, as a column between words and tags."""
+    check_kept(out, file)
     from spen_plugins.runs import tag_columns as columns_of_tags
 
     columns_of_tags.tag_columns(run, file, out, words, tags)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import Out, guarded, write_lines
+from spen_plugins.cli.common import Out, check_kept, guarded, write_lines
 from spen_plugins.errors import ConfigError
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
@@ -86,6 +86,7 @@ def predict(
     """Predict the outputs of a file or of raw text, in its order: one JSON value per line, or another format."""
     if (file is None) == (text is None):
         raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
+    check_kept(out, file)
     from spen_plugins.runs import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine), precision)
@@ -113,6 +114,7 @@ def evaluate(
     precision: Precision = "no",
 ) -> None:
     """Score predictions against the gold outputs in a file; JSON."""
+    check_kept(out, file)
     from spen_plugins.runs import predictor
 
     loaded = predictor.load(run, device, _table(refine), precision)
@@ -138,6 +140,7 @@ def _table(refine: str | None) -> Any:
 @guarded
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
+    check_kept(out, file)
     from spen_plugins.runs import predictor
 
     write_lines(predictor.load(run, device).score_file(file), out)

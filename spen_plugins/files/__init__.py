@@ -14,7 +14,15 @@ from spen_plugins.files.reading import (
     read_json_lines,
     read_tensors,
 )
-from spen_plugins.files.unfinished import append, is_free, make_folder, remove_partial, writing, writing_folder
+from spen_plugins.files.unfinished import (
+    append,
+    is_free,
+    is_stream,
+    make_folder,
+    remove_partial,
+    writing,
+    writing_folder,
+)
 from spen_plugins.files.values import from_json, to_json
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ __all__ = [
     "check_kind",
     "from_json",
     "is_free",
+    "is_stream",
     "make_folder",
     "no_file",
     "open_file",

@@ -23,11 +23,17 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errn
 """What file systems that can't sync folders, or have no locks, answer."""
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path leads to a pipe or a device, which a file can't take the place of."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextmanager
 def writing(path: Path, parents: bool = False) -> Iterator[Path]:
     """An empty file to write to, renamed to `path` on success and removed on failure.
 
-    What stood at `path` stays until the new file is on the disk. A link there is replaced, and its target left alone.
+    What stood at `path` stays until the new file is on the disk. A link there is replaced, and its target left alone. A
+    pipe or a device, such as /dev/stdout, is written to as it is.
 
     Args:
         path: the file.
@@ -36,6 +42,10 @@ def writing(path: Path, parents: bool = False) -> Iterator[Path]:
     Raises:
         RunError: the disk is full or read-only, for example.
     """
+    if is_stream(path):
+        with _said(path, whole=False):
+            yield path
+        return
     temporary = _temporary(path)
     with _said(path):
         if parents:
@@ -93,14 +103,13 @@ def writing_folder(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
-    """Errors of the operating system as a sentence."""
+def _said(path: Path, whole: bool = True) -> Iterator[None]:
+    """Errors of the operating system as a sentence; `whole`: what stood there is."""
     try:
         yield
     except OSError as error:
-        raise RunError(
-            f"{path} can't be written: {error.strerror or error}; what stood there before is whole"
-        ) from error
+        before = "; what stood there before is whole" if whole else ""
+        raise RunError(f"{path} can't be written: {error.strerror or error}{before}") from error
 
 
 def append(text: str, path: Path) -> None:

@@ -45,7 +45,7 @@ def read_docbin(
         tags: the tags' field, or several, as in "upos+xpos"; None: entities under a scheme of spans, otherwise upos,
             or xpos if no doc has upos.
         columns: name of each further field to read -> the field.
-        gold: if true, every doc must have tags.
+        gold: if true, every token must have a tag; otherwise a sentence in which one lacks it has none.
         scheme: "none", or the scheme to write entities in.
 
     Raises:
@@ -66,8 +66,12 @@ def read_docbin(
         for key, name in lacks.items():
             other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
             raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
-        tagged = _has(doc, tags)
         for tokens in _sentences(doc):
+            tagged = _has(doc, tags)
+            if tagged and (missing := [token for token in tokens if not _is_tagged(token, tags)]):
+                if gold:
+                    _refuse(path, number, missing[0], tags)
+                tagged = False
             values = {key: _values(tokens, name, scheme) for key, name in wanted.items() if tagged or key != "tags"}
             found.append(
                 TaggedSentence(
@@ -105,6 +109,21 @@ def _docs(path: Path) -> list[Doc]:
 def _has(doc: Doc, field: str) -> bool:
     needs = (FIELDS[name] for name in field.split("+"))
     return all(need is None or doc.has_annotation(need) for need in needs)
+
+
+def _is_tagged(token: Token, field: str) -> bool:
+    """Whether a token has a value of a field of tags; "" as an entity's type is one, outside of entities."""
+    return all(
+        token.ent_iob_ != "" if name == "ents" else getattr(token, _ATTRIBUTES[name]) != "" for name in field.split("+")
+    )
+
+
+def _refuse(path: Path, number: int, token: Token, field: str) -> None:
+    expected = "one for every token"
+    if field == "ents":
+        expected += "; doc.set_ents(…, default='outside') says that the rest is no entity"
+    around = token.doc[max(token.i - 3, 0) : token.i + 4].text
+    raise DataError(path, None, f"doc {number}, …{around}…, without {field} of {shorten(token.text)}", expected)
 
 
 def _sentences(doc: Doc) -> Iterator[list[Token]]:

@@ -87,6 +87,11 @@ def compare(
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
+    mixed = [
+        f"WARNING: runs of {one.label} did not read the same data files (environment.json)"
+        for one in read
+        if len(one.data) > 1
+    ]
     unlike = [note for other in read[1:] for note in _unlike(read[0], other)]
     resampled = Resampled(read, selection) if baselines else None
     rows = []
@@ -96,7 +101,7 @@ def compare(
             for label in baselines
         }
         rows.append(one.row(names, differences))
-    notes = [note for group in groups for note in group.notes] + unlike + (resampled.notes if resampled else [])
+    notes = [note for group in groups for note in group.notes] + mixed + unlike + (resampled.notes if resampled else [])
     return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)), sizes, _unit(read))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
@@ -24,6 +24,7 @@ from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.side_by_side import side_by_side
 from spen_plugins.runs import records, runner
 from spen_plugins.runs.devices import launched
+from spen_plugins.runs.environment import changed_files
 from spen_plugins.runs.folder import RunFolder
 
 PLAN = "seeds.json"
@@ -163,7 +164,7 @@ def run_all(
         What failed, by folder; the others were run all the same.
 
     Raises:
-        ConfigError: a run couldn't start.
+        ConfigError: a run couldn't start, or the data of finished ones have changed.
         Interrupted: on a signal; what was trained is saved.
     """
     if launched() > 1:
@@ -179,6 +180,8 @@ def run_all(
             continue
         if done := [str(seed) for seed in seeds if seed not in waiting[out]]:
             console.print(f"{_label(out, plans)}done already: seed {', '.join(done)}", highlight=False)
+    if any(waiting.values()):
+        check_same_data(_folder(out, seed) for out in waiting for seed in plans[out] if seed not in waiting[out])
     failed: dict[Path, dict[int, str]] = {}
     if jobs > 1:
         runs = [(out, seed) for out, left in waiting.items() for seed in left]
@@ -190,6 +193,20 @@ def run_all(
         if failed.get(out):
             failures[out] = _failed(failed[out], len(left))
     return failures
+
+
+def check_same_data(runs: Iterable[Path]) -> None:
+    """Raise a ConfigError if data files of runs have changed, so that scores of more runs would not be comparable."""
+    sums: dict[str, str] = {}
+    last = None
+    for run in runs:
+        sums |= RunFolder(run).environment().get("data_sha256", {})
+        last = run
+    if changed := changed_files(sums):
+        raise ConfigError(
+            f"{', '.join(changed)} changed since {last} was trained, and scores on other data can't be compared with "
+            "its own. Take another --out"
+        )
 
 
 def _label(out: Path, folders: Collection[Path]) -> str:

@@ -18,6 +18,7 @@ from spen_plugins.files import save_json
 from spen_plugins.registry import Registry
 from spen_plugins.research import study as studies
 from spen_plugins.research import trials
+from spen_plugins.research.seeds import check_same_data
 from spen_plugins.research.space import Space, read
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
@@ -90,6 +91,7 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     except OSError as error:
         raise ConfigError(f"the folder {what.folder} can't be made: {error.strerror}") from error
     facts = {"config": what.evaluate(first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
+    check_same_data(file.parent for file in sorted(what.folder.glob("trial-*/environment.json")))
     name = what.name or what.folder.resolve().name
     study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
     with studies.worker(what.folder / "workers") as worker:

@@ -9,6 +9,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spen_plugins.datasets import locate
+from spen_plugins.readers.text import sha256
+
 if TYPE_CHECKING:
     from spen_plugins.model import Model
 
@@ -50,6 +53,12 @@ def environment(
         "data_sha256": dict(data),
         "files_sha256": dict(files),
     }
+
+
+def changed_files(sums: Mapping[str, str]) -> list[str]:
+    """Names of files with other sha256 sums now; what is no single file, or is gone, is not among them."""
+    found = {name: file for name in sums if (file := locate(name)).is_file()}
+    return [name for name, file in found.items() if sha256(file) != sums[name]]
 
 
 def packages() -> dict[str, str | None]:

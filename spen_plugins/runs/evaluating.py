@@ -13,6 +13,7 @@ from spen_plugins.config.experiment import Experiment, make_task
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
+from spen_plugins.readers.text import sha256
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import calibration
 from spen_plugins.task import DECIDED, Metric, Task
@@ -144,7 +145,9 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
 
 def _check_not_test(predictor: Predictor, path: str | Path) -> None:
     tested = getattr(predictor.experiment.task.config, "test", None)
-    if isinstance(tested, str) and locate(tested).resolve() == locate(str(path)).resolve():
+    known = predictor.folder.environment().get("data_sha256", {}).get(tested)
+    file = locate(str(path))
+    if known is not None and file.is_file() and sha256(file) == known:
         raise ConfigError(
             f"{path} is the run's test part: fitted to it, probabilities would look better there than they are. "
             "Expected another file with gold, or none, for the run's validation part"
@@ -193,6 +196,9 @@ def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
     """
     task = make_task(experiment)
     task.load()
+    now, then = task.checksums(), folder.environment().get("data_sha256", {})
+    if other := [name for name, digest in then.items() if now.get(name) != digest]:
+        raise RunError(f"{', '.join(other)} changed since {folder.path} was trained. {instead}")
     ours, theirs = folder.facts(), json.loads(json.dumps(task.facts()))
     changed = [name for name in ours if name not in DECIDED and ours[name] != theirs.get(name)]
     if changed:

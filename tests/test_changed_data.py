@@ -1,0 +1,100 @@
+"""Data files that change after a run: nothing that is compared with it, or fitted for it, passes over that."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from spen_plugins.cli import main, run
+from spen_plugins.errors import ConfigError
+from spen_plugins.research.seeds import check_same_data
+
+PARTS = ("train", "validation", "test")
+
+
+def write(path: Path, seed: int, rows: int = 40) -> None:
+    x = np.random.default_rng(seed).normal(size=(rows, 3)).round(3)
+    lines = [",".join(map(str, [*row, *(row[:2] > 0).astype(int)])) for row in x]
+    path.write_text("\n".join(["a,b,c,tag_x,tag_y", *lines]) + "\n")
+
+
+def spen(*words: object):
+    return CliRunner().invoke(main.app, [str(word) for word in words], env={"COLUMNS": "200"})
+
+
+def spen_run(seeds: str):
+    words = ["mlc_seal", "data=train.csv", "validation=validation.csv", "test=test.csv", "labels=tag_*"]
+    small = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[4]", f"seeds={seeds}"]
+    return CliRunner().invoke(run.app, [*words, *small, "--out", "runs", "--device", "cpu"], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("changed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for seed, part in enumerate(PARTS):
+            write(folder / f"{part}.csv", seed)
+        done = spen_run("0")
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_seed_is_added(part: str) -> None:
+    write(Path(f"{part}.csv"), 9, 20)
+    refused = spen_run("0,1")
+    assert refused.exit_code == ConfigError.exit_status and f"{part}.csv changed since" in refused.output
+    assert not Path("runs/seed-1").exists()
+    assert spen_run("0").exit_code == 0, "nothing is left to run"
+
+
+def test_a_seed_is_added_where_nothing_changed() -> None:
+    done = spen_run("0,1")
+    assert done.exit_code == 0, done.output
+    compared = spen("compare", "runs")
+    assert "did not read the same" not in compared.output
+    about = Path("runs/seed-1/environment.json")
+    about.write_text(about.read_text().replace(json.loads(about.read_text())["data_sha256"]["test.csv"], "0" * 64))
+    compared = spen("compare", "runs")
+    assert compared.exit_code == 0 and "WARNING: runs of runs did not read the same" in compared.output
+
+
+def test_nothing_is_fitted_to_another_validation_part() -> None:
+    assert spen("decode", "runs/seed-0", "as_it_was", "--by", "threshold").exit_code == 0
+    kept = Path("runs/seed-0/calibration.json").read_bytes()
+    write(Path("validation.csv"), 9)
+    for words in (("decode", "runs/seed-0", "other", "--by", "threshold"), ("calibrate", "runs/seed-0")):
+        refused = spen(*words)
+        assert refused.exit_code == 1 and "validation.csv changed since" in refused.output
+    assert not Path("other").exists() and Path("runs/seed-0/calibration.json").read_bytes() == kept
+
+
+def test_a_sweep_has_one_set_of_data(tmp_path: Path) -> None:
+    runs = [Path("runs/seed-0")]
+    check_same_data(runs)
+    Path("train.csv").unlink()
+    check_same_data(runs)  # what is gone is for the next trial to say
+    write(Path("test.csv"), 9)
+    with pytest.raises(ConfigError, match=r"^test\.csv changed since runs/seed-0"):
+        check_same_data(runs)
+
+
+def test_probabilities_are_not_fitted_to_the_test_part() -> None:
+    shutil.copy("test.csv", "copy.csv")
+    for file in ("test.csv", "copy.csv"):
+        refused = spen("calibrate", "runs/seed-0", file)
+        assert refused.exit_code == ConfigError.exit_status and "is the run's test part" in refused.output
+    write(Path("other.csv"), 9)
+    assert spen("calibrate", "runs/seed-0", "other.csv").exit_code == 0
