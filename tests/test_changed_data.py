@@ -81,6 +81,21 @@ def test_nothing_is_fitted_to_another_validation_part() -> None:
     assert not Path("other").exists() and Path("runs/seed-0/calibration.json").read_bytes() == kept
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("decode", "runs/seed-0", "other", "--by", "expected_f1", "--threshold", "0.5"), "omit --threshold"),
+        (("decode", "runs/seed-0", "other", "--by", "threshold", "--temperature", "2"), "omit --temperature"),
+        (("decode", "runs/seed-0", "other", "--by", "threshold", "--threshold", "1.5"), "spen decode runs/seed-0: "),
+        (("predict", "runs/seed-0", "test.csv", "--all", "--format", "csv"), "--format csv has none; omit one"),
+    ],
+)
+def test_no_option_is_passed_over(words: tuple[str, ...], says: str) -> None:
+    refused = spen(*words)
+    assert refused.exit_code == ConfigError.exit_status and says in refused.output
+    assert not Path("other").exists()
+
+
 def test_a_sweep_has_one_set_of_data(tmp_path: Path) -> None:
     runs = [Path("runs/seed-0")]
     check_same_data(runs)

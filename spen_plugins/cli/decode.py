@@ -50,5 +50,8 @@ def decode(
             raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
         decode_by_energy(run, out, parse_value(refine), device)
         return
+    for name, value, other in (("threshold", threshold, By.expected_f1), ("temperature", temperature, By.threshold)):
+        if by is other and value != "validation":
+            raise ConfigError(f"--by {by.value} has no {name}: omit --{name}, or take another --by")
     settings = {"decode": by.value, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
     decoding(run, out, settings, device)

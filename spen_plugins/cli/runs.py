@@ -91,7 +91,7 @@ def predict(
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.writer(loaded, form, out, energy)
-    _say(list(writing.labels_shown(loaded, every)))
+    _say(list(writing.labels_shown(loaded, every, form)))
     raw = tokenised.TokenisedText("" if text is None else text, language, predicates, device)
     if text is not None or str(file) == "-":
         raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else text

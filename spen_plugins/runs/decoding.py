@@ -116,7 +116,7 @@ def _write(
 ) -> Path:
     """A run folder with another config and a run's weights, by the names they have there, and its scores."""
     run = source.path
-    experiment = check(config, str(run / "config.json"), registry)
+    experiment = check(config, f"spen decode {run}", registry)  # not the run's own config, which is right
     task = task_again(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
     put(weights, tensors_of(built.model), run)

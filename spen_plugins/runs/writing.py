@@ -60,15 +60,19 @@ def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
     return "".join(to_json(value) + "\n" for value in predictions)
 
 
-def labels_shown(predictor: Predictor, every: bool) -> Iterator[str]:
+def labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
     """Set how many labels' probabilities are listed, and say if not all are.
 
     Raises:
-        ConfigError: `every` is true, and the task predicts no label sets.
+        ConfigError: `every` is true, and the task predicts no label sets, or the format has no probabilities.
     """
     task = predictor.task
     if every and task.shown is None:
         raise ConfigError(f"--all is of label sets, and this run's task {predictor.experiment.task.type!r} has none")
+    if form != JSON_LINES:
+        if every:
+            raise ConfigError(f"--all lists probabilities in JSON, and --format {form} has none; omit one of them")
+        return
     labels = len(getattr(task.space, "labels", ()))
     if every:
         task.shown = None
