@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.component import Component
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.spaces import SparseLabels
 
 
@@ -83,7 +83,12 @@ class BoundEnergy:
         return self.energy.log_z(self.features)
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
-        """`(batch, sample, *variables)` -> `(batch, sample)`; `ValueError` if y has another shape."""
+        """`(batch, sample, *variables)` -> `(batch, sample)`.
+
+        Raises:
+            ValueError: y has another shape.
+            PluginError: the energies have.
+        """
         wanted = (self.x.size, None, *self.energy.space.sizes(self.x.mask))
         if len(wanted) != y.dim() or any(a not in (None, b) for a, b in zip(wanted, y.shape, strict=True)):
             sizes = ", ".join("any" if size is None else str(size) for size in wanted)
@@ -93,4 +98,10 @@ class BoundEnergy:
             )
         if isinstance(y, SparseLabels) and not self.energy.takes_sparse:
             y = y.dense(next((p.dtype for p in self.energy.parameters()), torch.get_default_dtype()))
-        return self.energy(self.features, y)
+        found = self.energy(self.features, y)
+        if found.shape != y.shape[:2]:
+            raise PluginError(
+                f"{type(self.energy).__name__} gave energies of shape {tuple(found.shape)} for outputs of shape "
+                f"{tuple(y.shape)}; expected (batch, sample) = {tuple(y.shape[:2])}"
+            )
+        return found

@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from spen_plugins.errors import NonFiniteLoss
+from spen_plugins.errors import NonFiniteLoss, PluginError
 
 if TYPE_CHECKING:
     from spen_plugins.loop.active import ActivePhase
@@ -81,6 +81,18 @@ def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Paramete
         )
         norms[name] = torch.nn.utils.get_total_norm([gradient for gradient in found if gradient is not None])
     return norms
+
+
+def check_terms(terms: Mapping[str, Tensor], examples: int, phase: str) -> None:
+    """Raise a PluginError unless there are terms, and each is a number an example, of which the sum is taken."""
+    if not terms:
+        raise PluginError(f"phase {phase!r} has no loss term; expected at least one")
+    for name, term in terms.items():
+        if term.shape != (examples,):
+            raise PluginError(
+                f"loss {name!r} of phase {phase!r} has shape {tuple(term.shape)}; expected (batch,) = ({examples},), a "
+                "number an example"
+            )
 
 
 def totals(terms: Mapping[str, Tensor]) -> dict[str, float]:

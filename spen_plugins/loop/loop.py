@@ -219,6 +219,7 @@ class Loop:
         for context in contexts:
             with self.accelerator.autocast():
                 terms = dict(active.phase.loss(context))
+                ledger.check_terms(terms, len(context.batch), active.phase.name)
                 loss = sum(term.sum() for term in terms.values()) / examples
             losses = ledger.totals(terms)
             for name, value in losses.items():

@@ -43,12 +43,21 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
 
 
 def check_stages(model: Model, stages: Sequence[Stage]) -> None:
-    """Check that all stages can run on a model: owners of parameters, and prefixes and layers of players' rates.
+    """Check that all stages can run on a model: names, epochs, owners of parameters, and prefixes and layers of rates.
 
     Raises:
-        ConfigError: as `assign`; a player's groups name a prefix of none of its parameters in any of its stages and of
-            none that are frozen beside them, or give a shared parameter two rates; a decay by layer is of no layers.
+        ConfigError: no epoch, or two stages of one name; as `assign`; a player's groups name a prefix of none
+            of its parameters in any of its stages and of none that are frozen beside them, or give a shared parameter
+            two rates; a decay by layer is of no layers.
     """
+    names = [stage.name for stage in stages]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"the trainer has several stages called {', '.join(repeated)}; expected names of their own")
+    if negative := [f"{stage.name!r} has {stage.epochs}" for stage in stages if stage.epochs < 0]:
+        raise ConfigError(f"a stage's epochs are 0 or more; {', '.join(negative)}")
+    if not sum(stage.epochs for stage in stages):
+        said = f"stages {', '.join(names)} have 0" if names else "it has no stage"
+        raise ConfigError(f"the trainer trains for no epoch: {said}; expected at least one")
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
     aliases = _aliases(model)

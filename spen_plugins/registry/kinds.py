@@ -51,7 +51,8 @@ class Kind:
             what: name of the value in messages.
 
         Raises:
-            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`; or it is no function.
+            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config` or one with a key that
+                its table has already; or it is no function.
         """
         if self.base is None:
             if not self.holds(value):
@@ -66,6 +67,14 @@ class Kind:
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
             raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
+        taken = (
+            {"type", *value.parts, *(["features"] if self.features else [])} if hasattr(value, "parts") else {"type"}
+        )
+        if clash := sorted(taken & value.Config.model_fields.keys()):
+            raise PluginError(
+                f"{what}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; expected "
+                "another name"
+            )
 
 
 KINDS = {
