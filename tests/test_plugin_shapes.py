@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import spen_plugins as sp
+from spen_plugins.config.fields import validate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.ownership import check_stages
@@ -82,3 +83,11 @@ def test_a_field_may_not_be_called_as_a_key_of_the_table(field: str) -> None:
     energy = type("Mine", (sp.Energy,), {"Config": config, "parts": {"net": "inference_net"}})
     with pytest.raises(PluginError, match=f"Mine.Config has a field '{field}', a key that its table has already"):
         KINDS["energy"].check(energy, "energy 'mine'")
+
+
+@pytest.mark.parametrize(("kind", "wrong"), [(int, "hello"), (float, float("inf"))])
+def test_a_default_is_checked_as_a_value_is(kind: type, wrong: Any) -> None:
+    config = type("Config", (sp.Config,), {"__annotations__": {"scale": kind}, "scale": wrong})
+    with pytest.raises(ConfigError, match=r"mine\.json: 'energy\.scale': found .*; expected "):
+        validate(config, {}, "energy", "mine.json")
+    assert validate(config, {"scale": 2}, "energy", "mine.json").scale == 2

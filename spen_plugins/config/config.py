@@ -9,8 +9,8 @@ class Config(BaseModel):
     """Settings of one component in a config.
 
     Strict: `"3"` is not a number and `1` is not a boolean; an integer is accepted for a float, because
-    jsonnet writes `1.0` as `1`. NaN and infinity are refused. Facts known only at run time (number of labels,
-    vocabulary) are not settings.
+    jsonnet writes `1.0` as `1`. NaN and infinity are refused. Defaults are checked likewise. Facts known only at run
+    time (number of labels, vocabulary) are not settings.
     """
 
     model_config = ConfigDict(
@@ -18,6 +18,7 @@ class Config(BaseModel):
         strict=True,
         extra="forbid",
         allow_inf_nan=False,
+        validate_default=True,
         protected_namespaces=(),
         use_attribute_docstrings=True,
     )
