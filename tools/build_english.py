@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Pipeline:
         folders: part, in the order of training, -> its folder in the pipeline.
         description, license: as in meta.json.
         others: sources besides data, as listed in meta.json.
+        installed: component -> the name under which the plugin registers its model, if it isn't the factory's.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Pipeline:
     description: str
     license: str
     others: tuple[dict[str, str], ...] = ()
+    installed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def plugin(self) -> Path:
@@ -125,6 +127,7 @@ MD = Pipeline(
             "url": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
         },
     ),
+    {name: f"{name}_md" for name in ("spen_pos", "spen_ner", "spen_srl")},
 )
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
 """Corpora of names, as the card calls them."""
@@ -198,7 +201,9 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
     for name in reversed(("tok2vec", *WORDS)):
         nlp.add_pipe(name, source=words, first=True)
     with writing_folder(pipeline.place) as fresh:
-        write_pipeline(nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False)
+        write_pipeline(
+            nlp, found, pipeline.name, pipeline.meta, fresh, half=True, keep_energy=False, installed=pipeline.installed
+        )
     meta = json.loads((pipeline.place / "meta.json").read_text(encoding="utf-8"))
     # What was made of several sources is no data set; the sources have licences.
     known = [entry for entry in meta["sources"] if not entry["name"].endswith((".conll", ".jsonl"))]

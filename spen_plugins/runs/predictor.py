@@ -61,7 +61,7 @@ class Predictor:
         check_device(device)
         unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
         # The caller's random state is kept; drawn weights are overwritten.
-        with torch.random.fork_rng(devices=[]), _damage(unbuilt):
+        with torch.random.fork_rng(devices=[]), _in_float32(), _damage(unbuilt):
             self.model = build(self.experiment, self.task, folder.assets).model
         folder.load_weights(self.model)
         self.refined: dict[str, Any] = {}
@@ -217,6 +217,17 @@ def _damage(what: str) -> Iterator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise RunError(f"{what}: {type(error).__name__}: {reason:.200}") from error
+
+
+@contextmanager
+def _in_float32() -> Iterator[None]:
+    """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _with_energy(answer: Any, energy: float) -> dict[str, Any]:

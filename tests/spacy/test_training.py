@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,10 @@ def test_frozen_components_annotate_while_others_train(
 
 def test_spacy_train_says_what_trains_a_component(runs: dict[str, Path], gold: str, tmp_path: Path) -> None:
     made = f'factory = "spen_ner"\nmodel = "{runs["ner"].as_posix()}"'
+    nlp = started(made, gold)
+    (tmp_path / "trained").mkdir()
     with pytest.raises(ConfigError, match=r"spen_ner: spaCy can't train .*spen-run ner_infnet data=corpus\.spacy "):
-        started(made, gold)
+        train(nlp, tmp_path / "trained")
 
 
 def test_each_factory_refuses_to_learn(nlp: Language) -> None:
@@ -120,17 +123,18 @@ def test_each_factory_refuses_to_learn(nlp: Language) -> None:
     examples = [Example(nlp.make_doc("Anna sleeps."), doc)]
     configs = {"spen_ner": "ner_infnet", "spen_pos": "pos_infnet", "spen_srl": "srl_seal"}
     for name, config in (configs | {"spen_multilabel": "text_seal"}).items():
-        with nlp.select_pipes(enable=[name]):
-            for call in (lambda: nlp.initialize(lambda: examples), lambda: nlp.update(examples)):
-                with pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components"):
-                    call()
+        refused = pytest.raises(ConfigError, match=rf"{name}: .*spen-run {config} data=.*frozen_components")
+        with nlp.select_pipes(enable=[name]), refused:
+            nlp.update(examples)
         with pytest.raises(ConfigError, match=rf"{name}: found add_label\('NEW'\).*spen-run {config} data="):
             nlp.get_pipe(name).add_label("NEW")
 
 
-def test_a_pipeline_without_examples_is_initialised(nlp: Language) -> None:
-    nlp.initialize()  # as `spacy assemble` does
-    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc(text), {}) for text in ("", "one", "no gold here")])
+def test_a_pipeline_is_initialised(nlp: Language, gold: str) -> None:
+    """As `spacy assemble` does without examples, and `spacy debug data` with them, of frozen components, too."""
+    nlp.initialize()
+    docs = list(DocBin().from_disk(json.loads(gold)).get_docs(nlp.vocab))
+    nlp.initialize(lambda: [Example(nlp.make_doc("Anna sleeps."), doc) for doc in docs])
     assert nlp("Anna sleeps.").ents
 
 

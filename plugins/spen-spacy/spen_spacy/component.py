@@ -6,28 +6,24 @@ import shutil
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, NoReturn
 
-from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
-from spacy.training import Example
+from spacy.util import load_config
 from thinc.util import get_torch_default_device
 
 from spen_plugins import ConfigError, PluginError, RunError, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
-from spen_spacy.places import PARTS, folders, training
+from spen_spacy.places import PARTS, SETTINGS, folders, training
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, windows
 from spen_spacy.storage import pack, unpack
 
 WORDS = 50_000
 """Maximal number of words in a minibatch of docs."""
-GOLD = ("ENT_IOB", "TAG", "POS", "MORPH", "LEMMA", "DEP", "SENT_START")
-"""Attributes that only an annotated doc has."""
 
 
 class Component(Pipe):
@@ -65,18 +61,34 @@ class Component(Pipe):
         """The folder of each part, from the settings."""
         return {"model": folders(self.name, self.factory, self.settings["model"])["model"]}
 
+    def named(self, settings: Iterable[str]) -> dict[str, Path]:
+        """The folders that these settings name: for `model` those of all parts, for others the part's."""
+        found: dict[str, Path] = {}
+        for setting in settings:
+            places = folders(self.name, self.factory, self.settings[setting], setting)
+            part = SETTINGS[setting]
+            found |= places if part == "model" else {part: places.get(part, places["model"])}
+        return {part: place for part, place in found.items() if part in (*self.parts, *self.optional)}
+
     def run(self, part: str = "model") -> Run:
         """A part's run, loaded at the first call."""
         if not self._runs:
-            self.load(self.places())
+            self.load()
         return self._runs[part]
 
-    def load(self, places: Mapping[str, Path]) -> None:
+    def load(self, places: Mapping[str, Path] | None = None) -> None:
         """Load and check the run of each part.
+
+        Args:
+            places: the folder of each part; None: as the settings say.
 
         Raises:
             SpenError: a run is missing, damaged, of another task, or needs a plugin or a device that isn't there.
         """
+        if places is None:
+            # First those that have errors of their own.
+            self.named(key for key in SETTINGS if key != "model" and self.settings.get(key) is not None)
+            places = self.places()
         runs = {}
         device = self.settings["device"] or str(get_torch_default_device())
         for part, place in places.items():
@@ -94,15 +106,6 @@ class Component(Pipe):
                 )
         self._runs = runs
 
-    def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Do nothing if the examples have no annotations, as those of `spacy assemble`.
-
-        Raises:
-            ConfigError: they have: the component is meant to learn from them, which spaCy can't make it do.
-        """
-        if any(_annotated(example.reference) for example in islice(get_examples(), 100)):
-            self.update()
-
     def update(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse to train.
 
@@ -112,7 +115,7 @@ class Component(Pipe):
         raise ConfigError(
             f"{self.name}: spaCy can't train this component. {training(self.factory)} and set model to its folder. "
             f"To keep the component as it is while others train, name it in training.frozen_components; in Python, "
-            f'initialize and update the others in nlp.select_pipes(disable=["{self.name}"])'
+            f'update the others in nlp.select_pipes(disable=["{self.name}"])'
         )
 
     def add_label(self, label: str) -> NoReturn:
@@ -170,16 +173,32 @@ class Component(Pipe):
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> Component:
         """The inverse of `to_disk`. Files are JSON, safetensors, and a tokeniser's own; none can run code.
 
+        While a saved pipeline is read, models that its config named otherwise when it was saved are loaded by name.
+
         Raises:
             RunError: the folder does not hold this component.
+            ConfigError: there is no model of a name.
         """
-        places = {part: Path(path) / part for part in self.parts}
-        for part, place in places.items():
-            if not place.is_dir():
+        self._read(Path(path), {} if self._runs else self.named(self._changed(Path(path))))
+        return self
+
+    def _read(self, path: Path, named: Mapping[str, Path]) -> None:
+        """Load what `to_disk` wrote; of named parts, what is named."""
+        places = {part: path / part for part in (*self.parts, *self.optional) if (path / part).is_dir()} | dict(named)
+        for part in self.parts:
+            if part not in places:
                 wrote = "expected what to_disk of a component with the same config wrote"
                 raise RunError(f"{self.name}: {path} holds no folder {part!r}; {wrote}")
-        self.load(places | {part: Path(path) / part for part in self.optional if (Path(path) / part).is_dir()})
-        return self
+        self.load(places)
+
+    def _changed(self, path: Path) -> list[str]:
+        """The settings that name other models than the config of the pipeline in whose folder the component is."""
+        config = path.parent / "config.cfg"
+        parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
+        if (saved := parts.get(path.name)) is None:
+            return []
+        named = [key for key in SETTINGS if key == "model" or self.settings.get(key) is not None]
+        return [key for key in named if self.settings[key] != saved.get(key)]
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files of `to_disk` as bytes."""
@@ -195,15 +214,11 @@ class Component(Pipe):
         """
         with TemporaryDirectory() as folder:
             unpack(data, Path(folder))
-            return self.from_disk(folder)
+            self._read(Path(folder), {})
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remade, (type(self), self.name, self.settings, self.to_bytes(), self.__dict__.get("error_handler"))
-
-
-def _annotated(doc: Doc) -> bool:
-    """True if anything but the words is known of the doc."""
-    return bool(doc.cats or doc.spans) or (len(doc) > 1 and any(map(doc.has_annotation, GOLD)))
 
 
 def _remade(

@@ -190,8 +190,9 @@ def _settings(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loaded(component: Any, nlp: Language) -> Any:
-    """The component with its models; without, if the pipeline is read from a folder, as `from_disk` loads them."""
-    saved = nlp._meta.get("components", ())
-    if component.name not in saved or component.name in nlp.component_names:
-        component.load(component.places())
+    """The component with its models; without, if a saved pipeline is being read, as `from_disk` loads them."""
+    # A pipeline that was read has a path: a component added to it is the user's, even under a saved one's name.
+    reading = nlp.path is None and component.name in nlp._meta.get("components", ())
+    if not reading or component.name in nlp.component_names:
+        component.load()
     return component

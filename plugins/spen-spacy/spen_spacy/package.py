@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import spen_plugins as sp
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import performance, requirements, sources
 from spen_spacy.package_runs import Component
+from spen_spacy.places import SETTINGS
 
 NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*")
 CHECK = "requirements_check"
@@ -112,10 +113,12 @@ def write_pipeline(
     folder: Path,
     half: bool,
     keep_energy: bool,
+    installed: Mapping[str, str] | None = None,
 ) -> None:
     """Write the pipeline's folder with meta.json, card, configs of the runs, and models, halved if asked.
 
-    A pretrained encoder that several models hold is stored once, in the folder `encoders`.
+    A pretrained encoder that several models hold is stored once, in the folder `encoders`. `installed` are names of
+    models, by component, as a plugin registers them.
     """
     nlp.to_disk(folder)
     kept = []
@@ -130,7 +133,7 @@ def write_pipeline(
             _forget_machine(model / "environment.json")
             kept.append(json.loads((model / "config.json").read_text(encoding="utf-8")))
             _write_json(run.config(), folder / "training" / f"{component.name}-{part}.json")
-    _forget_runs(folder / "config.cfg", found)
+    _forget_runs(folder / "config.cfg", found, installed or {})
     extra = {"performance": performance(found), "requirements": requirements(kept, sp.Registry())}
     meta = {**nlp.meta, **own, **extra, "sources": sources(found)}
     _write_json(meta, folder / "meta.json")
@@ -148,13 +151,15 @@ def _forget_machine(path: Path) -> None:
         _write_json({name: value for name, value in record.items() if name != "working_folder"}, path)
 
 
-def _forget_runs(path: Path, found: Sequence[Component]) -> None:
-    """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models."""
+def _forget_runs(path: Path, found: Sequence[Component], installed: Mapping[str, str]) -> None:
+    """Remove paths of run folders, which are invalid elsewhere: the pipeline's folder has the models.
+
+    An installed model's name takes their place: a pipeline made of the config alone has that model.
+    """
     config = spacy.util.load_config(path, interpolate=False)
     for component in found:
-        for key in ("model", "predicates_model", "senses_model"):
-            if key in config["components"][component.name]:
-                config["components"][component.name][key] = None
+        settings = config["components"][component.name]
+        settings |= {key: None for key in SETTINGS if key in settings} | {"model": installed.get(component.name)}
     config.to_disk(path)
 
 

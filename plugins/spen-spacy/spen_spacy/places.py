@@ -8,6 +8,8 @@ from spen_plugins import ConfigError, PluginError, Registry, RunFolder
 
 PARTS = ("model", "predicates", "senses")
 """Subfolders of a saved component."""
+SETTINGS = {"model": "model", "predicates_model": "predicates", "senses_model": "senses"}
+"""The settings that name models, with the part of each."""
 CONFIGS = {
     "spen_ner": "ner_infnet",
     "spen_pos": "pos_infnet",
@@ -24,7 +26,7 @@ DATA = {
 """What its file of examples may be called."""
 
 
-def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path]:
+def folders(name: str, factory: str, model: str | Path | None, setting: str = "model") -> dict[str, Path]:
     """The folders of a component's models: `model`, and `predicates` and `senses` if there are.
 
     Args:
@@ -32,6 +34,7 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
         factory: the factory's name.
         model: a run folder, or the folder of a saved component, ~ is expanded; or the name of an installed model;
             None for the one that is installed under the factory's name.
+        setting: the setting that names it, for messages.
 
     Raises:
         ConfigError: there is none.
@@ -46,7 +49,7 @@ def folders(name: str, factory: str, model: str | Path | None) -> dict[str, Path
         place = RunFolder.open(place).path  # the run that was chosen
     if not (place / "config.json").exists():
         found = "which does not exist" if not place.exists() else "which is no run folder: it holds no config.json"
-        raise ConfigError(f"{name}: found the model {str(place)!r}, {found}. {_how(factory)}")
+        raise ConfigError(f"{name}: found the {setting} {str(place)!r}, {found}. {_how(factory, setting)}")
     return {"model": place}
 
 
@@ -61,7 +64,9 @@ def installed(name: str, factory: str) -> Path:
     plugins = registry.providers("model").get(factory, [])
     if not plugins:
         broken = [f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None]
-        raise ConfigError(f"{name}: no model is named, and none is installed. {_how(factory)}{''.join(broken)}")
+        raise ConfigError(
+            f"{name}: no model is named, and none is installed as {factory!r}. {_how(factory)}{''.join(broken)}"
+        )
     types = [f"{plugin}.{factory}" for plugin in plugins]
     if len(types) > 1:
         names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
@@ -78,10 +83,16 @@ def training(factory: str) -> str:
     return f"Train a run (spen-run {CONFIGS[factory]} data={DATA[factory]} --out runs/mine)"
 
 
-def _how(factory: str) -> str:
-    # spen-en has no model for texts, whose labels differ between users.
-    start = "Train one" if factory == "spen_multilabel" else "Install one (pip install spen-en), or train one"
+def _how(factory: str, setting: str = "model") -> str:
+    others = tuple(other for other in CONFIGS if other != factory)
+    if named := [name for name in sorted(Registry().providers("model")) if not name.startswith(others)]:
+        start = f"Name an installed one ({', '.join(named)}), or train one"
+    elif factory == "spen_multilabel":  # spen-en has no model for texts, whose labels differ between users
+        start = "Train one"
+    else:
+        start = "Install one (pip install spen-en), or train one"
+    config = CONFIGS[factory] if setting == "model" else SETTINGS[setting]
     return (
-        f"{start} (spen-run {CONFIGS[factory]} --out runs/mine) and give its folder: "
-        f'nlp.add_pipe("{factory}", config={{"model": "runs/mine"}})'
+        f"{start} (spen-run {config} --out runs/mine) and give its folder: "
+        f'nlp.add_pipe("{factory}", config={{"{setting}": "runs/mine"}})'
     )
