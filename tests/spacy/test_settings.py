@@ -118,7 +118,7 @@ def test_the_larger_pipeline_names_its_models(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_builder_writes_these_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "tools")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "tools")
     import build_english
 
     shipped = spacy.util.load_config(spen_en_md.PIPELINE / "config.cfg")["components"]
