@@ -11,7 +11,6 @@ from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spen_plugins.errors import RunError
 from spen_spacy.extensions import (
     ENERGIES,
-    FRAME,
     SCORES,
     SENSE_SCORES,
     SENSES,
@@ -21,6 +20,7 @@ from spen_spacy.extensions import (
     keep_frames,
     set_extensions,
 )
+from spen_spacy.kept import FRAMES
 
 set_extensions()
 VOCAB = spacy.blank("en").vocab
@@ -109,7 +109,7 @@ def told(nlp: Language) -> Doc:
     return doc
 
 
-@pytest.mark.filterwarnings("ignore:.*W102")
+@pytest.mark.filterwarnings("ignore:.*W101")
 def test_joined_docs_have_the_frames_of_all(nlp: Language, told: Doc) -> None:
     other = nlp("The old farmer gave Bob a book.")
     joined = Doc.from_docs([told, other, told])
@@ -131,7 +131,7 @@ def test_a_span_as_a_doc_has_the_frames_in_it(told: Doc) -> None:
     assert told[5:5].as_doc(copy_user_data=True)._.srl == []
 
 
-@pytest.mark.filterwarnings("ignore:.*W102")
+@pytest.mark.filterwarnings("ignore:.*W101")
 def test_frames_outside_a_span_are_no_frames_of_what_it_is_joined_with(nlp: Language, told: Doc) -> None:
     """The span's doc keeps them at places beyond its text, where the next doc's words are."""
     piece = told[0:4].as_doc(copy_user_data=True)
@@ -149,7 +149,7 @@ def test_an_argument_that_is_cut_is_left_out(told: Doc) -> None:
 
 def test_a_doc_that_is_read_again_has_no_older_frames(nlp: Language) -> None:
     doc = nlp("The old farmer gave Bob a book.")
-    keys = {key for key in doc.user_data if key[:2] == ("._.", FRAME)}
-    doc.user_data[("._.", FRAME, 0, None)] = {}
-    assert len(keys) == len(doc._.srl) > 0
-    assert {key for key in nlp(doc).user_data if key[:2] == ("._.", FRAME)} == keys
+    keys = {key for key in doc.user_data if key[:2] == ("._.", FRAMES)}
+    doc.user_data[("._.", FRAMES, 0, None)] = {}
+    assert len(keys) == 1 and doc._.srl
+    assert {key for key in nlp(doc).user_data if key[:2] == ("._.", FRAMES)} == keys

@@ -175,7 +175,8 @@ def test_extensions_of_others_stay() -> None:
     before = Doc.get_extension("srl") if Doc.has_extension("srl") else None
     Doc.set_extension("srl", default="mine", force=True)
     try:
-        set_extensions()
+        with pytest.warns(UserWarning, match=r"another extension Doc\._\.srl"):
+            set_extensions()
         assert spacy.blank("en")("x")._.srl == "mine" and Token.has_extension("srl_frame")
     finally:
         Doc.remove_extension("srl")

@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 import spen_plugins as sp
 from spen_plugins.runs import together
 from spen_spacy import predicting, sharing
+from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_runs import Component as Part
 from tests.test_together import few, given  # noqa: F401, a fixture
@@ -67,7 +68,7 @@ def said(found: Any) -> list[Any]:
     for doc in found:
         names.append([[token.pos_, token.tag_] for token in doc])
         names.append([(span.start, span.end, span.label_) for span in doc.spans["spen_srl"]])
-        scores += [*doc.user_data["spen_token_scores"].tolist(), *doc.spans["spen_srl"].attrs["scores"]]
+        scores += [*doc.user_data[TOKEN_SCORES].tolist(), *doc.spans["spen_srl"].attrs["scores"]]
     return [names, torch.tensor(scores)]
 
 

@@ -2,20 +2,23 @@
 
 Components store plain values in the doc (span groups with attributes, entries of `user_data`), which `Doc.to_bytes`,
 `DocBin` and other processes keep; the getters here read them. `Doc.from_docs` and `Span.as_doc` drop the attributes of
-span groups; a copy of each frame among the values of its predicate's extensions outlives them.
+span groups; a copy of the frames among the values of extensions outlives them (`kept`). Of the frames of several
+components in one doc, those written last are told.
 """
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
 from spen_plugins import RunError, rolesets
+from spen_spacy.kept import keep, kept_between
 
 SCORES = "scores"
 """Attribute of a span group: a probability for each span, as in spaCy's `spancat`."""
@@ -31,14 +34,13 @@ SENSES = "frame_senses"
 """Attribute of a span group of frames: the sense of each frame, empty without a model of senses."""
 SENSE_SCORES = "frame_sense_scores"
 """Attribute of a span group of frames: the probability of each sense, empty without a model of senses."""
-TOKEN_SCORES = "spen_token_scores"
+TOKEN_SCORES = ("._.", "spen_token_scores", None, None)
 """Entry of `user_data`: float32 `(token,)`, NaN for whitespace."""
-ENERGY = "spen_energy"
-"""Entry of `user_data`: energies by component name."""
-
-FRAME = "spen_frame"
-"""Entry of `user_data` for the first character of a predicate, under which spaCy keeps values of extensions and moves
-them with their texts: its frame, places in characters from there."""
+TOKEN_PLACES = ("._.", "spen_token_places", None, None)
+"""Entry of `user_data`: first and last character (exclusive) of each token that has a score, int32 `(token, 2)`."""
+ENERGY = ("._.", "spen_energy", None, None)
+"""Entry of `user_data`: energies by component name. As values of the doc's own extensions, spaCy gives these entries to
+no part of a doc, and to no doc that it is joined into."""
 
 
 class _Argument(NamedTuple):
@@ -54,9 +56,16 @@ class Argument(_Argument):
         sense: the sense of its predicate, if known.
     """
 
+    _sense: str | None = None
+
     def __new__(cls, role: str, span: Span, score: float, sense: str | None = None) -> Self:
         made = super().__new__(cls, role, span, score)
         made._sense = sense
+        return made
+
+    def _replace(self, **changes: Any) -> Self:
+        made = super()._replace(**changes)
+        made._sense = self._sense
         return made
 
     @property
@@ -72,7 +81,7 @@ class Frame:
     """A predicate and its arguments, from left to right."""
 
     predicate: Token
-    arguments: list[Argument]
+    arguments: list[Argument] = field(hash=False)
     score: float
     """Probability that this is a predicate; 1 for those of rules or of the user."""
     energy: float | None
@@ -92,7 +101,7 @@ class Frame:
 def set_extensions() -> None:
     """Register the extensions on Doc, Span and Token; components do this themselves.
 
-    Needed for docs read from files without a component. Existing extensions of these names are kept.
+    Needed for docs read from files without a component. Existing extensions of these names are kept, with a warning.
     """
     for owner, name, getter in (
         (Span, "spen_score", span_score),
@@ -103,6 +112,13 @@ def set_extensions() -> None:
     ):
         if not owner.has_extension(name):
             owner.set_extension(name, getter=getter)
+        elif owner.get_extension(name)[2] is not getter:
+            kind = owner.__name__
+            warnings.warn(
+                f"found another extension {kind}._.{name} and left it, so that it doesn't tell what is predicted. For "
+                f"ours: spacy.tokens.{kind}.remove_extension({name!r}), then spen_spacy.set_extensions()",
+                stacklevel=2,
+            )
 
 
 def group_of(doc: Doc, name: str, spans: Sequence[Span], scores: Sequence[float], **attributes: Any) -> SpanGroup:
@@ -120,7 +136,7 @@ def span_score(span: Span) -> float | None:
             continue
         for number in _beginning(group, span.start):
             other = group[number]
-            if (other.start, other.end, other.label) == (span.start, span.end, span.label):
+            if (other.start, other.end, other.label) == (span.start, span.end, span.label) and _stands(other):
                 return float(scores[number])
     return None
 
@@ -138,10 +154,26 @@ def _stale(group: SpanGroup) -> bool:
     return group.attrs.get(TOKENS, len(group.doc)) != len(group.doc)
 
 
+def _stands(span: Span) -> bool:
+    """True if a group's span still has the words it was made of: spaCy moves none where tokens are merged or split."""
+    now = span.doc[span.start : span.end]
+    return (now.start_char, now.end_char) == (span.start_char, span.end_char)
+
+
+def keep_token_scores(doc: Doc, scores: np.ndarray) -> None:
+    """Write the probabilities of a doc's tags, NaN for whitespace."""
+    lengths, spaces = doc.to_array(["LENGTH", "SPACY"]).astype(np.int32).T
+    ends = np.cumsum(lengths + spaces, dtype=np.int32) - spaces
+    doc.user_data[TOKEN_SCORES] = scores
+    doc.user_data[TOKEN_PLACES] = np.stack([ends - lengths, ends], axis=1)
+
+
 def token_score(token: Token) -> float | None:
     """The probability of a token's tag; None for whitespace, and after merging or splitting tokens."""
-    scores = token.doc.user_data.get(TOKEN_SCORES)
+    scores, places = (token.doc.user_data.get(key) for key in (TOKEN_SCORES, TOKEN_PLACES))
     if scores is None or len(scores) != len(token.doc):
+        return None
+    if places is not None and places[token.i].tolist() != [token.idx, token.idx + len(token)]:
         return None
     score = float(scores[token.i])
     return score if score == score else None
@@ -159,89 +191,89 @@ def frames(doc: Doc) -> list[Frame]:
         RunError: tokens were merged or split, or spans added or removed, after the frames were predicted.
     """
     group = _group(doc)
-    if group is not None:
-        return [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
-    starts = sorted(key[2] for key in doc.user_data if _is_frame(key))
-    return [frame for start in starts if (frame := _moved(doc, start)) is not None]
+    if group is None:
+        return _moved(doc, 0, len(doc.text))
+    return [_frame(group, number) for number in range(len(group.attrs[STARTS]))]
 
 
 def frame_of(token: Token) -> Frame | None:
     """The frame of this predicate; None if the token is no predicate."""
     group = _group(token.doc)
     if group is None:
-        return _moved(token.doc, token.idx)
+        return next(iter(_moved(token.doc, token.idx, token.idx + 1)), None)
     starts = group.attrs[STARTS]
-    number = bisect_left(range(len(starts)), token.i, key=lambda n: group[starts[n]].start)
-    found = number < len(starts) and group[starts[number]].start == token.i
-    return _frame(group, number) if found else None
+    # By characters, which are the same after tokens were merged or split.
+    number = bisect_left(range(len(starts)), token.idx, key=lambda n: group[starts[n]].start_char)
+    there = number < len(starts) and group[starts[number]].start_char == token.idx
+    return _frame(group, number) if there else None
 
 
-def keep_frames(doc: Doc, spans: Sequence[Span], scores: Sequence[float], of_frames: Mapping[str, Sequence]) -> None:
+def keep_frames(
+    doc: Doc,
+    spans: Sequence[Span],
+    scores: Sequence[float],
+    of_frames: Mapping[str, Sequence],
+    pieces: Sequence[Span] = (),
+) -> None:
     """Copy frames to where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
 
     Args:
         doc: their doc; those that it has are forgotten.
         spans, scores: as of `group_of`.
         of_frames: the attributes of a group of frames.
+        pieces: what was read for each frame; none: the doc.
     """
-    for key in [key for key in doc.user_data if _is_frame(key)]:
-        del doc.user_data[key]
     starts, energies, senses, certain = (of_frames[name] for name in (STARTS, ENERGIES, SENSES, SENSE_SCORES))
+    frames = []
     for number, first in enumerate(starts):
         last = starts[number + 1] if number + 1 < len(starts) else len(spans)
-        origin = spans[first].start_char
-        doc.user_data[("._.", FRAME, origin, None)] = {
-            "score": float(scores[first]),
-            "energy": float(energies[number]) if len(energies) else None,
-            "sense": senses[number] if len(senses) else None,
-            "sense_score": certain[number] if len(certain) else None,
-            "text": spans[first].text,
-            "arguments": [
-                [spans[i].label_, spans[i].start_char - origin, spans[i].text, float(scores[i])]
-                for i in range(first + 1, last)
-            ],
-        }
+        piece = pieces[number] if pieces else doc[:]
+        frames.append(
+            {
+                "start": spans[first].start_char,
+                "end": spans[first].end_char,
+                "piece": [piece.start_char, piece.end_char],
+                "score": float(scores[first]),
+                "energy": float(energies[number]) if len(energies) else None,
+                "sense": senses[number] if len(senses) else None,
+                "sense_score": certain[number] if len(certain) else None,
+                "arguments": [
+                    [span.label_, span.start_char, span.end_char, float(score)]
+                    for span, score in zip(spans[first + 1 : last], scores[first + 1 : last], strict=True)
+                ],
+            }
+        )
+    keep(doc, frames)
 
 
-def _is_frame(key: Any) -> bool:
-    return isinstance(key, tuple) and key[:2] == ("._.", FRAME)
-
-
-def _moved(doc: Doc, start: int) -> Frame | None:
-    """The frame whose predicate begins at this character, from `keep_frames`; None if the doc has no such word.
-
-    Arguments that the doc doesn't have whole are left out. A piece of a doc has the frames of all of it, at places
-    outside of its text: words tell which are its own.
-    """
-    kept = doc.user_data.get(("._.", FRAME, start, None))
-    predicate = _span(doc, start, kept["text"]) if kept else None
-    if predicate is None:
-        return None
-    arguments = []
-    for role, first, text, score in kept["arguments"]:
-        span = _span(doc, start + first, text, role)
-        if span is not None:
-            arguments.append(Argument(role, span, score, kept["sense"]))
-    return Frame(predicate[0], arguments, kept["score"], kept["energy"], kept["sense"], kept["sense_score"])
-
-
-def _span(doc: Doc, first: int, text: str, label: str = "") -> Span | None:
-    """The tokens from this character on whose text this is; None if the doc doesn't have them."""
-    if first < 0 or not len(doc) or first + len(text) > doc[-1].idx + len(doc[-1]):
-        return None
-    span = doc.char_span(first, first + len(text), label=label)
-    return span if span is not None and span.text == text else None
+def _moved(doc: Doc, first: int, last: int) -> list[Frame]:
+    """Frames from `keep_frames` whose predicates begin at these characters. Arguments that the doc doesn't have whole
+    are left out."""
+    frames = []
+    for known, predicate, others, _ in kept_between(doc, first, last):
+        arguments = [Argument(role, span, score, known["sense"]) for role, span, score in others]
+        score, energy, sense, certain = (known[name] for name in ("score", "energy", "sense", "sense_score"))
+        frames.append(Frame(predicate[0], arguments, score, energy, sense, certain))
+    return frames
 
 
 def _group(doc: Doc) -> SpanGroup | None:
-    group = next((group for group in doc.spans.values() if STARTS in group.attrs), None)
+    """The frames that were written last: `doc.spans` has them last."""
+    group = next((group for group in reversed([*doc.spans.values()]) if STARTS in group.attrs), None)
     if group is not None and (_stale(group) or len(group.attrs[SCORES]) != len(group)):
-        raise RunError(
-            f"doc.spans[{group.name!r}] no longer holds the predicted frames: found {len(doc)} tokens and "
-            f"{len(group)} spans; expected {group.attrs[TOKENS]} and {len(group.attrs[SCORES])}. Merge or split tokens "
-            "in a component before spen_srl, and leave its spans as they are"
+        raise _changed(
+            group,
+            f"found {len(doc)} tokens and {len(group)} spans; expected {group.attrs[TOKENS]} and "
+            f"{len(group.attrs[SCORES])}",
         )
     return group
+
+
+def _changed(group: SpanGroup, found: str) -> RunError:
+    return RunError(
+        f"doc.spans[{group.name!r}] no longer holds the predicted frames: {found}. Merge or split tokens in a "
+        "component before spen_srl, and leave its spans as they are"
+    )
 
 
 def _frame(group: SpanGroup, number: int) -> Frame:
@@ -249,6 +281,9 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
     spans = [(group[i], float(scores[i])) for i in range(first, last)]
+    for span, _ in spans:
+        if not _stands(span):
+            raise _changed(group, f"found the words {span.text!r} in place of another span's")
     senses, certain = (group.attrs.get(name, ()) for name in (SENSES, SENSE_SCORES))
     sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans

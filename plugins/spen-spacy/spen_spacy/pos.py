@@ -15,7 +15,7 @@ from spacy.training import Example
 
 from spen_plugins import ConfigError, Tagging
 from spen_spacy.component import WordComponent
-from spen_spacy.extensions import TOKEN_SCORES
+from spen_spacy.extensions import keep_token_scores
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading
 
@@ -76,7 +76,7 @@ class SpenPos(WordComponent):
             of_tokens[reading.places] = scores
             if len(doc):
                 doc.from_array(self._columns, self._values[numbers])
-            doc.user_data[TOKEN_SCORES] = of_tokens
+            keep_token_scores(doc, of_tokens)
             self.keep_energy(doc, [answer for _, answer in answers])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

@@ -103,8 +103,11 @@ def windows(start: int, end: int, size: int) -> Iterator[Window]:
 
 
 def around(place: int, start: int, end: int, size: int) -> Window:
-    """The window of at most `size` words of `start` to `end` centred on `place`."""
-    first = max(start, min(place - size // 2, end - size))
+    """The window of at most `size` words of `start` to `end` around `place`: three eighths of it, or as many words as
+    there are, on each side. It is the same for most places near each other, and can be read once for them."""
+    step = max(1, size // 4)
+    first = start + (place - start - (size - step) // 2) // step * step
+    first = max(start, min(first, end - size))
     last = min(end, first + size)
     return Window(first, last, first, last)
 

@@ -182,9 +182,10 @@ class SpenSrl(WordComponent):
         senses: Sequence[tuple[str | None, float | None]],
     ) -> None:
         doc, places = reading.doc, reading.places
-        spans, scores, starts = [], [], []
+        spans, scores, starts, pieces = [], [], [], []
         for window, score, answer in frames:
             starts.append(len(spans))
+            pieces.append(doc[places[window.start] : places[window.end - 1] + 1])
             predicate = places[window.start + answer["predicate"]["index"]]
             spans.append(Span(doc, predicate, predicate + 1, label="V"))
             scores.append(score)
@@ -197,8 +198,9 @@ class SpenSrl(WordComponent):
         energies = [answer["energy"] for _, _, answer in frames] if self.settings["energy"] else []
         of_frames = {STARTS: starts, ENERGIES: energies}
         of_frames |= {SENSES: [sense for sense, _ in senses], SENSE_SCORES: [score for _, score in senses]}
+        doc.spans.pop(key, None)  # frames that are written last are the last in doc.spans
         doc.spans[key] = group = group_of(doc, key, spans, scores, **of_frames)
-        keep_frames(doc, spans, group.attrs[SCORES], of_frames)
+        keep_frames(doc, spans, group.attrs[SCORES], of_frames, pieces)
         self.keep_energy(doc, [answer for _, _, answer in frames])
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:

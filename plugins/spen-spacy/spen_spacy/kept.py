@@ -1,0 +1,103 @@
+"""Frames among a doc's `user_data`, where `Doc.from_docs` and `Span.as_doc(copy_user_data=True)` keep them.
+
+Both move the places in keys of extensions, `("._.", name, start, end)`, and drop none: a part of a doc has the frames
+of all of it, and in a joined doc those of words outside a part may lie at another part's words. So a doc's frames are
+one entry, with the text that they were found in, and what they say marks its key: an entry replaces none but its equal.
+Places are in characters.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from spacy.tokens import Doc, Span
+
+FRAMES = "spen_frames"
+"""Name in the keys of entries: the start is that of the entry's text, the end tells entries apart."""
+
+Known = Mapping[str, Any]
+"""A frame as plain values: `start` and `end` of its predicate, `piece` (start and end of what was read), `arguments`
+(each role, start, end and score), and what else there is to keep."""
+
+
+class Found(NamedTuple):
+    """A frame in a doc that its predicate is in."""
+
+    known: Known
+    predicate: Span
+    arguments: list[tuple[str, Span, float]]
+    """Role, span and score of those that the doc has whole."""
+    fit: tuple[int, int, int]
+    """The larger, the better: minus the number of the other arguments, how far to both sides the piece is in common,
+    and how many characters of it."""
+
+
+def keep(doc: Doc, frames: Sequence[Known]) -> None:
+    """Write a doc's frames, from left to right, in place of those that it has."""
+    for key in [key for key in doc.user_data if is_kept(key)]:
+        del doc.user_data[key]
+    entry = {"text": doc.text, "starts": [known["start"] for known in frames], "frames": list(frames)}
+    doc.user_data[("._.", FRAMES, 0, crc32(repr(entry).encode()))] = entry
+
+
+def is_kept(key: Any) -> bool:
+    """True for a key of `user_data` that is an entry's."""
+    return isinstance(key, tuple) and key[:2] == ("._.", FRAMES)
+
+
+def kept_between(doc: Doc, first: int, last: int) -> list[Found]:
+    """The frames of predicates that begin at `first` or later, before `last`; from left to right.
+
+    Of several at one place, that whose text is the doc's: others are of words outside the parts that they came with.
+    """
+    candidates = list(_between(doc, first, last))
+    text = doc.text if candidates else ""
+    best: dict[int, Found] = {}
+    for shift, source, known in candidates:
+        one, start = _fitted(doc, text, shift, source, known), shift + known["start"]
+        if one is not None and (start not in best or one.fit > best[start].fit):
+            best[start] = one
+    return [best[start] for start in sorted(best)]
+
+
+def _between(doc: Doc, first: int, last: int) -> Iterator[tuple[int, str, Known]]:
+    """How far each text was moved, the text, and its frames whose predicates begin there."""
+    for key, entry in doc.user_data.items():
+        if is_kept(key):
+            shift = key[2]
+            cuts = [bisect_left(entry["starts"], place - shift) for place in (first, last)]
+            yield from ((shift, entry["text"], known) for known in entry["frames"][slice(*cuts)])
+
+
+def _fitted(doc: Doc, text: str, shift: int, source: str, known: Known) -> Found | None:
+    """A frame of another text, `source`, at its place in a doc; None if it isn't this doc's."""
+    (begin, end), at = known["piece"], known["start"]
+    predicate = _span(doc, text, at + shift, source[at : known["end"]], "V")
+    if predicate is None:
+        return None
+    placed = [(role, _span(doc, text, a + shift, source[a:b], role), score) for role, a, b, score in known["arguments"]]
+    arguments = [(role, span, score) for role, span, score in placed if span is not None]
+    left = source[begin:at][::-1], text[max(0, begin + shift) : at + shift][::-1]
+    right = source[at:end], text[at + shift : end + shift]
+    same = [_common(*side) for side in (left, right)]
+    # 2: the piece's edge; 1: the doc's.
+    reach = [2 * (n == len(ours)) or int(n == len(there)) for n, (ours, there) in zip(same, (left, right), strict=True)]
+    cut = len(placed) - len(arguments)
+    if cut and not any(reach):  # a part has the piece up to its begin or end, but for one from the middle
+        return None
+    return Found(known, predicate, arguments, (-cut, sum(reach), sum(same)))
+
+
+def _span(doc: Doc, text: str, first: int, words: str, label: str) -> Span | None:
+    """The tokens from this character on whose text this is; None if the doc doesn't have them."""
+    if first < 0 or not text.startswith(words, first):
+        return None
+    return doc.char_span(first, first + len(words), label=label)
+
+
+def _common(a: str, b: str) -> int:
+    """Number of characters that two texts begin with."""
+    return next((i for i, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))

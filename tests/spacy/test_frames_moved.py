@@ -1,0 +1,228 @@
+"""Frames of docs that were cut, joined, read again, or whose tokens were merged; set by hand, without a model."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, DocBin, Token
+
+from spen_plugins.errors import RunError
+from spen_spacy.extensions import ENERGY, Argument, keep_token_scores, set_extensions
+from spen_spacy.reading import Reading, Window, around
+from spen_spacy.srl import SpenSrl
+
+set_extensions()
+NLP = spacy.blank("en")
+NLP.add_pipe("sentencizer")
+ROOT = Path(__file__).resolve().parents[2]
+MET = "Ann met Bob. Joe met Sue. Tim met Eva. Go at one! Go at six! All met two."
+"""Sentences of one length. All but the last have frames."""
+FRAMES = [(1, [("ARG0", 0, 1), ("ARG1", 2, 3)]), (5, [("ARG0", 4, 5), ("ARG1", 6, 7)])]
+FRAMES += [(9, [("ARG0", 8, 9), ("ARG1", 10, 11)]), (12, []), (16, [])]
+
+
+def annotate(
+    doc: Doc, frames: Sequence[tuple[int, list[tuple[str, int, int]]]], name: str = "spen_srl", whole: bool = False
+) -> Doc:
+    """Frames as the component writes them; the probability and the sense of each are its own."""
+    reading = Reading(doc)
+    answers = []
+    for number, (predicate, arguments) in enumerate(frames):
+        sent = doc[predicate].sent
+        start, end = (0, len(doc)) if whole else (sent.start, sent.end)
+        told = [
+            {"role": role, "start": first - start, "end": last - start, "score": 0.5 + 2.0 ** -(number + i + 2)}
+            for i, (role, first, last) in enumerate(arguments)
+        ]
+        window = Window(start, end, start, end)
+        answers.append((window, 2.0 ** -(number + 1), {"predicate": {"index": predicate - start}, "arguments": told}))
+    component = SpenSrl(name, {"spans_key": None, "energy": False, "window": 200, "rerank": 0})
+    component._set(reading, answers, [(f"{name}.{i:02}", 0.5) for i in range(len(frames))])
+    return doc
+
+
+def plain(doc: Doc) -> list[tuple]:
+    """The frames as text and numbers."""
+    return [
+        (f.predicate.text, f.score, f.sense, [(a.role, a.span.text, a.score, a._sense) for a in f.arguments])
+        for f in doc._.srl
+    ]
+
+
+def parts(doc: Doc) -> list[Doc]:
+    return [sent.as_doc(copy_user_data=True) for sent in doc.sents]
+
+
+@pytest.mark.parametrize("space", [True, False])
+def test_sentences_joined_in_any_order_have_their_own_frames(space: bool) -> None:
+    doc = annotate(NLP(MET), FRAMES)
+    cut = parts(doc)
+    assert [frame for part in cut for frame in plain(part)] == plain(doc) and len(plain(doc)) == 5
+    for chosen in [some for size in (1, 2, 3) for some in product(cut, repeat=size)]:
+        joined = Doc.from_docs(list(chosen), ensure_whitespace=space)
+        assert plain(joined) == [frame for part in chosen for frame in plain(part)], joined.text
+        found = [token._.srl_frame for token in joined]
+        assert [frame for frame in found if frame] == joined._.srl
+
+
+def test_sentences_of_a_doc_that_was_read_in_one_piece_have_their_own_frames() -> None:
+    doc = annotate(NLP(MET), FRAMES[:3], whole=True)
+    cut = parts(doc)
+    for chosen in product(cut, repeat=3):
+        assert plain(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in plain(part)]
+
+
+def test_a_sentence_that_another_ends_with_has_its_own_frame() -> None:
+    doc = annotate(NLP("Ann met Bob. Hi. met Bob. Oh."), [(1, FRAMES[0][1][1:]), (6, [("ARG1", 7, 8)])])
+    cut = parts(doc)
+    for chosen in product(cut, repeat=3):
+        assert plain(Doc.from_docs(list(chosen))) == [frame for part in chosen for frame in plain(part)]
+
+
+def test_joined_docs_are_cut_joined_and_kept_again() -> None:
+    first = annotate(NLP(MET), FRAMES)
+    second = annotate(NLP("Bob met Ann. Tim met Joe."), FRAMES[:2])
+    mixed = Doc.from_docs([parts(second)[1], parts(first)[2], parts(first)[0]])
+    told = plain(second)[1:] + plain(first)[2:3] + plain(first)[:1]
+    assert plain(mixed) == told
+    again = parts(mixed)
+    assert plain(Doc.from_docs(again[::-1])) == told[::-1]
+    [kept] = DocBin(docs=[Doc.from_docs(again)], store_user_data=True).get_docs(NLP.vocab)
+    assert plain(kept) == told and plain(kept.copy()) == told
+
+
+def test_a_word_of_a_doc_without_frames_gets_none_of_a_cut_docs() -> None:
+    cut = parts(annotate(NLP(MET), FRAMES))
+    assert [frame[1] for frame in plain(Doc.from_docs([cut[0], NLP("All met him.")]))] == [0.5]
+
+
+def test_clauses_of_a_sentence_keep_their_frames_where_they_are_joined() -> None:
+    doc = annotate(NLP("Ann met Bob and Joe met Sue"), [(1, FRAMES[0][1]), (5, FRAMES[1][1])])
+    clauses = [doc[0:3].as_doc(copy_user_data=True), doc[4:7].as_doc(copy_user_data=True)]
+    assert plain(Doc.from_docs(clauses[::-1])) == plain(doc)[::-1]
+
+
+@pytest.mark.filterwarnings("ignore:.*W101")
+def test_energies_are_of_the_doc_that_they_were_computed_for() -> None:
+    doc = NLP(MET)
+    doc.user_data.setdefault(ENERGY, {})["spen_ner"] = 0.5
+    keep_token_scores(doc, np.ones(len(doc), dtype=np.float32))
+    assert doc._.spen_energy == {"spen_ner": 0.5} and doc[3]._.spen_score == 1
+    assert Doc(NLP.vocab).from_bytes(doc.to_bytes())._.spen_energy == {"spen_ner": 0.5}
+    for other in (*parts(doc), Doc.from_docs([doc, doc]), doc[1:].as_doc(copy_user_data=True)):
+        assert other._.spen_energy == {} and other[0]._.spen_score is None
+
+
+def test_joining_docs_does_not_print_their_probabilities() -> None:
+    doc = NLP("Ann met Bob.")
+    keep_token_scores(doc, np.full(len(doc), 0.125, dtype=np.float32))
+    with pytest.warns(UserWarning, match="W101") as said:
+        Doc.from_docs([doc, doc])
+    assert not any("0.125" in str(warning.message) for warning in said)
+
+
+def test_the_frames_that_were_written_last_are_told() -> None:
+    doc = NLP("Ann met Bob.")
+    for name in ("spen_srl", "roles", "spen_srl"):
+        annotate(doc, FRAMES[:1], name)
+        assert [frame.sense for frame in doc._.srl] == [f"{name}.00"]
+        assert doc[1]._.srl_frame.sense == f"{name}.00"
+        for other in (doc[:].as_doc(copy_user_data=True), Doc(NLP.vocab).from_bytes(doc.to_bytes()), doc.copy()):
+            assert plain(other) == plain(doc)
+
+
+def test_as_many_tokens_as_before_may_be_others() -> None:
+    doc = annotate(NLP("Ann Lee met Tim. Joe gave cannotgo it"), [(2, [("ARG0", 0, 2)]), (6, [("ARG2", 7, 8)])])
+    keep_token_scores(doc, np.arange(len(doc), dtype=np.float32))
+    sure = [(span, span._.spen_score) for span in doc.spans["spen_srl"]]
+    assert all(score is not None for _, score in sure) and [token._.spen_score for token in doc] == [*range(len(doc))]
+    with doc.retokenize() as changing:
+        changing.merge(doc[0:2])
+        changing.split(doc[7], ["cannot", "go"], heads=[(doc[7], 1), doc[6]])
+    assert len(doc) == 9
+    for ask in (lambda: doc._.srl, lambda: doc[1]._.srl_frame, lambda: doc[5]._.srl_frame):
+        with pytest.raises(RunError, match=r"found the words .* Merge or split tokens in a component before"):
+            ask()
+    assert all(span._.spen_score is None for span in doc.spans["spen_srl"])
+    assert [token._.spen_score for token in doc] == [None] * 8 + [8]  # the last stands where it stood
+
+
+def test_whitespace_has_no_place_in_the_way() -> None:
+    doc = NLP.make_doc("  Ann \n\n met\tBob .")
+    keep_token_scores(doc, np.array([np.nan if t.is_space else t.i for t in doc], dtype=np.float32))
+    assert [token._.spen_score for token in doc] == [None if t.is_space else t.i for t in doc]
+    keep_token_scores(NLP.make_doc(""), np.zeros(0, dtype=np.float32))
+
+
+def test_an_argument_keeps_its_sense() -> None:
+    span = NLP.make_doc("Ann gave it")[2:3]
+    argument = Argument("ARG0", span, 0.5, "give.01")
+    assert argument._replace(role="ARG1").description == "thing given"
+    assert Argument._make(argument).description is None
+
+
+def test_frames_can_be_in_sets() -> None:
+    doc = annotate(NLP(MET), FRAMES)
+    frames = doc._.srl
+    assert set(frames) == set(doc._.srl) and len(set(frames)) == 5
+    assert hash(frames[0]) == hash(doc[1]._.srl_frame)
+
+
+@pytest.fixture
+def theirs() -> Iterator[None]:
+    Token.set_extension("srl_frame", default="mine", force=True)
+    yield
+    Token.remove_extension("srl_frame")
+    set_extensions()
+
+
+def test_an_extension_of_anothers_is_kept_and_told(theirs: None, recwarn: pytest.WarningsRecorder) -> None:
+    set_extensions()
+    assert [str(warning.message) for warning in recwarn] == [
+        "found another extension Token._.srl_frame and left it, so that it doesn't tell what is predicted. For ours: "
+        "spacy.tokens.Token.remove_extension('srl_frame'), then spen_spacy.set_extensions()"
+    ]
+    assert NLP.make_doc("x")[0]._.srl_frame == "mine"
+    Token.remove_extension("srl_frame")
+    set_extensions()
+    set_extensions()
+    assert len(recwarn) == 1 and NLP.make_doc("x")[0]._.srl_frame is None
+
+
+@given(st.integers(0, 50), st.integers(1, 900), st.integers(1, 300), st.data())
+def test_a_word_has_room_in_its_window(start: int, length: int, size: int, data: st.DataObject) -> None:
+    place = start + data.draw(st.integers(0, length - 1))
+    window = around(place, start, start + length, size)
+    assert window.end - window.start == min(size, length)
+    assert place - window.start >= min(size // 4, place - start)
+    assert window.end - 1 - place >= min(size // 4, start + length - 1 - place)
+
+
+def test_words_near_each_other_share_a_window() -> None:
+    assert len({around(place, 7, 1007, 200) for place in range(7, 1007)}) <= 1000 // 50
+    assert {around(place, 7, 207, 200) for place in range(7, 207)} == {Window(7, 207, 7, 207)}
+
+
+def test_the_pages_function_of_predicates_can_be_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/spacy.md").read_text(encoding="utf-8")
+    [block] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "misc(" in block]
+    (tmp_path / "giving.py").write_text("import spacy\n\n\n" + block.split("nlp = ")[0], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.import_module("giving")
+    try:
+        predicates = spacy.registry.misc.get("givers.v1")()
+        again = pickle.loads(pickle.dumps(predicates))
+        assert [token.text for token in again(NLP("The girl gave the boy a book."))] == ["gave"]
+    finally:
+        del sys.modules["giving"]
