@@ -24,6 +24,21 @@ class Energy(Component):
     takes_sparse: ClassVar[bool] = False
     """If true, `forward` also takes label sets as `SparseLabels`; otherwise it gets the dense tensor."""
 
+    def __call__(self, features: Any, y: Tensor | SparseLabels) -> Tensor:
+        """`forward`, of which the shape is checked: another would be broadcast, and train at a wrong scale.
+
+        Raises:
+            PluginError: the energies are not `(batch, sample)`.
+        """
+        found = super().__call__(features, y)
+        if not isinstance(found, Tensor) or found.shape != y.shape[:2]:
+            given = f"of shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"as a {type(found).__name__}"
+            raise PluginError(
+                f"{type(self).__name__} gave energies {given} for outputs of shape {tuple(y.shape)}; expected "
+                f"(batch, sample) = {tuple(y.shape[:2])}"
+            )
+        return found
+
     def encode(self, x: X) -> Any:
         """The part of the energy that does not depend on y, including the mask."""
         return x.mask if self.features is None else (self.features(x), x.mask)
@@ -80,7 +95,11 @@ class BoundEnergy:
 
     def log_z(self) -> Tensor:
         """ln Z(x), `(batch,)`; see `Energy.log_z`."""
-        return self.energy.log_z(self.features)
+        found = self.energy.log_z(self.features)
+        if found.shape != (self.x.size,):
+            said = f"gave shape {tuple(found.shape)}; expected (batch,) = ({self.x.size},)"
+            raise PluginError(f"{type(self.energy).__name__}.log_z {said}")
+        return found
 
     def __call__(self, y: Tensor | SparseLabels) -> Tensor:
         """`(batch, sample, *variables)` -> `(batch, sample)`.
@@ -98,10 +117,4 @@ class BoundEnergy:
             )
         if isinstance(y, SparseLabels) and not self.energy.takes_sparse:
             y = y.dense(next((p.dtype for p in self.energy.parameters()), torch.get_default_dtype()))
-        found = self.energy(self.features, y)
-        if found.shape != y.shape[:2]:
-            raise PluginError(
-                f"{type(self.energy).__name__} gave energies of shape {tuple(found.shape)} for outputs of shape "
-                f"{tuple(y.shape)}; expected (batch, sample) = {tuple(y.shape[:2])}"
-            )
-        return found
+        return self.energy(self.features, y)

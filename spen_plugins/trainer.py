@@ -15,6 +15,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import Terms
+from spen_plugins.errors import PluginError
 from spen_plugins.inference.probe import ProbeConfig
 from spen_plugins.model import Model
 from spen_plugins.player import Player
@@ -136,6 +137,11 @@ class Update:
 
 def backward(update: Update) -> None:
     """The ordinary gradient rule, for the phase's own parameters only."""
+    if not update.loss.requires_grad:
+        raise PluginError(
+            f"the loss of phase {update.phase.name!r} has no gradient; expected terms that depend on what it trains, "
+            "not detached"
+        )
     update.backward(update.loss, inputs=list(update.parameters))
 
 

@@ -52,6 +52,22 @@ def fields(config: type[BaseModel], prefix: str = "", *, nested: bool = False) -
             yield from fields(inner[0], f"{prefix}{name}.", nested=True)
 
 
+def wrong_default(config: type[BaseModel]) -> str | None:
+    """What is wrong with a default of a typed config or of a table in it; None if a user could give each of them."""
+    models = [config]
+    for model in models:  # which grows
+        inner = [found for info in model.model_fields.values() for found in _models(info.annotation)]
+        models += [found for found in dict.fromkeys(inner) if found not in models]
+        try:
+            model.model_validate_json("{}")
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                if detail["loc"] and detail["type"] != "missing":
+                    key, said = ".".join(map(str, detail["loc"])), detail["msg"][0].lower() + detail["msg"][1:]
+                    return f"{model.__qualname__}: the default of {key!r} is {detail['input']!r}; {said}"
+    return None
+
+
 def refuse_unused(config: BaseModel, keys: Sequence[str], where: str, why: str) -> None:
     """Raise ConfigError if one of the keys has another value than its default, though nothing uses it.
 

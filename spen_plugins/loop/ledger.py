@@ -42,6 +42,10 @@ def add_measures(sums: Sums, active: ActivePhase, context: LiveContext, accelera
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad(), accelerator.autocast():
         for name, values in active.phase.measures(context).items():
+            if not isinstance(values, Tensor) or values.dim() != 1:
+                found = f"shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
+                said = f"measure {name!r} of phase {active.phase.name!r}"
+                raise PluginError(f"{said}: found {found}; expected a tensor of shape (batch,)")
             add(sums, "measure", f"{active.phase.name}.{name}", values.sum().item(), len(values))
 
 
@@ -83,11 +87,15 @@ def gradient_norms(terms: Mapping[str, Tensor], parameters: Sequence[nn.Paramete
     return norms
 
 
-def check_terms(terms: Mapping[str, Tensor], examples: int, phase: str) -> None:
+def check_terms(terms: Any, examples: int, phase: str) -> None:
     """Raise a PluginError unless there are terms, and each is a number an example, of which the sum is taken."""
+    if not isinstance(terms, Mapping):
+        raise PluginError(f"the loss of phase {phase!r} is a {type(terms).__name__}; expected tensors by name")
     if not terms:
         raise PluginError(f"phase {phase!r} has no loss term; expected at least one")
     for name, term in terms.items():
+        if not isinstance(term, Tensor):
+            raise PluginError(f"loss {name!r} of phase {phase!r} is {term!r}; expected a tensor of shape (batch,)")
         if term.shape != (examples,):
             raise PluginError(
                 f"loss {name!r} of phase {phase!r} has shape {tuple(term.shape)}; expected (batch,) = ({examples},), a "

@@ -218,7 +218,7 @@ class Loop:
         go_back = self.accelerator.backward
         for context in contexts:
             with self.accelerator.autocast():
-                terms = dict(active.phase.loss(context))
+                terms = active.phase.loss(context)
                 ledger.check_terms(terms, len(context.batch), active.phase.name)
                 loss = sum(term.sum() for term in terms.values()) / examples
             losses = ledger.totals(terms)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
-from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.errors import ConfigError, PluginError, did_you_mean
 from spen_plugins.model import Model
 from spen_plugins.player import is_below, layers_below_top
 from spen_plugins.trainer import Stage
@@ -46,10 +46,13 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
     """Check that all stages can run on a model: names, epochs, owners of parameters, and prefixes and layers of rates.
 
     Raises:
+        PluginError: it is no list of stages.
         ConfigError: no epoch, or two stages of one name; as `assign`; a player's groups name a prefix of none
             of its parameters in any of its stages and of none that are frozen beside them, or give a shared parameter
             two rates; a decay by layer is of no layers.
     """
+    if not isinstance(stages, Sequence) or not all(isinstance(stage, Stage) for stage in stages):
+        raise PluginError(f"the trainer's stages are a {type(stages).__name__}; expected a list of Stage")
     names = [stage.name for stage in stages]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ConfigError(f"the trainer has several stages called {', '.join(repeated)}; expected names of their own")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import Any, NoReturn
+from typing import Any
 
 import pluggy
 
@@ -117,11 +118,12 @@ class PluginHost:
         if plugin.error is not None:
             raise PluginError(plugin.error)
         try:
-            module = self._entries[name].load()
-        # SystemExit: a plugin that exits on import must not end the program.
-        except (Exception, SystemExit) as error:
-            self._break(name, f"{plugin} could not be imported from {plugin.entry!r}: {said(error)}", error)
-        return self._register(name, module)
+            with _told(f"{plugin} could not be imported from {plugin.entry!r}"):
+                module = self._entries[name].load()
+            return self._register(name, module)
+        except PluginError as error:
+            self.fail(name, str(error))
+            raise
 
     def providers(self, kind: str) -> dict[str, list[str]]:
         """Name -> the plugins that register it, among those that can be imported; errors of the others are recorded."""
@@ -147,11 +149,10 @@ class PluginHost:
             what = f"{self.known[plugin]}: {kind} {short!r}"
             if isinstance(named, str):
                 module, _, attribute = named.partition(":")
-                try:
+                with _told(f"{what} could not be imported from {named!r}"):
                     value = getattr(importlib.import_module(module), attribute)
-                except (Exception, SystemExit) as error:
-                    raise PluginError(f"{what} could not be imported from {named!r}: {said(error)}") from error
-            KINDS[kind].check(value, what)
+            with _told(what):
+                KINDS[kind].check(value, what)
             self._members[key] = value
         return self._members[key]
 
@@ -161,18 +162,18 @@ class PluginHost:
 
     def _register(self, name: str, module: Any) -> Tables:
         plugin = self.known[name]
-        self._refuse_bare_hooks(name, module)
         try:
-            self._manager.register(module, name)
-            self._manager.check_pending()
-            tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
-        except Exception as error:
+            with _told(str(plugin)):
+                self._refuse_bare_hooks(name, module)
+                self._manager.register(module, name)
+                self._refuse_misspelt(name, module)
+                tables = {kind: self._table(name, known) for kind, known in KINDS.items()}
+        except PluginError:
             if self._manager.has_plugin(name):
                 self._manager.unregister(name=name)
-            text = str(error) if isinstance(error, PluginError) else f"{plugin}: {self._pending(module) or said(error)}"
-            self._break(name, text, error)
+            raise
         if not any(tables.values()):
-            self._break(name, f"{plugin}: {plugin.entry!r} registers nothing; its hooks may be {_hooks()}", None)
+            raise PluginError(f"{plugin}: {plugin.entry!r} registers nothing; its hooks may be {_hooks()}")
         error = None if name == CORE else self._refuse_commands(plugin, tables["command"])
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
         self.known[name] = replace(plugin, status="loaded", error=error)
@@ -188,26 +189,22 @@ class PluginHost:
         names = ", ".join(map(repr, taken))
         return f"{plugin}: spen has commands of these names itself, so they are refused: {names}"
 
-    def _break(self, name: str, reason: str, cause: BaseException | None) -> NoReturn:
-        self.fail(name, reason)
-        raise PluginError(reason) from cause
-
     def _refuse_bare_hooks(self, name: str, module: Any) -> None:
         """Raise for a hook without its marker, which would be ignored silently."""
         for hook in (kind.hook for kind in KINDS.values()):
-            function = getattr(module, hook, None)
+            function = inspect.getattr_static(module, hook, None)  # not by a __getattr__ of the module's
             if inspect.isfunction(function) and self._manager.parse_hookimpl_opts(module, hook) is None:
-                self._break(name, f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`", None)
+                raise PluginError(f"{self.known[name]}: {hook} lacks its marker `@spen_plugins.hookimpl`")
 
-    def _pending(self, module: Any) -> str:
-        """A message about a plugin's misspelt hook; '' if there is none."""
+    def _refuse_misspelt(self, name: str, module: Any) -> None:
+        """Raise for a marked function that is called as no hook."""
         known = [kind.hook for kind in KINDS.values()]
         for attribute in dir(module):
             options = self._manager.parse_hookimpl_opts(module, attribute)
             hook = attribute if options is None else options.get("specname") or attribute
-            if options is not None and hook not in known:
-                return f"there is no hook {hook!r}.{did_you_mean(hook, known)} Hooks: {_hooks()}"
-        return ""
+            if options is not None and hook not in known and not options.get("optionalhook"):
+                near = did_you_mean(hook, known)
+                raise PluginError(f"{self.known[name]}: there is no hook {hook!r}.{near} Hooks: {_hooks()}")
 
     def _table(self, name: str, kind: Kind) -> Table:
         """The checked result of one hook of a plugin."""
@@ -234,6 +231,17 @@ def _entries(distribution: metadata.Distribution) -> list[metadata.EntryPoint]:
         return list(distribution.entry_points.select(group=GROUP))
     except Exception:
         return []
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Inside, whatever a plugin's code raises is a PluginError: it disturbs no other. Ctrl-C still interrupts."""
+    try:
+        yield
+    except (PluginError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # a SystemExit too: it must not end the program
+        raise PluginError(f"{what}: {said(error)}") from error
 
 
 def said(error: BaseException) -> str:

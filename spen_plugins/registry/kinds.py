@@ -51,13 +51,15 @@ class Kind:
             what: name of the value in messages.
 
         Raises:
-            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config` or one with a key that
-                its table has already; or it is no function.
+            PluginError: it is no subclass of `base`, is abstract, or has an unrelated `Config`, one with a key that
+                its table has already or one with a wrong default; or it is no function.
         """
         if self.base is None:
             if not self.holds(value):
                 raise PluginError(f"{what} is {value!r}; expected a function")
             return
+        from spen_plugins.config.fields import wrong_default  # pydantic, which listing plugins doesn't import
+
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):
             raise PluginError(f"{what} is {value!r}; expected a subclass of spen_plugins.{base.__name__}")
@@ -75,6 +77,8 @@ class Kind:
                 f"{what}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; expected "
                 "another name"
             )
+        if wrong := wrong_default(value.Config):
+            raise PluginError(f"{what}: {wrong}")
 
 
 KINDS = {

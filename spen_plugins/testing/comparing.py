@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch
+from spen_plugins.errors import ConfigError
 from spen_plugins.spaces import OutputSpace
 from spen_plugins.task import Task
+
+P = ParamSpec("P")
+
+
+def asserting(check: Callable[P, None]) -> Callable[P, None]:
+    """A check that raises an AssertionError for whatever the code of its first argument raises.
+
+    A ConfigError stays one: a component may refuse a task. So does a NotImplementedError, which says what to write.
+    """
+
+    @wraps(check)
+    def checked(*arguments: P.args, **named: P.kwargs) -> None:
+        try:
+            check(*arguments, **named)
+        except (AssertionError, ConfigError, NotImplementedError):
+            raise
+        except Exception as error:
+            checked_one = next(iter((*arguments, *named.values())), check)
+            raise AssertionError(f"{type(checked_one).__name__}: {type(error).__name__}: {error}") from error
+
+    return checked
 
 
 def double(batch: Batch) -> Batch:
@@ -59,18 +82,19 @@ def same(found: Tensor, wanted: Tensor, what: str) -> None:
 
 
 def shaped(value: Tensor, shape: tuple[int, ...], what: str) -> None:
+    assert isinstance(value, Tensor), f"{what}: found {type(value).__name__}, expected a tensor of shape {shape}"
     assert tuple(value.shape) == shape, f"{what}: found shape {tuple(value.shape)}, expected {shape}"
     assert torch.isfinite(value).all(), f"{what}: some numbers are NaN or infinite"
 
 
 def check_state(module: nn.Module, compute: Any) -> None:
     """Assert that a safetensors round trip of the module's state keeps the result of `compute()`, bit for bit."""
-    wanted = compute()
+    wanted, name = compute(), type(module).__name__
     try:
-        stored = save({name: value.contiguous() for name, value in module.state_dict().items()})
+        stored = save({key: value.contiguous() for key, value in module.state_dict().items()})
     except RuntimeError as error:
         raise AssertionError(
-            f"{type(module).__name__}'s state can't be stored: {error}; tensors under two names must be one submodule"
+            f"{name}'s state can't be stored: {error}; tensors under two names must be one submodule"
         ) from error
     with torch.no_grad():
         for value in module.state_dict().values():
@@ -78,9 +102,53 @@ def check_state(module: nn.Module, compute: Any) -> None:
     module.load_state_dict(load(stored))
     found = compute()
     assert torch.equal(found, wanted), (
-        f"{type(module).__name__} gives other numbers after its state was stored and loaded; "
+        f"{name} gives other numbers after its state was stored and loaded; "
         "whatever it learns must be a parameter or a buffer"
     )
+
+
+def made_ready(module: nn.Module, *beside: nn.Module) -> str:
+    """Put a module in float64 and in evaluation mode; returns the name of its class.
+
+    Asserts that its attributes, lists and dicts hold no weights but its own and those of modules `beside` it, which
+    would be passed over here and in training, and that its state is made of tensors that can be loaded.
+    """
+    name = type(module).__name__
+    for key, value in module.state_dict().items():
+        assert isinstance(value, Tensor), (
+            f"{name}'s state has {key!r}, which is no tensor and can't be saved; expected parameters and buffers alone"
+        )
+        repeats = any(size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True))
+        assert not repeats, f"{name}'s {key!r} is expanded, so a saved one can't be loaded into it; add .clone()"
+    known = {id(parameter) for part in (module, *beside) for parameter in part.parameters()}
+    for inner in module.modules():
+        for attribute, value in vars(inner).items():
+            assert all(id(tensor) in known for tensor in _weights(value)), (
+                f"{type(inner).__name__}.{attribute} holds weights that are not registered as parameters, so they are "
+                "neither trained nor saved; expected an nn.Parameter, and nn.ModuleList, nn.ModuleDict or "
+                "nn.ParameterList in place of a list or a dict"
+            )
+    module.double().eval()
+    return name
+
+
+def _weights(value: Any) -> Iterator[Tensor]:
+    """Tensors that could learn, also modules' and those in lists and dicts."""
+    if isinstance(value, Tensor) and value.is_leaf and value.requires_grad:
+        yield value
+    elif isinstance(value, nn.Module):
+        yield from value.parameters()
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _weights(inner)
+
+
+def without_gradient(value: Tensor, parameters: Mapping[str, Tensor]) -> list[str]:
+    """Names of the parameters on which a scalar does not depend."""
+    if not (parameters and value.requires_grad):
+        return list(parameters)
+    found = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
+    return [name for name, gradient in zip(parameters, found, strict=True) if gradient is None]
 
 
 def owned(prefixes: Sequence[str], key: str) -> bool:

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.energy import Energy
+from spen_plugins.energy import BoundEnergy, Energy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import CostNet, InferenceNet
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
-from spen_plugins.testing.comparing import by_length, check_state, collate, cut, owned, relaxed, same, shaped
+from spen_plugins.testing.comparing import (
+    asserting,
+    by_length,
+    check_state,
+    collate,
+    cut,
+    made_ready,
+    owned,
+    relaxed,
+    same,
+    shaped,
+    without_gradient,
+)
 from spen_plugins.testing.spaces import check_draws, lists_k_best
 
 EXAMPLES, SAMPLES = 4, 3
 
 
+@asserting
 def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
     """Check an energy: one number per example and output, independent of the batch; differentiable in y; storable.
 
     Args:
         twice: if true, also checks the second derivative, which gradient-based nets and implicit gradients need.
     """
-    energy, name = energy.double().eval(), type(energy).__name__
+    name = made_ready(energy)
     batch = collate(task, by_length(task, EXAMPLES))
     y = relaxed(task.space, batch, SAMPLES)
     values = energy.at(batch.x)(y)
     shaped(values, (EXAMPLES, SAMPLES), f"{name} gives one energy per example and output")
+    assert values.is_floating_point(), f"{name}'s energies are {values.dtype}; expected real numbers, as y's"
     for i in range(SAMPLES):
         same(
             energy.at(batch.x)(y[:, i : i + 1]),
@@ -42,25 +57,27 @@ def check_energy(energy: Energy, task: Task, twice: bool = True) -> None:
 
     free = y.clone().requires_grad_()
     bound = energy.at(batch.x)
-    (gradient,) = torch.autograd.grad(bound(free).sum(), free)
+    total = bound(free).sum()
+    gradient = torch.autograd.grad(total, free, allow_unused=True)[0] if total.requires_grad else None
+    assert gradient is not None, f"{name} has no gradient in y; expected energies of y itself, not detached or rounded"
     shaped(gradient, tuple(y.shape), f"{name}'s gradient in y")
-    assert torch.autograd.gradcheck(bound, (free,), fast_mode=True), f"{name}'s gradient in y is wrong"
+    _check_derivative(torch.autograd.gradcheck, bound, free, f"{name}'s gradient in y is wrong")
     if twice:
-        assert torch.autograd.gradgradcheck(bound, (free,), fast_mode=True), f"{name}'s second derivative in y is wrong"
+        _check_derivative(torch.autograd.gradgradcheck, bound, free, f"{name}'s second derivative in y is wrong")
     same(bound.gradient(y), gradient, f"{name}.gradient is not that of autograd")
     _check_clear_error(energy, batch, y, name)
     check_state(energy, lambda: energy.at(batch.x)(y))
 
 
+@asserting
 def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task: Task) -> None:
     """Check an energy loss: terms, net terms and measures are one number per example, independent of other examples;
     nothing to learn without gold; storable.
 
     The loss may be the first to use a proposal from which the net learns, too: it must not affect the net's gradients.
     """
-    for part in (loss, energy, net):
-        part.double().eval()
-    name = type(loss).__name__
+    made_ready(energy, net), made_ready(net, energy)
+    name = made_ready(loss, energy, net)
     batch = collate(task, by_length(task, EXAMPLES))
     proposal = net(batch.x, energy.at(batch.x) if net.uses_energy else None).detach()
     logits = proposal.logits.clone().requires_grad_()
@@ -71,15 +88,16 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
         torch.manual_seed(0)
         gold = None if batch.gold is None else batch.gold.clone()
         found = kinds[kind](energy.at(batch.x), batch, replace(proposal, _kept={}))
+        assert isinstance(found, Mapping), f"{name}'s {kind}s are a {type(found).__name__}; expected tensors by name"
         assert found or kind == "measure", f"{name} has no {kind}"
         for key, values in found.items():
             shaped(values, (EXAMPLES,), f"{name}'s {kind} {key!r} is one number per example")
-            assert torch.isfinite(values).all(), f"{name}'s {kind} {key!r} is not finite"
         assert gold is None or torch.equal(batch.gold, gold), f"{name}'s {kind}s changed the batch's gold"
         return dict(found)
 
     def gradients(kind: str, of: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-        return torch.autograd.grad(sum(parts(kind, batch).values()).sum(), of, allow_unused=True)
+        total = sum(parts(kind, batch).values()).sum()
+        return torch.autograd.grad(total, of, allow_unused=True) if total.requires_grad and of else ()
 
     for kind in kinds:
         for key, values in parts(kind, batch).items():
@@ -89,8 +107,8 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
             assert gradient is None or not gradient[1:].any(), (
                 f"{name}'s {kind} {key!r} of one example depends on the net's output for another"
             )
-    (gradient,) = gradients("net term", [logits])
-    assert gradient is not None and gradient.any(), f"{name}'s net terms have no gradient to the net"
+    reached = gradients("net term", [logits])
+    assert any(g is not None and g.any() for g in reached), f"{name}'s net terms have no gradient to the net"
     reached = gradients("term", [p for p in energy.parameters() if p.requires_grad])
     assert any(gradient is not None and gradient.any() for gradient in reached), f"{name} has no gradient to the energy"
 
@@ -112,6 +130,7 @@ def check_energy_loss(loss: EnergyLoss, energy: Energy, net: InferenceNet, task:
     check_state(loss, lambda: sum(parts("term", batch).values()).detach())
 
 
+@asserting
 def check_inference_net(
     net: InferenceNet, task: Task, energy: Energy | None = None, allow_idle: Sequence[str] = ()
 ) -> None:
@@ -120,12 +139,12 @@ def check_inference_net(
     Args:
         allow_idle: names of parameters, or of their modules, on which the log-probability of gold need not depend.
     """
-    net, name, space = net.double().eval(), type(net).__name__, task.space
+    name, space = made_ready(net), task.space
     if energy is not None:
-        energy.double().eval()
+        made_ready(energy, net)
 
     def propose(x: X) -> Proposal:
-        return net(x, energy.at(x) if energy is not None else None)
+        return _proposal(net(x, energy.at(x) if energy is not None else None), name)
 
     batch = collate(task, by_length(task, EXAMPLES))
     proposal, shape = propose(batch.x), batch.gold.shape[2:]
@@ -155,16 +174,20 @@ def check_inference_net(
     check_state(net, lambda: propose(batch.x).mean)
 
 
+@asserting
 def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Energy | None = None) -> None:
     """Check a cost net: a proposal in the output space, independent of the rest of the batch; trainable; storable.
 
     Args:
         net: the test-time net to which the cost net is bound (`cost_net.bind(net)`, as in `Model`).
     """
-    cost_net, net, name, space = cost_net.double().eval(), net.double().eval(), type(cost_net).__name__, task.space
+    made_ready(net)
+    name, space = made_ready(cost_net, net), task.space
+    if energy is not None:
+        made_ready(energy, net)
 
     def propose(batch: Batch) -> Proposal:
-        return cost_net(batch, net(batch.x, None if energy is None else energy.at(batch.x)))
+        return _proposal(cost_net(batch, net(batch.x, None if energy is None else energy.at(batch.x))), name)
 
     batch = collate(task, by_length(task, EXAMPLES))
     proposal, shape = propose(batch), batch.gold.shape[2:]
@@ -180,24 +203,40 @@ def check_cost_net(cost_net: CostNet, net: InferenceNet, task: Task, energy: Ene
     check_state(cost_net, lambda: propose(batch).mean)
 
 
+@asserting
 def check_feature_network(features: FeatureNetwork, task: Task, allow_idle: Sequence[str] = ()) -> None:
     """Check a feature network: vectors of `output_dim`, independent of the rest of the batch; trainable; storable.
 
     Args:
         allow_idle: names of parameters, or of their modules, on which the output need not depend.
     """
-    features, name = features.double().eval(), type(features).__name__
+    name = made_ready(features)
     batch = collate(task, by_length(task, EXAMPLES))
     shape = (EXAMPLES, features.output_dim) if batch.x.mask is None else (*batch.x.mask.shape, features.output_dim)
 
     def compute(batch: Batch) -> Tensor:
         out, mask = features(batch.x), batch.x.mask
+        assert isinstance(out, Tensor), f"{name}'s output is a {type(out).__name__}; expected a tensor of shape {shape}"
         return out if mask is None else out * mask.unsqueeze(-1)
 
     shaped(compute(batch), shape, f"{name}'s output")
     _check_rows(task, compute, name)
     _check_none_idle(features, compute(batch).square().sum(), allow_idle, f"{name}'s output")
     check_state(features, lambda: compute(batch))
+
+
+def _proposal(found: Any, name: str) -> Proposal:
+    assert isinstance(found, Proposal), (
+        f"{name} returns {type(found).__name__}; expected a Proposal, such as self.space.independent(logits, x.mask)"
+    )
+    return found
+
+
+def _check_derivative(check: Callable[..., bool], bound: BoundEnergy, free: Tensor, what: str) -> None:
+    try:
+        check(bound, (free,), fast_mode=True)
+    except RuntimeError as error:
+        raise AssertionError(f"{what}: {error}") from error
 
 
 def _check_k_best(proposal: Proposal, name: str) -> None:
@@ -250,8 +289,7 @@ def _check_none_idle(module: nn.Module, value: Tensor, allowed: Sequence[str], w
     parameters = {key: p for key, p in module.named_parameters() if p.requires_grad and not owned(allowed, key)}
     if not parameters:
         return
-    gradients = torch.autograd.grad(value, list(parameters.values()), allow_unused=True)
-    idle = [key for key, gradient in zip(parameters, gradients, strict=True) if gradient is None]
+    idle = without_gradient(value, parameters)
     assert not idle, f"{what} has no gradient to {', '.join(idle)}; if that is meant, name them in allow_idle"
 
 

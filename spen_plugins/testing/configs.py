@@ -9,14 +9,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from spen_plugins.config.config import Config
-from spen_plugins.config.fields import fields
+from spen_plugins.config.fields import fields, wrong_default
 
 _NUMBERS = (float("nan"), float("inf"), -float("inf"))
 
 
 def check_config(config: type[Config]) -> None:
     """Check a component's `Config`: no field of it, or of a table in it, takes NaN or infinity, alone, in a list or in
-    a table, and each says what it is for."""
+    a table, each says what it is for, and a user could give each default."""
+    wrong = wrong_default(config)
+    assert wrong is None, wrong
     for field in fields(config, nested=True):
         key = f"{config.__qualname__}.{field.name}"
         assert field.doc, f"{key} has no docstring"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.spaces import OutputSpace, Proposal
-from spen_plugins.testing.comparing import same, shaped
+from spen_plugins.testing.comparing import asserting, same, shaped
 
 EXAMPLES, SAMPLES = 5, 3
 LIMIT = 15
@@ -17,6 +17,7 @@ DRAWS, NEAR = 1000, 0.15
 """Number of samples whose average is compared with the mean, and the tolerance: nine deviations of a coin's average."""
 
 
+@asserting
 def check_space(space: OutputSpace, tokens: int = 4) -> None:
     """Check a space's geometry, and its default distribution `independent(logits, mask)`.
 

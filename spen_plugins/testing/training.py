@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
 
 from spen_plugins.model import Model
 from spen_plugins.task import Task
-from spen_plugins.testing.comparing import by_length, collate, owned, same, shaped
-from spen_plugins.trainer import OneBatch, Trainer
+from spen_plugins.testing.comparing import (
+    asserting,
+    by_length,
+    collate,
+    made_ready,
+    owned,
+    same,
+    shaped,
+    without_gradient,
+)
+from spen_plugins.trainer import OneBatch, Stage, Trainer
 
 
+@asserting
 def check_task(task: Task) -> None:
     """Check a loaded task: it collates, scores and shows its examples, and its facts restore the same task."""
     name = type(task).__name__
@@ -54,6 +64,7 @@ def check_task(task: Task) -> None:
     assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
 
 
+@asserting
 def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequence[str] = ()) -> None:
     """Check a trainer: each stage trains or freezes each parameter once; each phase's loss reaches all that it trains.
 
@@ -63,9 +74,14 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
     name = type(trainer).__name__
     for need in trainer.needs:
         assert getattr(model, need) is not None, f"{name} needs {need}; give the check a model that has one"
-    model.double().eval()
+    made_ready(model)
     stages = trainer.stages(model, task)
+    assert isinstance(stages, Sequence) and all(isinstance(stage, Stage) for stage in stages), (
+        f"{name}.stages returns a {type(stages).__name__}; expected a list of stages"
+    )
     assert stages, f"{name} has no stages"
+    assert min(stage.epochs for stage in stages) >= 0, f"{name} has a stage of less than 0 epochs"
+    assert sum(stage.epochs for stage in stages), f"{name} trains for no epoch"
     assert len({stage.name for stage in stages}) == len(stages), f"{name}: two stages have one name"
     batch = collate(task, by_length(task, 4))
     for stage in stages:
@@ -75,19 +91,24 @@ def check_trainer(trainer: Trainer, model: Model, task: Task, allow_idle: Sequen
             owners += ["frozen"] * owned(stage.frozen, key)
             assert len(owners) == 1, f"{name}, stage {stage.name!r}: {key} belongs to {owners or 'no phase'}"
         for phase in stage.phases:
-            terms = phase.loss(OneBatch(model, batch))
-            for term, value in terms.items():
-                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
-            for measure, value in ({} if phase.measures is None else phase.measures(OneBatch(model, batch))).items():
-                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, measure {measure!r}")
             trained = {
                 key: value
                 for key, value in model.named_parameters()
                 if owned(phase.trains, key) and value.requires_grad and not owned(allow_idle, key)
             }
-            total = torch.stack(list(terms.values())).sum()
-            reached = torch.autograd.grad(total, list(trained.values()), allow_unused=True) if trained else ()
-            idle = [key for key, gradient in zip(trained, reached, strict=True) if gradient is None]
+            terms = phase.loss(OneBatch(model, batch))
+            assert isinstance(terms, Mapping), (
+                f"{name}, phase {phase.name!r}: its loss is a {type(terms).__name__}; expected tensors by name"
+            )
+            assert terms, f"{name}, phase {phase.name!r}: its loss has no term"
+            for term, value in terms.items():
+                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, term {term!r}")
+                assert value.requires_grad or not trained, (
+                    f"{name}, phase {phase.name!r}: term {term!r} is detached, without gradient"
+                )
+            for measure, value in ({} if phase.measures is None else phase.measures(OneBatch(model, batch))).items():
+                shaped(value, (len(batch),), f"{name}, phase {phase.name!r}, measure {measure!r}")
+            idle = without_gradient(torch.stack(list(terms.values())).sum(), trained)
             assert not idle, (
                 f"{name}, phase {phase.name!r}: its loss has no gradient to {', '.join(idle)}, which it trains; "
                 "if that is meant, name them in allow_idle"

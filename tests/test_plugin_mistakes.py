@@ -1,0 +1,374 @@
+"""Mistakes of plugin authors: checks and training say what broke, and a broken plugin disturbs no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import spen_plugins as sp
+from spen_plugins import testing
+from spen_plugins.config.fields import wrong_default
+from spen_plugins.errors import PluginError
+from spen_plugins.loop import ledger
+from spen_plugins.loop.ownership import check_stages
+from spen_plugins.registry import Registry
+from spen_plugins.registry.kinds import KINDS
+from spen_plugins.testing import ToyFeatures, ToyLabels
+from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
+
+
+class Energy(sp.Energy):
+    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+        super().__init__(config, task, features)
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return (y.square() * self.weight).sum(-1)
+
+
+class LayersInAList(Energy):
+    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+        super().__init__(config, task, features)
+        self.layers = [nn.Linear(4, 4)]
+
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return self.layers[0](y).sum(-1)
+
+
+class WeightsInADict(Energy):
+    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+        super().__init__(config, task, features)
+        self._weights = {"one": [torch.ones(4, requires_grad=True)]}
+
+
+class Detaches(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return super().forward(features, y.detach())
+
+
+class Counts(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return (y > 0.5).sum(-1)
+
+
+class OneMoreAxis(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return super().forward(features, y).unsqueeze(-1)
+
+
+class StopsHalfway(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return (y * y.detach() * self.weight).sum(-1)
+
+
+class OneDerivative(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return Square.apply(y).sum(-1)
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Tensor) -> Tensor:
+        ctx.save_for_backward(y)
+        return y.square()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return 2 * ctx.saved_tensors[0] * gradient
+
+
+class Expands(Energy):
+    def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+        super().__init__(config, task, features)
+        self.register_buffer("scale", torch.ones(1).expand(5))
+
+
+class KeepsMore(Energy):
+    def get_extra_state(self) -> Any:
+        return {"steps": 3}
+
+    def set_extra_state(self, state: Any) -> None:
+        pass
+
+
+class Crashes(Energy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return {}["nothing"]
+
+
+@pytest.mark.parametrize(
+    ("energy", "says"),
+    [
+        (LayersInAList, r"LayersInAList\.layers holds weights that are not registered .* nn\.ModuleList"),
+        (WeightsInADict, r"WeightsInADict\._weights holds weights that are not registered"),
+        (Detaches, "Detaches has no gradient in y"),
+        (Counts, r"Counts's energies are torch\.int64; expected real numbers"),
+        (OneMoreAxis, r"OneMoreAxis gave energies of shape \(4, 3, 1\) .* expected \(batch, sample\) = \(4, 3\)"),
+        (StopsHalfway, "StopsHalfway's gradient in y is wrong"),
+        (OneDerivative, "OneDerivative's second derivative in y is wrong"),
+        (Expands, r"Expands's 'scale' is expanded, .* add \.clone\(\)"),
+        (KeepsMore, "KeepsMore's state has '_extra_state', which is no tensor and can't be saved"),
+        (Crashes, "Crashes: KeyError: 'nothing'"),
+    ],
+)
+def test_the_check_of_energies_says_what_broke(energy: type[Energy], says: str) -> None:
+    task = ToyLabels()
+    with pytest.raises(AssertionError, match=says):
+        testing.check_energy(energy(sp.Config(), task), task)
+    testing.check_energy(Energy(sp.Config(), task), task)
+
+
+def net_that_returns(made: Callable[[sp.Proposal], Any], task: sp.Task) -> sp.InferenceNet:
+    class Net(sp.InferenceNet):
+        uses_features = True
+
+        def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+            super().__init__(config, task, features)
+            self.linear = nn.Linear(features.output_dim, task.space.shape[-1])
+
+        def forward(self, x: sp.X, energy: Any = None) -> Any:
+            return made(self.space.independent(self.linear(self.features(x)).unsqueeze(1), x.mask))
+
+    return Net(sp.Config(), task, ToyFeatures(task))
+
+
+def test_the_checks_of_nets_say_what_broke() -> None:
+    task = ToyLabels()
+    net = net_that_returns(lambda proposal: proposal, task)
+    testing.check_inference_net(net, task)
+    with pytest.raises(AssertionError, match=r"Net returns Tensor; expected a Proposal, such as .*independent"):
+        testing.check_inference_net(net_that_returns(lambda proposal: proposal.mean, task), task)
+    with pytest.raises(AssertionError, match="Net returns NoneType; expected a Proposal"):
+        testing.check_inference_net(net_that_returns(lambda proposal: None, task), task)
+
+    class OnTheNet(sp.CostNet):
+        """It builds on the net's features, which are not its own."""
+
+        def __init__(self, config: Any, task: sp.Task, features: Any = None) -> None:
+            super().__init__(config, task, features)
+            self.linear = nn.Linear(3, 4)
+
+        def bind(self, net: sp.InferenceNet) -> None:
+            self.nets = [net]
+
+        def forward(self, batch: sp.Batch, proposal: sp.Proposal) -> Any:
+            return self.linear(self.nets[0].features(batch.x)).unsqueeze(1)
+
+    cost_net = OnTheNet(sp.Config(), task)
+    cost_net.bind(net)
+    with pytest.raises(AssertionError, match="OnTheNet returns Tensor; expected a Proposal"):
+        testing.check_cost_net(cost_net, net, task)
+
+
+@pytest.mark.parametrize(
+    ("terms", "says"),
+    [
+        (lambda energies: energies, "terms are a Tensor; expected tensors by name"),
+        (lambda energies: {}, "has no term"),
+        (lambda energies: {"a": 1.0}, "term 'a' is one number per example: found float, expected a tensor of shape"),
+        (lambda energies: {"a": energies.sum()}, r"term 'a' is one number per example: found shape \(\)"),
+        (lambda energies: {"a": energies.detach()}, "has no gradient to the energy"),
+    ],
+)
+def test_the_check_of_energy_losses_says_what_broke(terms: Any, says: str) -> None:
+    class Loss(sp.EnergyLoss):
+        def terms(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Any:
+            return terms(energy(proposal.mean)[:, 0] * batch.labelled)
+
+    task = ToyLabels()
+    energy, net = Energy(sp.Config(), task), net_that_returns(lambda proposal: proposal, task)
+    with pytest.raises(AssertionError, match=says):
+        testing.check_energy_loss(Loss(sp.Config(), task), energy, net, task)
+
+
+def by_cross_entropy(model: sp.Model, loss: Callable[[sp.Context], Any], epochs: int = 1) -> sp.Stage:
+    phase = sp.Phase("net", ("inference_net",), loss, sp.Player())
+    return sp.Stage("train", (phase,), epochs, frozen=sp.frozen_except(model, "inference_net"))
+
+
+@pytest.mark.parametrize(
+    ("stages", "says"),
+    [
+        (lambda model: by_cross_entropy(model, wanted), r"T\.stages returns a Stage; expected a list of stages"),
+        (lambda model: None, r"T\.stages returns a NoneType"),
+        (lambda model: [by_cross_entropy(model, wanted, 0)], "T trains for no epoch"),
+        (lambda model: [by_cross_entropy(model, sp.cross_entropy)], "its loss is a Tensor; expected tensors by name"),
+        (lambda model: [by_cross_entropy(model, lambda c: {})], "its loss has no term"),
+        (lambda model: [by_cross_entropy(model, lambda c: {"a": 1.0})], "term 'a': found float, expected a tensor"),
+        (
+            lambda model: [by_cross_entropy(model, lambda c: {"a": sp.cross_entropy(c).detach()})],
+            "term 'a' is detached",
+        ),
+        (lambda model: [by_cross_entropy(model, lambda c: {"a": sp.cross_entropy(c).mean()})], r"found shape \(\)"),
+    ],
+)
+def test_the_check_of_trainers_says_what_broke(stages: Any, says: str) -> None:
+    class T(sp.Trainer):
+        def stages(self, model: sp.Model, task: sp.Task) -> Any:
+            return stages(model)
+
+    task = ToyLabels()
+    model = sp.Model(net_that_returns(lambda proposal: proposal, task), None, None)
+    with pytest.raises(AssertionError, match=says):
+        testing.check_trainer(T(sp.TrainerConfig()), model, task)
+
+
+def wanted(context: sp.Context) -> Any:
+    return {"cross_entropy": sp.cross_entropy(context)}
+
+
+# The same mistakes in training, where nobody has called a check
+
+
+@pytest.fixture
+def toy() -> ToyTask:
+    task = ToyTask(sp.Config())
+    task.load()
+    return task
+
+
+def test_a_term_of_a_sum_of_energies_is_a_number_an_output(toy: ToyTask) -> None:
+    class Whole(ToyEnergy):
+        def forward(self, features: Any, y: Tensor) -> Tensor:
+            return super().forward(features, y).sum()
+
+    terms = {name: cls(sp.Config(), toy) for name, cls in (("sound", ToyEnergy), ("wrong", Whole))}
+    cls = Registry().resolve("energy", "sum")
+    batch = toy.collate(toy.part("train")[:3])
+    with pytest.raises(PluginError, match=r"^Whole gave energies of shape \(\) .* = \(3, 2\)"):
+        cls(cls.Config(), toy, terms=terms).at(batch.x)(torch.zeros(3, 2, 4))
+
+
+def test_ln_z_is_a_number_an_example(toy: ToyTask) -> None:
+    class LnZ(ToyEnergy):
+        def log_z(self, features: Any) -> Tensor:
+            return torch.zeros(())
+
+    batch = toy.collate(toy.part("train")[:3])
+    with pytest.raises(PluginError, match=r"LnZ\.log_z gave shape \(\); expected \(batch,\) = \(3,\)"):
+        LnZ(sp.Config(), toy).at(batch.x).log_z()
+
+
+def test_terms_are_tensors_by_name() -> None:
+    for terms, says in (
+        (torch.zeros(3), "the loss of phase 'p' is a Tensor; expected tensors by name"),
+        ({"a": 1.0}, r"loss 'a' of phase 'p' is 1\.0; expected a tensor of shape \(batch,\)"),
+    ):
+        with pytest.raises(PluginError, match=says):
+            ledger.check_terms(terms, 3, "p")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"loss": lambda context: {"ce": torch.zeros(len(context.batch))}}, "the loss of phase .* has no gradient"),
+        ({"measures": lambda context: {"m": torch.zeros(())}}, r"measure 'm' of phase .*: found shape \(\)"),
+    ],
+)
+def test_a_wrong_loss_is_told_in_training(toy: ToyTask, tmp_path: Any, changed: Any, says: str) -> None:
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    wrong = sp.Phase(**{**vars(net_phase()), **changed})
+    with pytest.raises(PluginError, match=says):
+        make_loop(model, toy, [sp.Stage("s", (energy_phase(), wrong), 1)], tmp_path / "run").run()
+
+
+def test_stages_are_a_list(toy: ToyTask) -> None:
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    with pytest.raises(PluginError, match="the trainer's stages are a Stage; expected a list of Stage"):
+        check_stages(model, sp.Stage("a", (energy_phase(), net_phase()), 1))
+
+
+class Inner(sp.Config):
+    rate: float = float("inf")
+
+
+class Needs(sp.Config):
+    key: int
+    inner: Inner | None = None
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"scale": (int, "hello")},
+            r"Mine\.Config: the default of 'scale' is 'hello'; input should be a valid integer",
+        ),
+        ({"scale": (float, float("inf"))}, "the default of 'scale' is inf; input should be a finite number"),
+        ({"scale": (int, Field(-1, ge=0))}, "the default of 'scale' is -1"),
+        ({"inner": (Needs, ...)}, "Inner: the default of 'rate' is inf"),
+    ],
+)
+def test_a_class_with_a_wrong_default_is_refused(fields: Any, says: str) -> None:
+    given = {name: default for name, (_, default) in fields.items() if default is not ...}
+    config = type("Config", (sp.Config,), {"__annotations__": {n: a for n, (a, _) in fields.items()}, **given})
+    config.__qualname__ = "Mine.Config"
+    with pytest.raises(PluginError, match=f"energy 'mine': .*{says}"):
+        KINDS["energy"].check(type("Mine", (sp.Energy,), {"Config": config}), "energy 'mine'")
+    with pytest.raises(AssertionError, match=says):
+        testing.check_config(config)
+
+
+def test_a_config_may_have_keys_without_a_default() -> None:
+    class Config(sp.Config):
+        key: int
+        weights: dict[str, float] = Field(default={})
+        sizes: tuple[int, ...] = (3,)
+        rate: float = 1
+
+    assert wrong_default(Config) is None
+
+
+# A broken plugin disturbs no other
+
+HOOKS = "import spen_plugins as sp\n@sp.hookimpl\ndef spen_energy(): return {'e': 'parts_of_bad:E'}\n"
+ENERGY = "import spen_plugins as sp\nclass E(sp.Energy):\n    def forward(self, features, y): return y.sum(-1)\n"
+STOP = "class Stop(BaseException): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parts", "says"),
+    [
+        (f"{STOP}raise Stop('here')", "", "Stop: here"),
+        (HOOKS + f"{STOP}def __dir__(): raise Stop('dir')", ENERGY, "Stop: dir"),
+        (HOOKS, f"{STOP}raise Stop('late')", "Stop: late"),
+        (HOOKS, f"{STOP}def __getattr__(name): raise Stop(name)", "Stop: "),
+        (
+            HOOKS,
+            f"{ENERGY}class M(type(sp.Energy)):\n    @property\n    def Config(cls): raise KeyError('c')\n"
+            "class E(sp.Energy, metaclass=M): pass",
+            "KeyError: 'c'",
+        ),
+        (f"import spen_plugins as sp\n{STOP}@sp.hookimpl\ndef spen_energy(): raise Stop('hook')", "", "Stop: hook"),
+    ],
+)
+def test_whatever_a_plugin_raises_it_disturbs_no_other(site: Any, plugin: str, parts: str, says: str) -> None:
+    site.install("bad", plugin)
+    site.module("parts_of_bad", parts)
+    site.module("parts_of_good", ENERGY)
+    site.install("good", HOOKS.replace("parts_of_bad", "parts_of_good"))
+    found = Registry([str(site.path)])
+    with pytest.raises(PluginError, match=says):
+        found.resolve("energy", "bad.e")
+    checked = {plugin.name: plugin for plugin in found.check()}
+    assert checked["bad"].status == "broken" and says in checked["bad"].error
+    assert checked["good"].status == "loaded" and found.resolve("energy", "good.e")
+
+
+def test_a_modules_own_getattr_is_left_alone(site: Any) -> None:
+    site.install("lazy", HOOKS + "def __getattr__(name): raise RuntimeError(name)")
+    site.module("parts_of_bad", ENERGY)
+    found = Registry([str(site.path)])
+    assert found.resolve("energy", "lazy.e") and all(plugin.error is None for plugin in found.check())
+
+
+def test_ctrl_c_while_a_plugin_is_imported_interrupts(site: Any) -> None:
+    site.install("slow", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        Registry([str(site.path)]).check()
