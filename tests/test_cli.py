@@ -491,7 +491,18 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()
-    for place, says in (("file/out.md", "is no folder"), (".", "is a folder"), ("read_only/new/out.md", "read-only")):
+    is_dir = Path.is_dir
+    monkeypatch.setattr(
+        Path,
+        "is_dir",
+        lambda path: (_ for _ in ()).throw(PermissionError(13, "Denied")) if path.name == "denied" else is_dir(path),
+    )
+    for place, says in (
+        ("file/out.md", "is no folder"),
+        (".", "is a folder"),
+        ("read_only/new/out.md", "read-only"),
+        ("denied", "Denied"),
+    ):
         name, *words = command
         done = spen(name, "runs/x", *words, "--out", str(tmp_path / place))
         assert done.exit_code == 2 and says in " ".join(done.output.replace("│", " ").split())

@@ -123,15 +123,18 @@ def writable_file(out: Path | None) -> Path | None:
     files of a run."""
     if out is None or is_stream(out):
         return out
-    if out.is_dir():
-        raise typer.BadParameter(f"{out} is a folder; expected a file")
-    if out.name in RUN_FILES and (out.parent / "config.json").is_file():
-        raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
-    above = next(folder for folder in out.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise typer.BadParameter(f"{out} can't be written: {above} is no folder")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise typer.BadParameter(f"{out} can't be written: the folder {above} is read-only")
+    try:
+        if out.is_dir():
+            raise typer.BadParameter(f"{out} is a folder; expected a file")
+        if out.name in RUN_FILES and (out.parent / "config.json").is_file():
+            raise typer.BadParameter(f"{out} is a file of the run in {out.parent}; expected another name")
+        above = next(folder for folder in out.absolute().parents if folder.exists())
+        if not above.is_dir():
+            raise typer.BadParameter(f"{out} can't be written: {above} is no folder")
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise typer.BadParameter(f"{out} can't be written: the folder {above} is read-only")
+    except OSError as error:  # a folder that may not be looked into
+        raise typer.BadParameter(f"{out} can't be written: {error.strerror}") from error
     return out
 
 

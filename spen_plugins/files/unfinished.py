@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,7 +26,11 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errn
 
 def is_stream(path: Path) -> bool:
     """Whether a path leads to a pipe or a device, which a file can't take the place of."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # none, or in a folder that may not be read
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @contextmanager
