@@ -146,7 +146,7 @@ def check_kept(out: Path | None, *files: Path | None) -> None:
 
     for file in files:
         if file is not None and out.resolve() == locate(str(file)).resolve():
-            raise ConfigError(f"--out {out} is the file that is read, which it would replace; expected another name")
+            raise ConfigError(f"{out} is the file that is read, which the output would replace; expected another name")
 
 
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output file (default: standard output).")]

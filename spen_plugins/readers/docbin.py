@@ -66,8 +66,9 @@ def read_docbin(
         for key, name in lacks.items():
             other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
             raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
+        annotated = _has(doc, tags)
         for tokens in _sentences(doc):
-            tagged = _has(doc, tags)
+            tagged = annotated
             if tagged and (missing := [token for token in tokens if not _is_tagged(token, tags)]):
                 if gold:
                     _refuse(path, number, missing[0], tags)

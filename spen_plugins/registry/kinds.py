@@ -69,9 +69,7 @@ class Kind:
         config = self.load(self.config)
         if not (isinstance(value.Config, type) and issubclass(value.Config, config)):
             raise PluginError(f"{what}: {value.__name__}.Config must be a subclass of spen_plugins.{config.__name__}")
-        taken = (
-            {"type", *value.parts, *(["features"] if self.features else [])} if hasattr(value, "parts") else {"type"}
-        )
+        taken = {"type", *getattr(value, "parts", ()), *(["features"] if self.features else [])}
         if clash := sorted(taken & value.Config.model_fields.keys()):
             raise PluginError(
                 f"{what}: {value.__name__}.Config has a field {clash[0]!r}, a key that its table has already; expected "
