@@ -62,16 +62,8 @@ def read(run: Path) -> dict[str, Tensor]:
     Raises:
         RunError: a file is missing or damaged.
     """
-    try:
-        index = read_json(run / INDEX)
-    except FileNotFoundError:
-        return {}
-    if not isinstance(index, dict) or not all(
-        isinstance(file, str) and _FILE.fullmatch(file) for file in index.values()
-    ):
-        raise RunError(f"{run / INDEX} is damaged: expected names of files of encoders")
     tensors: dict[str, Tensor] = {}
-    for name, file in index.items():
+    for name, file in _index(run).items():
         path = _folder(run) / file
         try:
             stored, _ = read_tensors(path)
@@ -81,6 +73,19 @@ def read(run: Path) -> dict[str, Tensor]:
             ) from None
         tensors |= {f"{name}.{key}": value for key, value in _whole(stored, path).items()}
     return tensors
+
+
+def _index(run: Path) -> dict[str, str]:
+    """The files of a run's encoders by their names in the model; none if none is stored apart."""
+    try:
+        index = read_json(run / INDEX)
+    except FileNotFoundError:
+        return {}
+    if not isinstance(index, dict) or not all(
+        isinstance(file, str) and _FILE.fullmatch(file) for file in index.values()
+    ):
+        raise RunError(f"{run / INDEX} is damaged: expected names of files of encoders")
+    return index
 
 
 def share_assets(run: Path) -> None:
@@ -114,6 +119,18 @@ def assets(run: Path) -> Path:
     if not isinstance(name, str) or not _DIGEST.fullmatch(name):
         raise RunError(f"{run / ASSETS}.json is damaged: expected the name of a folder of assets")
     return _folder(run, ASSETS) / name
+
+
+def remove_unused(pipeline: Path) -> None:
+    """Remove the encoders and assets that no run of a pipeline names any more; none while a run's index is damaged."""
+    runs = {path.parent for name in (INDEX, f"{ASSETS}.json") for path in pipeline.glob(f"*/*/{name}")}
+    try:
+        used = {_folder(run) / file for run in runs for file in _index(run).values()} | {assets(run) for run in runs}
+    except RunError:
+        return
+    for path in [*(pipeline / FOLDER).glob("*"), *(pipeline / ASSETS).glob("*")]:
+        if path.absolute() not in used and (_FILE.fullmatch(path.name) or _DIGEST.fullmatch(path.name)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _folder(run: Path, name: str = FOLDER) -> Path:

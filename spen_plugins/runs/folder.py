@@ -130,6 +130,11 @@ class RunFolder:
         """
         return encoders.assets(self.path)
 
+    @staticmethod
+    def remove_unused(pipeline: Path) -> None:
+        """Remove what `Predictor.save` stored apart in a pipeline's folder and no run in it names any more."""
+        encoders.remove_unused(pipeline)
+
     def config(self) -> dict[str, Any]:
         return self._read("config.json", records.Config)
 

@@ -165,12 +165,41 @@ def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> 
     own = {"lang": "en", "name": "both", "version": "0.0.0", "description": "", "author": "", "license": ""}
     write_pipeline(make_pipeline(found, "en"), found, "en_both", own, tmp_path / "here", half=True, keep_energy=False)
     (tmp_path / "here").rename(tmp_path / "there")
-    assert len(list((tmp_path / "there/encoders").iterdir())) == 1
+    [half_file] = (tmp_path / "there/encoders").iterdir()
+    half_size = half_file.stat().st_size
     read = spacy.load(tmp_path / "there")
     assert encoder(read, "spen_pos") is encoder(read, "spen_srl")
     wanted = said(read.pipe(docs(read)))
     assert spacy.load(tmp_path / "there", exclude=["spen_pos"]).pipe_names == ["spen_srl"]
-    read.to_disk(tmp_path / "again")  # each component has all of it
-    assert not (tmp_path / "again/encoders").exists()
-    again = spacy.load(tmp_path / "again")
-    same(said(again.pipe(docs(again))), wanted)
+    (tmp_path / "there/assets/mine").touch()
+    for folder in (tmp_path / "again", tmp_path / "there"):  # elsewhere, and over itself, in 32 bits
+        read.to_disk(folder)
+        [encoder_file] = (folder / "encoders").iterdir()
+        assert encoder_file.stat().st_size > 1.5 * half_size
+        assert len([path for path in (folder / "assets").iterdir() if path.is_dir()]) == 1
+        again = spacy.load(folder)
+        same(said(again.pipe(docs(again))), wanted)
+    assert (tmp_path / "there/assets/mine").exists()
+
+
+def test_a_component_saved_alone_has_its_encoder(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path / "pipeline")
+    for name in ("config.cfg", "meta.json"):  # such files elsewhere are of other things
+        (tmp_path / name).write_bytes((tmp_path / "pipeline" / name).read_bytes())
+    nlp.get_pipe("spen_pos").to_disk(tmp_path / "tags")
+    assert not (tmp_path / "encoders").exists()
+    nlp.get_pipe("spen_pos").from_disk(tmp_path / "tags").run().predict([])
+
+
+def test_a_damaged_index_keeps_all_encoders(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(tmp_path)
+    (stray := tmp_path / "encoders/0123456789abcdef.safetensors").touch()
+    index = tmp_path / "spen_srl/model/encoders.json"
+    text = index.read_text()
+    index.write_text("[]")
+    nlp.get_pipe("spen_pos").to_disk(tmp_path / "spen_pos")
+    assert stray.exists()
+    index.write_text(text)
+    nlp.get_pipe("spen_pos").to_disk(tmp_path / "spen_pos")
+    assert not stray.exists()
+    spacy.load(tmp_path)

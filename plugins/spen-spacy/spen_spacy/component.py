@@ -15,7 +15,7 @@ from spacy.tokens import Doc
 from spacy.util import load_config
 from thinc.util import get_torch_default_device
 
-from spen_plugins import ConfigError, PluginError, RunError, writing_folder
+from spen_plugins import ConfigError, PluginError, RunError, RunFolder, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
 from spen_spacy.places import PARTS, SETTINGS, folders, training
 from spen_spacy.predicting import Run
@@ -159,14 +159,23 @@ class Component(Pipe):
             yield from docs
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
-        """Write each part's run to a folder of its name, and remove the parts of an earlier save."""
+        """Write each part's run to a folder of its name, and remove the parts of an earlier save.
+
+        In a pipeline's folder the components' equal pretrained encoders are written once.
+        """
         path = Path(path)
+        in_pipeline = _saved(path) is not None
+        self._write(path, apart=in_pipeline)
+        if in_pipeline:
+            RunFolder.remove_unused(path.parent)
+
+    def _write(self, path: Path, apart: bool) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self.run()
         for part in PARTS:
             if part in self._runs:
                 with writing_folder(path / part) as fresh:
-                    self._runs[part].save(fresh)
+                    self._runs[part].save(fresh, apart)
             else:
                 shutil.rmtree(path / part, ignore_errors=True)
 
@@ -193,9 +202,7 @@ class Component(Pipe):
 
     def _changed(self, path: Path) -> list[str]:
         """The settings that name other models than the config of the pipeline in whose folder the component is."""
-        config = path.parent / "config.cfg"
-        parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
-        if (saved := parts.get(path.name)) is None:
+        if (saved := _saved(path)) is None:
             return []
         named = [key for key in SETTINGS if key == "model" or self.settings.get(key) is not None]
         return [key for key in named if self.settings[key] != saved.get(key)]
@@ -203,7 +210,7 @@ class Component(Pipe):
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """The files of `to_disk` as bytes."""
         with TemporaryDirectory() as folder:
-            self.to_disk(folder)
+            self._write(Path(folder), apart=False)
             return pack(Path(folder))
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> Component:
@@ -228,6 +235,13 @@ def _remade(
     if handler is not None:
         component.set_error_handler(handler)
     return component
+
+
+def _saved(path: Path) -> Mapping[str, Any] | None:
+    """The settings of the component in this folder, if it is in a pipeline's, by the pipeline's config."""
+    config = path.parent / "config.cfg"
+    parts = load_config(config, interpolate=True)["components"] if config.exists() else {}
+    return parts.get(path.name)
 
 
 class WordComponent(Component):

@@ -120,13 +120,12 @@ def write_pipeline(
     A pretrained encoder that several models hold is stored once, in the folder `encoders`. `installed` are names of
     models, by component, as a plugin registers them.
     """
-    nlp.to_disk(folder)
+    nlp.to_disk(folder, exclude=[component.name for component in found])
     kept = []
     (folder / "training").mkdir()
     for component in found:
         for part, run in component.runs.items():
             model = folder / component.name / part
-            shutil.rmtree(model)
             predictor = sp.load(run.path)
             energy = keep_energy or predictor.model.inference_net.uses_energy
             predictor.save(model, energy=energy, half=half, apart=True)

@@ -53,10 +53,10 @@ class Run:
         self._process = os.getpid()
         self._encoders = join(self, self.predictor.model, device)
 
-    def save(self, folder: Path) -> None:
-        """Write all that prediction needs; the energy only if it is used."""
+    def save(self, folder: Path, apart: bool) -> None:
+        """Write all that prediction needs, the energy only if it is used; `apart` as of `Predictor.save`."""
         net = self.predictor.model.inference_net
-        self.predictor.save(folder, energy=bool(self._asks) or net.uses_energy)
+        self.predictor.save(folder, energy=bool(self._asks) or net.uses_energy, apart=apart)
 
     def cut(self, words: Sequence[str], window: Window) -> Iterator[tuple[Window, Any]]:
         """Examples of the words in `window`, which is split if a transformer can't read all of it."""
