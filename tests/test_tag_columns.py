@@ -47,3 +47,11 @@ def test_a_file_without_tags_is_refused(tag_columns, tmp_path: Path) -> None:
     done = tag_columns(given, out)
     assert done.exit_code == 2 and "tags" in done.stderr
     assert not out.exists()
+
+
+def test_a_runs_own_file_is_kept(tag_columns, tmp_path: Path) -> None:
+    (given := tmp_path / "given.conll").write_text("In\tO\n")
+    (out := tmp_path / "config.json").write_text("{}")
+    done = tag_columns(given, out)
+    assert done.exit_code == 2 and "expected another name" in " ".join(done.stderr.replace("│", " ").split())
+    assert out.read_text() == "{}"

@@ -31,7 +31,10 @@ Labels = Annotated[
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
 Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
-Tagged = Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)]
+Tagged = Annotated[
+    Path,
+    typer.Argument(metavar="OUT", callback=writable_file, help="The file to write.", show_default=False),
+]
 WordsColumn = Annotated[int, typer.Option("--words", help="The words' column, from 0.")]
 TagsColumn = Annotated[int, typer.Option("--tags", help="The tags' column, from 0; negative from the end.")]
 
