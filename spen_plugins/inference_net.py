@@ -18,6 +18,8 @@ class InferenceNet(Component):
     """True if prediction needs the energy (as an optimiser over y does); the run folder then keeps it with the net."""
     iterative: ClassVar[bool] = False
     """True if prediction is iterative; its proposals then have `iterates` while `keep_iterates` is set."""
+    chooses: ClassVar[bool] = False
+    """True if its proposals have `chosen`, outputs that the task takes as they are, without a threshold of its own."""
     keep_iterates: bool = False
     """If true, proposals keep the iterates; set by callers that need them."""
 

@@ -15,6 +15,8 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs import evaluating
+from spen_plugins.runs.decoding import decode_by_energy
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
@@ -168,3 +170,28 @@ def test_what_minimises_the_energy_is_rounded(tmp_path: Path) -> None:
     for found, batch, _ in refined.proposals(examples):
         assert torch.equal(refined.task.decode(found, batch.x) > 0, found.mean > 0.5)
     assert sp.load(path, refine="rerank").task.decoder == plain.task.decoder
+
+
+@pytest.mark.parametrize("decided", [{"decode": "expected_f1"}, {"threshold": "validation"}], ids=["f1", "threshold"])
+def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tmp_path: Path) -> None:
+    few = {"trainer.epochs": 1, "features.hidden": [8], **{f"task.{key}": value for key, value in decided.items()}}
+    path = tmp_path / "nce"
+    sp.train("mlc_seal", method="nce", out=path, quiet=True, device="cpu", **few)
+    examples = loaded("multilabel", corpus="sample").part("test")
+    for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
+        out = decode_by_energy(path, tmp_path / str(number), refine, quiet=True)
+        asked, kept = sp.load(path, refine=refine), sp.load(out)
+        assert kept.task.decoder == asked.task.decoder
+        # Probabilities are calibrated to what each net gives.
+        wanted = [set(answer["labels"]) for answer in asked.predict_examples(examples)]
+        assert [set(answer["labels"]) for answer in kept.predict_examples(examples)] == wanted
+        protocol = RunFolder.open(out).metrics()["protocol"]
+        if refine["type"] == "gbi":
+            assert protocol["threshold"].endswith(", fixed")
+        else:
+            assert protocol["threshold"] == "none: the energy decides"
+            assert protocol["refined"] == {**refine, "candidates": "best"}
+        assert protocol.items() >= evaluating.protocol(kept.folder, kept.model, kept.task).items()
+    done = CliRunner().invoke(app, ["decode", str(tmp_path / "1"), str(tmp_path / "no"), "--by", "threshold"])
+    assert done.exit_code == 2 and "'rerank' chooses by the energy" in " ".join(done.output.split())
+    assert not (tmp_path / "no").exists()

@@ -288,7 +288,7 @@ def test_the_command_prints_the_correlation_and_writes_the_figure(of_labels: Run
 def test_a_run_without_an_energy_is_an_error(tmp_path: Path) -> None:
     run = train(tmp_path / "plain", "mlc_seal", method="cross_entropy", **{"features.hidden": "[8]"})
     done = call(run.path)
-    assert done.exit_code == 2 and "plain was trained without an energy" in done.stderr
+    assert done.exit_code == 2 and "plain was trained, or saved, without an energy" in done.stderr
 
 
 def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

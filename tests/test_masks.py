@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,17 @@ def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
         assert line["energy"] == pytest.approx(energy["predicted_energy"], abs=1e-4)
         [alone] = sp.load(run).predict([{"image": one}])
         assert alone["mask"] == line["mask"]
+
+
+def test_a_report_needs_no_constant_predictor(run: Path, tmp_path: Path) -> None:
+    assert "constant_predictor" not in json.loads((run / "metrics.json").read_text())["protocol"]
+    shutil.copytree(run, old := tmp_path / "old")  # as runs were written before
+    metrics = json.loads((old / "metrics.json").read_text())
+    metrics["protocol"]["constant_predictor"] = None
+    (old / "metrics.json").write_text(json.dumps(metrics))
+    for folder in (run, old):
+        call("report", folder, "--out", tmp_path / "page.html")
+        assert "pixel_accuracy" in (tmp_path / "page.html").read_text()
 
 
 def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: Path) -> None:

@@ -46,12 +46,14 @@ def test_prediction_takes_as_many_at_once_as_the_config_says(labels: Path, tmp_p
     assert whole.batch_size == sp.load(tmp_path / "net").batch_size == 7
 
 
-def test_the_protocol_has_the_unit_of_scores_that_are_no_fractions(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = ToyLabels()
-    before = protocol(task)
+def test_the_protocol_has_the_unit_of_scores_that_are_no_fractions(
+    labels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, run = ToyLabels(), sp.load(labels)
+    before = protocol(run.folder, run.model, task)
     assert before == task.protocol()
     monkeypatch.setattr(type(task.metric()), "unit", "dB")
-    assert protocol(task) == {**before, "unit": "dB"}
+    assert protocol(run.folder, run.model, task) == {**before, "unit": "dB"}
 
 
 def test_a_pretrained_encoder_travels_with_the_run(tmp_path: Path) -> None:

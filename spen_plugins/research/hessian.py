@@ -84,7 +84,9 @@ def learned_pairs(run: RunFolder, label: str, count: int = 40, at: At = "output"
     predictor = Predictor(run, registry=registry)
     space = predictor.task.space
     if predictor.model.energy is None:
-        raise ConfigError(f"{run.path} was trained without an energy; there are no second derivatives to plot")
+        raise ConfigError(
+            f"{run.path} was trained, or saved, without an energy; there are no second derivatives to plot"
+        )
     if isinstance(predictor.task.inputs, ArcInputs) or not isinstance(space, (LabelSet, TagSequence)):
         found = "arcs" if isinstance(predictor.task.inputs, ArcInputs) else type(space).__name__
         raise ConfigError(f"{run.path}: its outputs are {found}; expected sets of labels, or tags of words in sequence")

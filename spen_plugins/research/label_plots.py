@@ -111,7 +111,7 @@ def couplings(run: RunFolder, label: str, words: Sequence[str], others: str = "0
     predictor = Predictor(run)
     model, space = predictor.model, predictor.task.space
     if model.energy is None:
-        raise ConfigError(f"{run.path} was trained without an energy; there are no gradients to plot")
+        raise ConfigError(f"{run.path} was trained, or saved, without an energy; there are no gradients to plot")
     if not isinstance(space, LabelSet):
         raise ConfigError(f"{run.path}: its outputs are {type(space).__name__}; pairs are plotted of sets of labels")
     pairs = [parse_pair(word, space.labels) for word in words]

@@ -75,7 +75,7 @@ def _constants(groups: Sequence[Group], part: str, names: Sequence[str]) -> list
     """A row with the selection score of a constant predictor, for each of the groups' data sets."""
     found: dict[tuple[str, str], list[str]] = {}
     for group in groups:
-        constant = _part(group.runs[0], "protocol").get("constant_predictor", {})
+        constant = _part(group.runs[0], "protocol").get("constant_predictor") or {}
         if part in constant:
             value = shown([constant[part]], group.runs[0].unit())
             found.setdefault((constant["score"], value), []).append(group.label)

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from torch import Tensor
 
+from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.constant import Constant
@@ -25,6 +26,8 @@ from spen_plugins.runs.weights import put, tensors_of
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
+NOTED = ("chosen", "threshold")
+"""What `Predictor.refined` says beside the inference net's settings."""
 INSTEAD = "an empty OUT, or a name that is free"
 
 
@@ -60,6 +63,12 @@ def decode(
     experiment = check(config, str(run / "config.json"), registry)
     if "decode" not in experiment.task.cls.Config.model_fields:
         raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
+    net = experiment.inference_net
+    if net.cls.chooses:
+        raise ConfigError(
+            f"{run}: its label sets are those that {net.type!r} chooses by the energy, whatever task.decode is; "
+            "expected the run that was decoded by the energy"
+        )
     config["task"] = {**config["task"], **settings}
     return _write(source, out, config, source.weights(), device, quiet, registry)
 
@@ -88,12 +97,12 @@ def decode_by_energy(
     """
     source, registry = _finished(run), registry or Registry()
     RunFolder.check_free(out, INSTEAD)
-    chosen = Predictor(source, device, registry, refine).refined["refined"]
+    predictor = Predictor(source, device, registry, refine)
     config = source.config()
-    config["inference_net"] = {
-        **{name: value for name, value in chosen.items() if name != "chosen"},
-        "net": config["inference_net"],
-    }
+    chosen = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
+    config["inference_net"] = {**chosen, "net": config["inference_net"]}
+    if isinstance(predictor.task, LabelTask):
+        config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
     return _write(source, out, config, weights, device, quiet, registry)
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Experiment, make_task
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
+from spen_plugins.model import Model
 from spen_plugins.readers.text import sha256
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import calibration
@@ -36,13 +38,21 @@ def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
     split = f"all {len(examples)} examples of {path}"
     if len(labelled) < len(examples):
         split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
-    return {"scores": scores, "protocol": {**protocol(task), "split": split, **predictor.refined}}
+    said = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
+    return {"scores": scores, "protocol": said}
 
 
-def protocol(task: Task) -> dict[str, Any]:
-    """The task's protocol, with the scores' `unit` if they are no fractions."""
-    unit = task.metric().unit
-    return {**task.protocol(), "unit": unit} if unit else task.protocol()
+def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
+    """The task's protocol, with the scores' `unit` if they are no fractions, and what decides in the task's place."""
+    said = task.protocol()
+    if unit := task.metric().unit:
+        said["unit"] = unit
+    if not model.inference_net.chooses:
+        return said
+    if isinstance(task, LabelTask):
+        said["threshold"] = "none: the energy decides"
+    net = run.config()["inference_net"]
+    return {**said, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
 
 
 def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, Any]]:
@@ -55,7 +65,7 @@ def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str
     """
     model, task = predictor.model, predictor.task
     if model.energy is None:
-        raise ConfigError("there is no trajectory: this run was trained without an energy")
+        raise ConfigError("there is no trajectory: this run was trained, or saved, without an energy")
     if not model.inference_net.iterative:
         raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
     labelled = _labelled(predictor, task.read(str(path)), path, "gold outputs to score against")

@@ -17,6 +17,7 @@ from spen_plugins.runs.evaluating import protocol
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.scores.calibration import Decisions, calibrate
+from spen_plugins.task import Task
 
 
 def finish(
@@ -39,17 +40,21 @@ def finish(
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
         found = predictor.scores(list(scores))
-        constant = {"score": task.selection, **found} if found else None
-        said = {**protocol(task), **built.trainer.protocol(), "constant_predictor": constant}
+        said = {**protocol(folder, built.model, task), **built.trainer.protocol()}
+        if found:
+            said["constant_predictor"] = {"score": task.selection, **found}
         folder.write("metrics.json", {**scores, "protocol": said})
         print_scores(console, folder)
-        nothing_learned = constant and scores["validation"][task.selection] <= constant["validation"] < 1
-        if trained and test and nothing_learned and not console.quiet:
-            Console(stderr=True).print(_nothing_learned(built, scores["validation"], constant), soft_wrap=True)
+        if trained and test and found and not console.quiet and _learned_nothing(task, scores["validation"], found):
+            Console(stderr=True).print(_nothing_learned(task, scores["validation"], found), soft_wrap=True)
 
 
-def _nothing_learned(built: Built, validation: Mapping[str, Any], constant: Mapping[str, Any]) -> str:
-    task = built.task
+def _learned_nothing(task: Task, validation: Mapping[str, Any], constant: Mapping[str, float]) -> bool:
+    reached, without = validation[task.selection], constant["validation"]
+    return reached < without or reached == without < 1
+
+
+def _nothing_learned(task: Task, validation: Mapping[str, Any], constant: Mapping[str, float]) -> str:
     return (
         f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
         f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "

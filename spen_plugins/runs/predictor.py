@@ -87,7 +87,7 @@ class Predictor:
             raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
         if self.model.energy is None:
             raise ConfigError(
-                f"--refine: {self.folder.path} was trained without an energy; there is nothing to minimise"
+                f"--refine: {self.folder.path} was trained, or saved, without an energy; there is nothing to minimise"
             )
         self.refined = {"refined": {"type": node.type, **node.config.model_dump(mode="json", exclude_none=True)}}
         if node.cls.iterative and isinstance(self.task, LabelTask) and self.task.decoder.temperature is not None:

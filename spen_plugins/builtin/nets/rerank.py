@@ -32,6 +32,7 @@ class Rerank(InferenceNet):
     """
 
     uses_energy = True
+    chooses = True
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(Config):

@@ -49,6 +49,7 @@ class Reweight(InferenceNet):
     """
 
     uses_energy = True
+    chooses = True
     parts: ClassVar[Mapping[str, str]] = {"net": "inference_net"}
 
     class Config(Config):

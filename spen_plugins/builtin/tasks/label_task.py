@@ -78,7 +78,13 @@ class LabelTask(Task):
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        self.decoder = LabelDecoder(value)
+        self.decoder, self._fit = LabelDecoder(value), Fit(threshold=value)
+
+    def decoder_settings(self) -> dict[str, Any]:
+        """Settings of the config with which the decoder is this one from the start, and isn't fitted."""
+        if self.decoder.temperature is None:
+            return {"decode": "threshold", "threshold": self.decoder.threshold, "decode_temperature": "validation"}
+        return {"decode": "expected_f1", "decode_temperature": self.decoder.temperature}
 
     def notes(self) -> Sequence[str]:
         return self._notes
