@@ -91,7 +91,7 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                 first = ", ".join(dict.fromkeys(part[0] for part in parts))
                 raise ConfigError(
                     f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
-                    f"so.{did_you_mean(prefix, known)} They begin with: {first}"
+                    f"so.{did_you_mean(prefix, known)} They begin with: {first}; for one rate of all: groups={{}}"
                 )
 
 

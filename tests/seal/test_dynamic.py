@@ -99,10 +99,11 @@ def test_the_net_minimises_both_terms_with_their_weights():
     torch.testing.assert_close(per_variable["cross_entropy"], bce / 4)
 
 
-def test_without_weight_a_term_is_not_computed():
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_without_weight_a_term_is_not_computed(share):
     task, batch = toy("labels")
     model = model_for(task)
-    control = stage_of(task, model, energy_weight=0.0)
+    control = stage_of(task, model, energy_weight=0.0, energy_share=share)
     model.energy_loss.net_terms = lambda *_: pytest.fail("the energy's term has no weight")
     assert list(control.phases[1].loss(Here(model, batch))) == ["cross_entropy"]
     assert control.phases[0].trains == ("energy",)

@@ -196,7 +196,7 @@ def _copies(copies: dict[str, str], model: sp.Model) -> list[tuple[Tensor, Tenso
     found = []
     for to, of in copies.items():
         _below(named, [of], "trainer.copies")
-        for name in _below(named, [to], "trainer.copies"):
+        for name in _below(named, [to], "trainer.copies (for an energy without such parts: {})"):
             source = of + name.removeprefix(to)
             if source not in named:
                 raise sp.ConfigError(

@@ -15,7 +15,8 @@ class SealConfig(sp.TrainerConfig):
     """Settings of both trainers."""
 
     energy_weight: float = Field(1.0, ge=0)
-    """λ1, weight of the energy loss's net terms; its scale depends on the loss (E, or σ(−E)) and on the data."""
+    """λ1, weight of the energy loss's net terms; its scale depends on the loss (E, or σ(−E)) and on the data. 0
+    is the control without the energy, whatever `energy_share` is."""
     energy_share: float | None = Field(None, gt=0, lt=1)
     """In place of `energy_weight`: the share of the gradient at the net's output that the net terms have. λ1 follows
     the running ratio of both terms' gradient norms there; the history has it (`measures`). null: `energy_weight`."""
@@ -34,7 +35,7 @@ class SealConfig(sp.TrainerConfig):
     @property
     def teaches(self) -> bool:
         """Whether the net learns from the energy."""
-        return self.energy_share is not None or self.energy_weight > 0
+        return self.energy_weight > 0
 
     @model_validator(mode="after")
     def _something_to_learn(self) -> SealConfig:
@@ -56,6 +57,7 @@ def net_phase(config: SealConfig, trains: tuple[str, ...], teaches: bool = True)
         teaches: if false, λ1 is 0.
     """
     fields = {"trains": trains, "player": config.net, "frozen_dropout": config.energy_dropout}
+    teaches = teaches and config.teaches
     if teaches and config.energy_share is not None:
         shared = SharedLoss(config.energy_share, config.cross_entropy_weight, config.per_variable)
         return sp.Phase("inference_net", loss=shared, measures=shared.measures, additive=False, **fields)
