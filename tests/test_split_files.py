@@ -117,7 +117,7 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
         ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
         (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
-        (COLUMNS, {}, DataError, "found 2 rows; expected ten or more"),
+        (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
         ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are what its rows begin with"),
         (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
     ],

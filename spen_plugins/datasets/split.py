@@ -46,7 +46,7 @@ def split_file(
     fold = stratify(matrix, 10, seed)
     split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(split.values()):
-        raise DataError(path, None, f"{len(matrix)} rows", "ten or more, to make three parts of")
+        raise DataError(path, None, f"{len(matrix)} rows", "more rows, of which ten are enough for three parts")
     target = Path(out) if out is not None else where.with_suffix(".split.json")
     save_text(json.dumps(split), target)
     say(f"{path}: {found}; {' + '.join(str(len(rows)) for rows in split.values())} rows to train, validate and test on")

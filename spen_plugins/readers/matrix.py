@@ -154,6 +154,9 @@ def _numbers(data: Any, what: str) -> Any:
             values.sum_duplicates()
             return values
         with np.errstate(over="ignore"):
-            return np.asarray(data.to_numpy() if _is_frame(data) else data).astype(np.float32)
+            values = np.asarray(data.to_numpy() if _is_frame(data) else data)
+            if np.iscomplexobj(values):
+                raise TypeError("complex numbers")
+            return values.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise DataError(what, None, f"something that is no number ({error})", "rows of numbers") from None
+        raise DataError(what, None, f"something that is no number ({error})", "rows of real numbers, all of one length") from None

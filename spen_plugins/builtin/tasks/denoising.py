@@ -141,7 +141,7 @@ class Denoising(Task):
             del train[-c.held_out :]
             self._set("validation", [e.name for e in held], [e.clean for e in held])
             split = f"the last {c.held_out} images of {c.train} by name, which are not trained on"
-        self._split = {"train": c.train, "validation": split, "test": c.test}
+        self._split = {"train": c.train, "validation": split} | ({"test": c.test} if c.test else {})
         self._check_crop(locate(c.train))
 
     def _check_crop(self, where: object) -> None:

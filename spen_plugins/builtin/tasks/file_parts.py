@@ -199,5 +199,5 @@ def read_file_parts(
     if "file" in files:
         split: dict[str, Any] = {"file": files["file"], "rows": files["split"]}
     else:
-        split = {part: files.get(part) for part in PARTS} | ({"validation": carved} if carved else {})
+        split = {part: files[part] for part in PARTS if part in files} | ({"validation": carved} if carved else {})
     return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *same_files(files, checksums)], split)
