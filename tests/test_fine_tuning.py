@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel
 import spen_plugins as sp
 from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.features.tuning import freeze, layers_of, lowest
+from spen_plugins.builtin.features.tuning import Lora, add_adapters, check_adapters, freeze, layers_of, lowest
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.errors import ConfigError
@@ -162,9 +162,53 @@ def test_adapters_that_can_t_be_made_are_config_errors(task, tmp_path, monkeypat
             ready(task, Transformer, model=model, lora={"targets": ["quary"]})
         with pytest.raises(ConfigError, match="leaves nothing to adapt"):
             ready(task, Transformer, model=model, lora={}, frozen="all")
+        with pytest.raises(ConfigError, match="frozen=2, which leaves nothing to adapt"):
+            ready(task, Transformer, model=model, lora={}, frozen=2)
+        with pytest.raises(ConfigError, match=r"found \['query', 'quary'\].* ends in 'quary'; .*query, key, value"):
+            ready(task, Transformer, model=model, lora={"targets": ["query", "quary"]})
+        with pytest.raises(ConfigError, match=r"targets: found \['quary'\].* ends in 'quary'"):
+            ready(task, Transformer, model=model, lora={"targets": ["quary"]}, frozen=1)
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ConfigError, match=r"pip install 'spen-plugins\[lora\]'"):
         ready(task, Transformer, model=model, lora={})
+
+
+@pytest.mark.parametrize(("frozen", "layers"), [(0, "01"), (1, "1"), (2, "01")])
+def test_adapters_of_an_earlier_version_are_loaded(task, tmp_path, frozen, layers) -> None:
+    """With a target of no layer, or all layers frozen, which are refused today."""
+    peft = pytest.importorskip("peft")
+    lora = {"targets": ["query", "quary"]}
+    network = ready(task, Transformer, model=save_model(tmp_path), frozen=frozen)
+    network.save_assets(tmp_path / "assets")
+    some = list(range(frozen, 2)) if frozen else None
+    earlier = peft.LoraConfig(target_modules=lora["targets"], layers_to_transform=some)
+    peft.inject_adapter_in_model(earlier, network.encoder)
+    config = Transformer.Config(model=str(tmp_path), lora=lora, frozen=frozen)
+    again = Transformer(Transformer.relocated(config, tmp_path / "assets"), task)
+    again.load_state_dict(network.state_dict())
+    assert {name.split(".layer.")[1][0] for name in again.state_dict() if ".lora_" in name} == set(layers)
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets"),
+    [("gpt2", None), ("gpt2", ["attn.c_proj"]), ("modernbert", ["Wqkv", "Wo"]), ("bert", ["dense"]), ("roberta", None)],
+)
+def test_upper_layers_have_adapters_wherever_they_are(kind, targets) -> None:
+    """GPT-2's and ModernBERT's are at the encoder's root."""
+    pytest.importorskip("peft")
+    encoder, lora = tiny(kind), Lora(rank=2, targets=targets)
+    check_adapters(encoder, lora, 1)
+    add_adapters(encoder, lora, 1)
+    found = {name for name, _ in encoder.named_parameters() if ".lora_" in name}
+    upper = {id(p) for p in layers_of(encoder)[1].parameters()}
+    assert found and found == {name for name, p in encoder.named_parameters() if ".lora_" in name and id(p) in upper}
+
+
+def test_linear_layers_of_gpt2_are_told() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'quary'; expected ends of names of its linear layers: c_attn, c_proj, c_fc"
+    ):
+        check_adapters(tiny("gpt2"), Lora(targets=["quary"]), 0)
 
 
 def lengths_differ(task: SemanticRoles, long: int = 0) -> sp.X:
@@ -307,6 +351,7 @@ def tiny(kind: str) -> torch.nn.Module:
         "gpt2": {"n_embd": 16, "n_layer": 2, "n_head": 2},
         "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
         "electra": {**sizes, "embedding_size": 16},
+        "modernbert": sizes | dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), 0),
     }
     config = AutoConfig.for_model(kind, vocab_size=20, **others.get(kind, sizes))
     return AutoModel.from_config(config)

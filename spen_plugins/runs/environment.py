@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMAT = 2
 """Version of a run folder's files and of the configs in them; other versions are refused."""
 
-PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors")
+PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors", "peft")
 
 
 def environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spen_plugins.readers.text import shorten
 from spen_plugins.task import Indexer
 
 REMEMBERED = 2000
@@ -74,13 +76,14 @@ class _Reader:
     """Cuts sentences in pieces, and remembers the last ones."""
 
     def __init__(self, tokenizer: Any, longest: int) -> None:
-        self._tokenizer, self._longest = tokenizer, longest
+        self._tokenizer, self._longest, self._said = tokenizer, longest, False
         self.index: Callable[[tuple[str, ...]], Pieces] = lru_cache(REMEMBERED)(self._index)
 
     def _index(self, words: tuple[str, ...]) -> Pieces:
-        encoded = self._tokenizer(list(words) or [""], is_split_into_words=True, truncation=False, verbose=False)
-        ids = np.array(encoded["input_ids"], dtype=np.int64)
-        owner = np.array([-1 if word is None else word for word in encoded.word_ids()], dtype=np.int64)
+        encoded = self._known(list(words) or [""])
+        # An encoder needs a piece, and a tokeniser without special ones may find none.
+        ids = np.array(encoded["input_ids"] or [_nothing(self._tokenizer)], dtype=np.int64)
+        owner = np.array([-1 if word is None else word for word in encoded.word_ids() or [None]], dtype=np.int64)
         inside = np.flatnonzero(owner >= 0)
         begin, end = (inside[0], inside[-1] + 1) if len(inside) else (len(ids), len(ids))
         room = max(1, self._longest - begin - (len(ids) - end))
@@ -89,6 +92,47 @@ class _Reader:
         places = [np.r_[:begin, begin + start : begin + start + size, end : len(ids)] for start in starts]
         first = _first(owner[begin:end], len(words), starts, size, begin, len(places[0]))
         return Pieces(np.stack([ids[place] for place in places]), np.stack([owner[place] for place in places]), first)
+
+    def _known(self, words: list[str]) -> Any:
+        """The pieces of words; a word with a character that the tokeniser doesn't know, even as unknown, has none."""
+        try:
+            return self._cut(words)
+        except Exception as error:  # tokenizers has no class for it
+            if not _lacks_unknown(error):
+                raise
+        known = [word if self._is_known(word) else "" for word in words]
+        if not self._said:
+            self._said = True
+            word = next(word for word, same in zip(words, known, strict=True) if word != same)
+            warnings.warn(
+                f"the encoder's tokeniser has no piece for a character of {shorten(word)}, and no unknown piece: such "
+                "words are left out, and have the vectors of their neighbours",
+                stacklevel=2,
+            )
+        return self._cut(known)
+
+    def _is_known(self, word: str) -> bool:
+        try:
+            self._cut([word])
+        except Exception as error:
+            if not _lacks_unknown(error):
+                raise
+            return False
+        return True
+
+    def _cut(self, words: list[str]) -> Any:
+        return self._tokenizer(words, is_split_into_words=True, truncation=False, verbose=False)
+
+
+def _lacks_unknown(error: Exception) -> bool:
+    """Whether a tokeniser needs an unknown piece and has none."""
+    return any(said in str(error) for said in ("unk_id` is missing", "Missing [UNK]", "Unk token"))
+
+
+def _nothing(tokenizer: Any) -> int:
+    """The piece of a sentence without any."""
+    ids = (tokenizer.unk_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, 0)
+    return next(found for found in ids if found is not None)
 
 
 _READERS: WeakValueDictionary[tuple[bytes, int], _Reader] = WeakValueDictionary()
@@ -99,7 +143,7 @@ def _reader(tokenizer: Any, longest: int) -> _Reader:
     fast = getattr(tokenizer, "backend_tokenizer", None)
     if fast is None:
         return _Reader(tokenizer, longest)
-    key = hashlib.sha256(f"{type(tokenizer)} {fast.to_str()}".encode()).digest(), longest
+    key = hashlib.sha256(f"{type(tokenizer)} {_nothing(tokenizer)} {fast.to_str()}".encode()).digest(), longest
     reader = _READERS.get(key)
     if reader is None:
         reader = _READERS[key] = _Reader(tokenizer, longest)
@@ -140,6 +184,8 @@ def _first(owner: np.ndarray, words: int, starts: Sequence[int], size: int, begi
 
 def in_windows(owner: Tensor, first: Tensor, width: int) -> Tensor:
     """Whether a piece is special, or in the window from which its word takes its vector, `(batch, piece)`."""
+    if not first.shape[1]:  # a text without words
+        return owner == -1
     window = torch.arange(owner.shape[1], device=owner.device) // width
     chosen = first.clamp(min=0).gather(1, owner.clamp(min=0)) // width
     return (owner == -1) | ((owner >= 0) & (chosen == window))

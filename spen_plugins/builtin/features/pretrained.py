@@ -21,6 +21,8 @@ WEIGHTLESS = "WEIGHTS.txt"
 
 _BYTE_LEVEL = ("roberta", "xlm-roberta-xl", "bart", "gpt2", "longformer", "led", "deberta")
 """Model types whose tokenisers need the option that every word follows a space."""
+_FOLLOWS_SPACE = "every_word_follows_a_space"
+"""In a tokeniser's saved settings: `_space_words` has changed it."""
 _NO_ADAPTERS = "no-adapters"
 """Where transformers looks for adapters once peft is installed, and finds none: their config may name another model."""
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
@@ -79,12 +81,19 @@ def load(model: str, attention: str = "eager", attention_dropout: float | None =
     return encoder, tokenizer
 
 
-def longest(settings: Any, tokenizer: Any) -> int:
+def longest(encoder: nn.Module, tokenizer: Any) -> int:
     """Maximal number of pieces in a sentence, special ones included."""
-    positions = getattr(settings, "max_position_embeddings", None) or 512
-    if settings.model_type in ("roberta", "xlm-roberta", "camembert", "longformer"):
-        positions -= settings.pad_token_id + 1  # these models count positions from after the padding's
+    positions = getattr(encoder.config, "max_position_embeddings", None) or 512
+    tables = (part for name, part in encoder.named_modules() if name.endswith("position_embeddings"))
+    padding = (getattr(table, "padding_idx", None) for table in tables)
+    # Models whose padding has a position, as RoBERTa's, count the others from after it.
+    positions -= max((place + 1 for place in padding if place is not None), default=0)
     return min(positions, tokenizer.model_max_length)
+
+
+def of_run(model: str) -> bool:
+    """Whether a folder is a run's, in which an encoder is as the run has trained it."""
+    return (Path(model) / WEIGHTLESS).exists()
 
 
 def _packaged(name: str) -> str:
@@ -110,8 +119,11 @@ def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[n
         setattr(settings, _attention_dropout(model, settings), attention_dropout)
     spaced = {"add_prefix_space": True} if settings.model_type in _BYTE_LEVEL else {}
     tokenizer = AutoTokenizer.from_pretrained(model, use_fast=True, **there, **spaced)
+    # Runs of earlier versions were trained on words glued together.
+    if not of_run(model) or _FOLLOWS_SPACE in tokenizer.init_kwargs:
+        _space_words(tokenizer)
     kind = {"dtype": torch.float32, "attn_implementation": "eager"}
-    if (Path(model) / WEIGHTLESS).exists():
+    if of_run(model):
         encoder, missing = AutoModel.from_config(settings, trust_remote_code=False, **kind), []
     else:
         encoder, said = AutoModel.from_pretrained(
@@ -129,6 +141,33 @@ def _loaded(model: str, local: bool, attention_dropout: float | None) -> tuple[n
     if getattr(encoder, "pooler", None) is not None:
         encoder.pooler = None  # not trained here
     return encoder, tokenizer
+
+
+def _space_words(tokenizer: Any) -> None:
+    """Let a tokeniser that marks spaces read each word of a sentence as after a space, as in a text.
+
+    Not by the options of ByteLevel and Metaspace: after a pre-tokeniser that splits words, they mark each part.
+    """
+    from tokenizers.normalizers import Prepend, Sequence
+
+    if not tokenizer.is_fast or not _glued(tokenizer.backend_tokenizer):
+        return
+    fast = tokenizer.backend_tokenizer
+    space = Prepend(" ")
+    fast.normalizer = space if fast.normalizer is None else Sequence([fast.normalizer, space])
+    if _glued(fast):
+        raise ValueError("its tokeniser reads words of a sentence as if no space were between them")
+    tokenizer.init_kwargs[_FOLLOWS_SPACE] = True
+
+
+def _glued(fast: Any) -> bool:
+    """Whether a tokeniser marks the spaces between words in a text, and not before words given one by one."""
+
+    def read(text: str) -> str:
+        text = text if fast.normalizer is None else fast.normalizer.normalize_str(text)
+        return "".join(piece for piece, _ in fast.pre_tokenizer.pre_tokenize_str(text))
+
+    return fast.pre_tokenizer is not None and read("a a") in ("aĠa", "a▁a")
 
 
 def _attention_dropout(model: str, settings: Any) -> str:
@@ -190,7 +229,7 @@ def _check_sentence(encoder: nn.Module, tokenizer: Any) -> None:
         raise ValueError(f"found a tokeniser with {largest + 1} pieces and an encoder of {rows}; expected the same")
     found = tokenizer([["a", "sentence"]], is_split_into_words=True, return_tensors="pt")
     size, training = encoder.config.hidden_size, encoder.training
-    longest(encoder.config, tokenizer)
+    longest(encoder, tokenizer)
     with torch.no_grad():
         states = encoder.eval()(input_ids=found["input_ids"], attention_mask=found["attention_mask"]).last_hidden_state
     encoder.train(training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,11 +15,12 @@ from torch import Tensor, nn
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.attention import Float32Attention, casts
 from spen_plugins.builtin.features.pieces import PieceIndexer, in_windows, mean_of_words
-from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
+from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest, of_run
 from spen_plugins.builtin.features.stored import Reading, Stored, check_upper, replaced, states_of
 from spen_plugins.builtin.features.tuning import (
     Lora,
     add_adapters,
+    check_adapters,
     checkpoint_gradients,
     freeze,
     layers_of,
@@ -30,7 +32,11 @@ from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import writing_folder
+from spen_plugins.readers.text import sha256
 from spen_plugins.task import Indexer, Task, TextInputs, WordInputs
+
+_READ = re.compile(r".*\.model|(config|tokenizer.*|vocab.*|merges|special_tokens_map|added_tokens)\.(json|txt)")
+"""Files of a model's folder that say what it is and how it cuts words."""
 
 
 class Transformer(FeatureNetwork):
@@ -85,7 +91,7 @@ class Transformer(FeatureNetwork):
         self.encoder, self._tokenizer = load(config.model, config.attention, config.attention_dropout)
         settings = self.encoder.config
         self.output_dim = settings.hidden_size
-        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, longest(settings, self._tokenizer))
+        self._indexer = PieceIndexer(_name(config.model), self._tokenizer, longest(self.encoder, self._tokenizer))
         marks = {} if self._whole else dict(task.inputs.marks)
         self._typed = next(iter(marks), None) if getattr(settings, "type_vocab_size", 0) >= 2 else None
         marks.pop(self._typed, None)
@@ -96,6 +102,8 @@ class Transformer(FeatureNetwork):
         self.dropout = nn.Dropout(config.dropout)
         self._frozen = lowest(self.encoder, config.frozen)
         if config.lora is not None:
+            if not of_run(config.model):
+                check_adapters(self.encoder, config.lora, config.frozen)
             add_adapters(self.encoder, config.lora, config.frozen)
             if self._typed is not None:
                 learn_types(self.encoder)
@@ -171,12 +179,20 @@ class Transformer(FeatureNetwork):
     @classmethod
     def relocated(cls, config: Any, assets: Path) -> Any:
         target = assets / _slug(config.model)
+        if not target.is_dir() and (earlier := assets / _letters(config.model)).is_dir():
+            target = earlier
         if not target.is_dir():  # no download instead
             raise RunError(
                 f"found no folder {target}, which holds the tokeniser of {config.model!r}; copy the folder of its run, "
                 "or of its pipeline, whole"
             )
         return config.model_copy(update={"model": str(target)})
+
+    def checksums(self) -> dict[str, str]:
+        """Of a folder, those of the architecture and the tokeniser; a checkpoint has the weights."""
+        return {
+            str(path): sha256(path) for path in sorted(Path(self.config.model).glob("*")) if _READ.fullmatch(path.name)
+        }
 
     def indexer(self) -> tuple[str, Indexer]:
         return self._indexer.name, self._indexer
@@ -258,10 +274,17 @@ def _placed(vectors: list[Tensor], there: Tensor) -> Tensor:
 
 
 def _slug(model: str) -> str:
-    """Folder name for a model's name or path."""
+    """Folder name for a model's name or path, of another model's another."""
+    letters = _letters(model)
+    digest = hashlib.sha256(model.encode()).hexdigest()[:12]
+    return letters if letters == model else f"{letters}-{digest}".strip("-")
+
+
+def _letters(model: str) -> str:
+    """The readable part of it; alone, the folder's name in runs of earlier versions."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", model).strip("-")[-80:]
 
 
 def _name(model: str) -> str:
     """Indexer name, shared by equal models; without dots, which separate parts of a name."""
-    return "pieces:" + model.replace(".", "_")
+    return "pieces:" + model.replace("%", "%25").replace(".", "%2E")

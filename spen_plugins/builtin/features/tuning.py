@@ -57,6 +57,21 @@ def freeze(modules: list[nn.Module]) -> None:
         module.requires_grad_(False)
 
 
+def check_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
+    """Check that there are layers to adapt, and each of the targets among what is trained."""
+    if not _trained(encoder, frozen):
+        raise ConfigError(
+            f"features.lora: found frozen={frozen!r}, which leaves nothing to adapt; expected a lower number of layers"
+        )
+    for target in lora.targets or ():
+        if not _ending(encoder, [target], frozen):
+            raise ConfigError(
+                f"features.lora.targets: found {lora.targets}, and of {encoder.config.model_type!r} nothing that is "
+                f"trained has a name that ends in {target!r}; expected ends of names of its linear layers: "
+                f"{_linear(encoder)}"
+            )
+
+
 def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     """Give an encoder low-rank adapters, which alone are trained, in the layers that are not frozen.
 
@@ -65,24 +80,17 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
     """
     try:
         from peft import LoraConfig, inject_adapter_in_model
+        from peft.utils import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as USUAL
     except ImportError:
         raise ConfigError("features.lora needs the package peft: pip install 'spen-plugins[lora]'") from None
-    if frozen == "all":
-        raise ConfigError(
-            "features.lora: found frozen='all', which leaves nothing to adapt; expected a number of layers"
-        )
-    some = None
-    if isinstance(frozen, int) and frozen:
-        some = list(range(frozen, len(layers_of(encoder))))
+    targets = lora.targets or USUAL.get(encoder.config.model_type)
+    if isinstance(targets, list) and frozen not in (0, "embeddings"):
+        # By full names: peft's own choice of layers finds none at an encoder's root. Runs of earlier versions, with all
+        # layers frozen, have adapters in each.
+        targets = _ending(encoder, targets, frozen) or targets
     try:
         inject_adapter_in_model(
-            LoraConfig(
-                r=lora.rank,
-                lora_alpha=lora.alpha,
-                lora_dropout=lora.dropout,
-                target_modules=lora.targets,
-                layers_to_transform=some,
-            ),
+            LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets),
             encoder,
         )
     except ValueError as error:
@@ -90,6 +98,21 @@ def add_adapters(encoder: nn.Module, lora: Lora, frozen: int | str) -> None:
             f"features.lora.targets: found {lora.targets}, and {encoder.config.model_type!r} takes no adapters so "
             f"({str(error).splitlines()[0]:.200}); expected ends of names of its linear layers: {_linear(encoder)}"
         ) from error
+
+
+def _trained(encoder: nn.Module, frozen: int | str) -> list[nn.Module]:
+    """What is trained: the layers that are not frozen, or all where no layer is."""
+    if frozen == "all":
+        return []
+    return layers_of(encoder)[frozen:] if isinstance(frozen, int) and frozen else [encoder]
+
+
+def _ending(encoder: nn.Module, targets: list[str], frozen: int | str) -> list[str]:
+    """Full names, each ending in one of `targets`, of modules that are trained."""
+    below = {id(part) for module in lowest(encoder, frozen) for part in module.modules()}
+    trained = {id(part) for module in _trained(encoder, frozen) for part in module.modules()} - below
+    ends = tuple(f".{target}" for target in targets)
+    return [name for name, part in encoder.named_modules() if id(part) in trained and f".{name}".endswith(ends)]
 
 
 def learn_types(encoder: nn.Module) -> None:
@@ -100,7 +123,9 @@ def learn_types(encoder: nn.Module) -> None:
 
 
 def _linear(encoder: nn.Module) -> str:
-    names = (name.split(".") for name, part in encoder.named_modules() if isinstance(part, nn.Linear))
+    from transformers.pytorch_utils import Conv1D
+
+    names = (name.split(".") for name, part in encoder.named_modules() if isinstance(part, (nn.Linear, Conv1D)))
     return ", ".join(dict.fromkeys(".".join(parts[-2:] if parts[-1] == "dense" else parts[-1:]) for parts in names))
 
 
