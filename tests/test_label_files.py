@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -519,10 +520,10 @@ def test_columns_of_labels_in_tsv(tmp_path: Path) -> None:
 def test_texts_in_parquet(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x"
-    columns = {"text": ["a, b", "c", "d"], "labels": [["x", "y, z"], [], None], "id": [1, 2, 3]}
+    columns = {"text": ["a, b", "c", "d"], "labels": [["x", "y, z"], [], []], "id": [1, 2, 3]}
     columns |= {
         "numbers": [[3], [0, 3], []],
-        "written": ["x,y", "", None],
+        "written": ["x,y", "", " "],
         "is_a": [1, 0, 1],
         "is_b": [True, False, False],
     }
@@ -551,6 +552,60 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
     for given in (None, "written", "labels", "is_a,is_b"):
         matrix, said = strata_of(path, given)
         assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
+
+
+EMPTY = [
+    ("csv", "text,a,b\nx,1,0\ny,,1\n", 3, "an empty cell for label 'a'"),
+    ("csv", "text,a,b\nx,1,0\ny,1, \n", 3, "an empty cell for label 'b'"),
+    ("csv", "text,a,b\nx,1,0\ny,,\n", 3, None),
+    ("tsv", "text\ta\tb\nx\t1\t0\ny\t1\t\n", 3, "an empty cell for label 'b'"),
+    ("parquet", {"a": [1.0, float("nan")], "b": [0.0, 1.0]}, 2, "null for label 'a'"),
+    ("parquet", {"a": [1, None], "b": [True, True]}, 2, "null for label 'a'"),
+    ("parquet", {"a": [1, 0], "b": ["1", ""]}, 2, "an empty cell for label 'b'"),
+    ("parquet", {"a": [1, None], "b": [1.0, float("nan")]}, 2, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "row", "found"), EMPTY)
+def test_an_empty_cell_for_a_label_is_not_0(tmp_path: Path, kind: str, data: Any, row: int, found: str | None) -> None:
+    """An error that names it; a row without any cell for labels is no error where gold may be missing."""
+    path = tmp_path / f"x.{kind}"
+    if kind == "parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table({"text": ["x", "y"], **data}), path)
+    else:
+        write(path, data)
+    for layout in (Layout(labels=["a", "b"]), Layout("text", ["a", "b"])):
+        with pytest.raises(
+            DataError, match=rf"x\.{kind}:{row}: found {found or ''}.*; expected 0 or 1; 0 where the te"
+        ):
+            read_texts(path, layout)
+        if found is None:
+            assert [r.labels for r in read_texts(path, layout, gold=False).rows][1] is None
+        else:
+            with pytest.raises(
+                DataError, match=rf":{row}: found {found}; expected 0 or 1, or nothing for any label of"
+            ):
+                read_texts(path, layout, gold=False)
+        assert [r[:2] for r in read_texts(path, layout, gold=None).rows] == [("x", None), ("y", None)]
+
+
+def test_a_null_is_not_a_list_of_no_labels(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    for labels in ([["a"], None], ["a", None], [1.0, float("nan")]):
+        parquet.write_table(arrow.table({"text": ["x", "y"], "labels": labels}), path)
+        with pytest.raises(DataError, match=r":2: found null in column 'labels'; expected labels; an empty list or te"):
+            read_texts(path, Layout())
+        assert [len(row.labels or "-") for row in read_texts(path, Layout(), gold=False).rows] == [1, 1]
+        assert read_texts(path, Layout(), gold=False).rows[1].labels is None
+    lines = Path(write(tmp_path / "x.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": null}\n'))
+    with pytest.raises(DataError, match=r"x\.jsonl:2: found no 'labels'; expected a list of names"):
+        read_texts(lines, Layout())
+    for columns in (["a", "b"], "a*"):  # of a run on columns of 0 and 1, which JSON has as a list
+        rows = read_texts(lines, Layout(labels=columns), gold=False).rows
+        assert [row.labels for row in rows] == [("a",), None]
+    assert [row.labels for row in read_texts(lines, Layout(), gold=None).rows] == [None, None]
 
 
 def test_parquet_without_usual_names(tmp_path: Path) -> None:

@@ -12,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 import spen_plugins as sp
+from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.tasks import file_parts
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
-from spen_plugins.loop.order import MIXED, Epochs, epoch_batches
+from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, epochs_of
 from spen_plugins.readers import index_cache
 from spen_plugins.readers.index_cache import FOLDER
 from spen_plugins.readers.on_disk import OnDisk, chosen
@@ -27,7 +29,9 @@ from spen_plugins.readers.shards import pieces, shards
 from spen_plugins.readers.tagged import TagPlaces
 from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.runs import runner
+from spen_plugins.trainer import TrainerConfig
 from tests.loaded import loaded
+from tests.test_encoders import save_model
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("datasets")
@@ -117,6 +121,27 @@ def train(folder: Path, config: dict[str, Any], name: str, **how: Any) -> tuple[
 def test_few_examples_on_disk_train_the_same_weights_as_in_memory(folder: Path, kind: str) -> None:
     ours, theirs = (train(folder, config_of(folder, kind, disk), f"run{disk}") for disk in (True, False))
     assert ours == theirs
+
+
+def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folder: Path, tmp_path: Path) -> None:
+    """What is padded is sorted by the texts' characters, blanks and punctuation included."""
+    table = tables(0, 60)["text"]
+    texts = [text.replace(" ", "  " if row % 3 else ", ") for row, text in enumerate(table["text"].to_pylist())]
+    table = table.set_column(0, "text", pa.array(texts))
+    parquet.write_table(table, folder / "text" / "0.parquet")
+    (tmp_path / "model").mkdir()
+    indexer = PieceIndexer("p", AutoTokenizer.from_pretrained(save_model(tmp_path / "model")), 40)
+    config = TrainerConfig(batch_size=4)
+    for words in ("rule", "blanks"):
+        disk, memory = (task_of(folder, "text", on_disk, words=words, keep_empty=False) for on_disk in (True, False))
+        assert set(epochs_of(disk, disk.part("train"), config, 0, 0).lengths) == {1}
+        for task in (disk, memory):
+            task.indexers["p"] = indexer
+        ours, theirs = (epochs_of(task, task.part("train"), config, 0, 0) for task in (disk, memory))
+        assert ours.lengths.tolist() == theirs.lengths.tolist() == [len(e.text) for e in memory.part("train")]
+        assert all((a == b).all() for a, b in zip(ours.order(0), theirs.order(0), strict=True))
+        for one, other in zip(disk.part("train"), memory.part("train"), strict=True):
+            assert one.items["p"].ids.tolist() == indexer.index(memory.words(other.text)).ids.tolist()
 
 
 def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,6 +302,11 @@ STRINGS = pa.list_(pa.string())
         ("text", {"text": ["a", None], "labels": [["x"], ["y"]]}, ":2: found null in column 'text'; expected a text"),
         ("text", {"text": [["a"]], "labels": [["x"]]}, r":1: found the list \['a'\] in column 'text'; expected a text"),
         ("text", {"text": ["a"], "labels": [["x", None]]}, ":1: found null among the labels; expected names"),
+        (
+            "text",
+            {"text": ["a", "b"], "labels": [["x"], None]},
+            ":2: found null in column 'labels'; expected labels; an",
+        ),
         ("text", {"text": ["a"], "x": ["b"], "y": ["c"]}, "expected a label column named 'labels' or 'label', or"),
     ],
 )

@@ -269,6 +269,59 @@ def test_labels_that_the_run_does_not_know_are_no_matter_of_prediction(files, tm
             it.read(path)
 
 
+def test_empty_cells_for_labels_are_no_matter_of_prediction(tmp_path):
+    """Nor of training without gold; in evaluation a row without any is left out."""
+    train = write(tmp_path / "train.csv", "text,is_a,is_b\none,1,0\ntwo,0,1\n")
+    more = write(tmp_path / "more.csv", "text,is_a,is_b\nthree,,\nfour,1,\n")
+    it = task(train=train, validation=train, label_column="is_*", unlabelled=more)
+    assert [e.gold is None for e in it.part("train")] == [False, False, True, True]
+    assert [(e.text, e.gold) for e in it.read_inputs(more)] == [("three", None), ("four", None)]
+    with pytest.raises(DataError, match=r"more\.csv:3: found an empty cell for label 'is_b'; expected 0 or 1"):
+        it.read(more)
+    some = write(tmp_path / "some.csv", "text,is_a,is_b\none,1,0\nthree,,\n")
+    assert [None if e.gold is None else e.gold.tolist() for e in it.read(some)] == [[0], None]
+
+
+LAYOUTS = [
+    ("text,is_a,is_b\none,1,0\ntwo,0,1\n", {"label_column": "is_*"}),
+    ("comment,x,y\none,1,0\ntwo,0,1\n", {"text_column": "comment", "label_column": ["x", "y"]}),
+    ('"x,y",none,text\n1,0,one\n0,0,two\n', {"label_column": ["x,y", "none"]}),
+    ("b,a,body\n1,0,one\n0,1,two\n", {"text_column": 3, "label_column": ["b", "a"]}),
+    ("n,a,b,m,body\n7,1,0,7,one\n7,0,1,7,two\n", {"text_column": 5, "label_column": ["b", "a"]}),
+    ("tags,comment\nx,one\ny;z,two\n", {"text_column": "comment", "label_column": "tags", "separator": ";"}),
+    ("x,7,one\ny,7,two\n", {"text_column": 3, "label_column": 1, "header": False}),
+    ("tags,body\nx,one\ny,two\n", {"text_column": 2, "label_column": 1}),
+    ("n,body,tags\n7,one,x\n7,two,y\n", {"text_column": "body", "label_column": 3}),
+    ("text,labels\none,x\ntwo,y\n", {}),
+]
+
+
+@pytest.mark.parametrize(("train", "fields"), LAYOUTS)
+def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
+    path = write(tmp_path / "train.csv", train)
+    it = task(train=path, validation=path, **fields)
+    again = TextLabels(it.config)
+    again.restore(json.loads(json.dumps(it.facts())))
+    labels = it.space.labels
+    predictions = [{"labels": labels}, {"labels": labels[:1]}, {"labels": []}]
+    examples = [it.parse(text) for text in ("a, b and c", "=two\nlines", "three")]
+    written = write(tmp_path / "out.csv", again.formats()["csv"](predictions, examples))
+    found = again.read(written)
+    assert [e.text for e in found] == [e.text for e in examples]
+    assert [[labels[i] for i in e.gold] for e in found] == [p["labels"] for p in predictions]
+
+
+def test_columns_of_0_and_1_are_written_by_their_own_names(tmp_path):
+    """Those that the names' file has by number, and one that is nowhere 1, too."""
+    path = write(tmp_path / "train.csv", "comment,1,0\none,1,0\n")
+    names = write(tmp_path / "names.txt", "joy\ngrief, too\nawe")
+    it = task(train=path, validation=path, labels=names, text_column="comment", label_column=["1", "0"])
+    said = it.formats()["csv"]([{"labels": ["grief, too"]}], [it.parse("one")])
+    assert said == "comment,1,0,awe\none,1,0,0\n"
+    it = task(train=path, validation=path, text_column="comment", label_column=["1", "0"])
+    assert it.space.labels == ["1"] and it.formats()["csv"]([], []) == "comment,1,0\n"
+
+
 def test_parse():
     it = task(corpus="sample")
     assert it.parse({"text": "x"}).gold is None and it.parse("x").text == "x"

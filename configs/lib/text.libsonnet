@@ -32,7 +32,7 @@ local pretrained = {
   every: { trainer+: { batch_size: 16, epochs: 10, patience: 3, net+: { lr: 5e-5, clip: 1, plateau: null } } },
   with_energy: { trainer+: { energy+: { lr: 5e-5, clip: 1 } } },
 };
-local as_they_are = { task+: { lowercase: false, digits: false, punctuation: true } };
+local as_they_are = { task+: { words: 'blanks', lowercase: false, digits: false, punctuation: true } };
 
 local folder = 'data:text/goemotions/';
 local data_sets = {

@@ -110,7 +110,7 @@ _CSV = Format("CSV", CSV.shape, _is_csv)
 FORMATS = (_JSON, PARQUET, LIBMULTILABEL, TSV, _CSV)
 
 
-def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
+def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
     """Rows of a file.
 
     Args:
@@ -118,7 +118,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
         layout: its columns. LibMultiLabel's are known, and tried only if none are named.
         gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
             column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
-            for CSV.
+            for CSV. If None, labels aren't looked at either, and no row has any.
 
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
@@ -139,6 +139,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     elif form is LIBMULTILABEL:
         cells = ((n, line.split("\t")) for n, line in enumerate(read_lines(path), 1))
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
+        rows = [row._replace(labels=None) for row in rows] if gold is None else rows
     else:
         rows, said = text_rows(path, form, layout, gold)
     if not rows:
@@ -146,7 +147,7 @@ def read_texts(path: Path, layout: Layout, gold: bool = True) -> TextFile:
     return TextFile(rows, said)
 
 
-def _of_shards(path: Path, layout: Layout, gold: bool) -> TextFile:
+def _of_shards(path: Path, layout: Layout, gold: bool | None) -> TextFile:
     """Rows of Parquet and Arrow files, kept in memory."""
     rows, said = [], ""
     for shard in shards(path):
@@ -164,14 +165,16 @@ def _libmultilabel(path: Path, line: int, row: Sequence[str]) -> Row:
     return Row(row[2], tuple(row[1].split()), line)
 
 
-def _read_json(path: Path, layout: Layout, gold: bool) -> list[Row]:
+def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
     text_name = layout.text if isinstance(layout.text, str) else TEXT[0]
-    label_names = (layout.labels,) if isinstance(layout.labels, str) else LABELS
+    label_names = (layout.labels,) if isinstance(layout.labels, str) and not layout.labels.endswith("*") else LABELS
 
     def row(item: Any) -> tuple[str, tuple[str, ...] | None]:
         text = item.get(text_name) if isinstance(item, Mapping) else None
         if not isinstance(text, str):
             raise DataError(path, None, f"{item!r:.60} without a text under {text_name!r}", f"a line such as {_FORM}")
+        if gold is None:
+            return text, None
         labels = next((item[name] for name in label_names if item.get(name) is not None), None)
         if labels is None and not gold:
             return text, None
@@ -185,13 +188,13 @@ def _read_json(path: Path, layout: Layout, gold: bool) -> list[Row]:
     return [Row(text, labels, n) for n, (text, labels) in read_json_lines(path, _FORM, row)]
 
 
-def text_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[list[Row], str]:
+def text_rows(path: Path, form: Format, layout: Layout, gold: bool | None = True) -> tuple[list[Row], str]:
     """Rows of a file of columns, TSV or CSV, and what it was recognised as; arguments as `read_texts`."""
     rows, said = stream_rows(path, form, layout, gold)
     return list(rows), said
 
 
-def stream_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> tuple[Iterator[Row], str]:
+def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = True) -> tuple[Iterator[Row], str]:
     """The same of TSV, CSV, Parquet or Arrow, rows one at a time."""
     separator = "\t"
     if form not in (PARQUET, TSV):
@@ -215,7 +218,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool = True) -> 
             if not isinstance(cells[at], str):
                 found = "null" if cells[at] is None else f"the list {cells[at]!r:.60}"
                 raise DataError(path, line, f"{found} in column {first[1][at]!r}", "a text")
-            labels = read(line, ["" if cell is None else cell for cell in cells])
+            labels = None if gold is None else read(line, cells)
             if labels and None in labels:
                 raise DataError(path, line, "null among the labels", "names")
             yield Row(cells[at], labels, line)
@@ -242,7 +245,8 @@ def _records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, li
         yield from records(path, separator)
 
 
-def _cell(value: Any) -> str | list[str | None] | None:
+def _cell(value: Any) -> Any:
+    """A cell as text, a list of texts, or None where it is null or NaN."""
     if isinstance(value, list):
-        return [None if one is None else str(one) for one in value]
-    return None if value is None else str(value)
+        return [_cell(one) for one in value]
+    return None if value is None or value != value else str(value)

@@ -159,4 +159,6 @@ def _numbers(data: Any, what: str) -> Any:
                 raise TypeError("complex numbers")
             return values.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise DataError(what, None, f"something that is no number ({error})", "rows of real numbers, all of one length") from None
+        raise DataError(
+            what, None, f"something that is no number ({error})", "rows of real numbers, all of one length"
+        ) from None

@@ -120,6 +120,11 @@ class Index:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def whole_numbers(self, column: str) -> np.ndarray:
+        """A column whose lists have one whole number each, written as text, `(example,)`."""
+        rows = self._rows.data.column(column).combine_chunks().flatten().to_numpy()
+        return self.values[column].astype(np.int32)[rows]
+
     def gather(self, rows: Sequence[int] | np.ndarray) -> dict[str, Lists]:
         """The columns of some rows, at least one."""
         self._read += len(rows)
@@ -151,13 +156,22 @@ class OnDisk(Sequence[T]):
     Args:
         index: the index.
         make: columns of some rows -> their examples.
-        lengths: `(example,)` their lengths, as of `Task.length`.
+        lengths: `(example,)` their lengths, as of `Task.length`; or what gives them, where networks decide them.
     """
 
     block = BLOCK
 
-    def __init__(self, index: Index, make: Callable[[Mapping[str, Lists]], list[T]], lengths: np.ndarray) -> None:
-        self._index, self._make, self.lengths = index, make, lengths
+    def __init__(
+        self,
+        index: Index,
+        make: Callable[[Mapping[str, Lists]], list[T]],
+        lengths: np.ndarray | Callable[[], np.ndarray],
+    ) -> None:
+        self._index, self._make, self._lengths = index, make, lengths
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self._lengths() if callable(self._lengths) else self._lengths
 
     def take(self, rows: Sequence[int] | np.ndarray) -> list[T]:
         """The examples of some rows."""

@@ -16,7 +16,7 @@ LABELS = ("labels", "label")
 """Names of columns that are looked for where none is given, in any case."""
 
 
-_TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false", "")
+_TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
 _NAME = re.compile(r"[^\W\d]\w*([ ._/-]\w+){0,2}")  # is_joy, Review Text
 
 
@@ -77,7 +77,7 @@ def settle(
     path: str | Path,
     layout: Layout,
     first: Sequence[str],
-    gold: bool,
+    gold: bool | None,
     below: Sequence[Sequence[str]] = (),
     named: bool = False,
 ) -> tuple[list[str] | None, Layout]:
@@ -177,6 +177,15 @@ def column_of(path: str | Path, column: int | str, names: list[str] | None, what
     return names.index(column)
 
 
+def _no_switch(path: Path, line: int, name: str, cell: Any, may_be_empty: bool) -> DataError:
+    """A cell for a label that is neither 0 nor 1."""
+    if cell is not None and str(cell).strip():
+        return DataError(path, line, f"{shorten(str(cell))} for label {name!r}", "0 or 1")
+    found = "null" if cell is None else "an empty cell"
+    wanted = "0 or 1, or nothing for any label of the row" if may_be_empty else "0 or 1"
+    return DataError(path, line, f"{found} for label {name!r}", f"{wanted}; 0 where the text doesn't have the label")
+
+
 def split_labels(field: str | list[str], separator: str) -> tuple[str, ...]:
     """The labels of a cell, without surrounding blanks; a list has them one by one."""
     if isinstance(field, list):
@@ -185,7 +194,7 @@ def split_labels(field: str | list[str], separator: str) -> tuple[str, ...]:
 
 
 def label_reader(
-    path: Path, layout: Layout, names: list[str] | None, gold: bool
+    path: Path, layout: Layout, names: list[str] | None, gold: bool | None
 ) -> tuple[Callable[[int, Sequence[Any]], tuple[str, ...] | None], str]:
     """Reads the labels of a row, given its line and cells, None if these end before; and where they are, in words.
 
@@ -193,7 +202,7 @@ def label_reader(
         path: the file.
         layout: settled.
         names: of the columns; None without a header.
-        gold: if false, labels may be missing.
+        gold: if false, labels may be missing: a null, and a row that is empty in all columns of 0 and 1, are None.
     """
     labels = layout.labels
     if isinstance(labels, str) and labels.endswith("*"):
@@ -207,11 +216,14 @@ def label_reader(
             return lambda line, cells: None, "no labels"
         places = [(name, (names or []).index(name)) for name in labels]
 
-        def switched(line: int, cells: Sequence[Any]) -> tuple[str, ...]:
+        def switched(line: int, cells: Sequence[Any]) -> tuple[str, ...] | None:
+            found = {name: "" if cells[at] is None else str(cells[at]).strip().casefold() for name, at in places}
+            if not gold and not any(found.values()):
+                return None
             for name, at in places:
-                if str(cells[at]).strip().casefold() not in (*_TRUE, *_FALSE):
-                    raise DataError(path, line, f"{shorten(str(cells[at]))} for label {name!r}", "0 or 1")
-            return tuple(name for name, at in places if cells[at].strip().casefold() in _TRUE)
+                if found[name] not in (*_TRUE, *_FALSE):
+                    raise _no_switch(path, line, name, cells[at], not gold)
+            return tuple(name for name, value in found.items() if value in _TRUE)
 
         return switched, f"{len(places)} labels as columns of 0 and 1"
     absent = labels not in (names or ()) if isinstance(labels, str) else names is not None and labels > len(names)
@@ -220,6 +232,11 @@ def label_reader(
     at = column_of(path, labels, names, "label")
 
     def listed(line: int, cells: Sequence[Any]) -> tuple[str, ...] | None:
-        return split_labels(cells[at], layout.separator) if at < len(cells) else None
+        if at < len(cells) and cells[at] is not None:
+            return split_labels(cells[at], layout.separator)
+        if gold:
+            where = names[at] if names else at + 1
+            raise DataError(path, line, f"null in column {where!r}", "labels; an empty list or text for none")
+        return None
 
     return listed, f"labels in column {names[at] if names else at + 1!r}, separated by {layout.separator!r}"

@@ -82,12 +82,17 @@ class TextsConfig(DataConfig, OnDiskConfig):
     """If true, texts without labels are kept in the training, validation and test parts."""
     min_count: int = Field(1, ge=1)
     """Minimal number of occurrences of a known word in the training part."""
+    words: Literal["rule", "blanks"] = "rule"
+    """What a text's words are: "rule": runs of letters and digits, as n-grams want them; "blanks": what is between
+    blanks, so that the tokeniser of a pretrained encoder reads a text as it is. N-grams beside such an encoder, as of
+    an energy, then have words with their punctuation."""
     lowercase: bool = True
     """If true, words are looked up in lower case."""
     digits: bool = True
     """If true, every digit is looked up as 0."""
     punctuation: bool = True
-    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word."""
+    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; of words by the
+    rule."""
 
 
 def check_vectors(c: Any) -> None:
@@ -117,6 +122,8 @@ def check_texts(c: Any) -> None:
             "validation= or test= (or both), files perhaps with labels=FILE",
             "train" in named,
         )
+    if c.words == "blanks" and not c.punctuation:
+        raise ConfigError("task.punctuation=false goes with task.words=rule; words between blanks keep theirs")
     if c.on_disk:
         stays_on_disk(c, named_files(c), needs_memory(c))
     if c.corpus is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
+from spen_plugins.builtin.tasks.text_words import words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
@@ -34,9 +34,6 @@ from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, TextInputs, Writer
 
-_WORDS = re.compile(r"\w+(?:'\w+)*")
-_WORDS_AND_MARKS = re.compile(r"\w+(?:'\w+)*|[^\w\s]")
-_DIGITS = str.maketrans("123456789", "000000000")
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
     "Reuters-21578, ModApte: {train} training (validation included) and {test} test documents; the {labels} topics "
@@ -58,8 +55,8 @@ class Example:
 class TextLabels(LabelTask):
     """Multi-label classification of texts.
 
-    Words are runs of letters and digits, including inner apostrophes; see also the settings `punctuation`, `lowercase`
-    and `digits`. The vocabulary is that of the training part.
+    Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
+    `words`, `punctuation`, `lowercase` and `digits`. The vocabulary is that of the training part.
     """
 
     inputs: TextInputs
@@ -121,11 +118,7 @@ class TextLabels(LabelTask):
 
     def words(self, text: str) -> list[str]:
         """A text's words, normalised for the look-up."""
-        c = self.config
-        text = text.replace("’", "'")
-        text = text.lower() if c.lowercase else text
-        text = text.translate(_DIGITS) if c.digits else text
-        return (_WORDS_AND_MARKS if c.punctuation else _WORDS).findall(text)
+        return words_of(text, self.config)
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
@@ -138,7 +131,10 @@ class TextLabels(LabelTask):
         return inputs
 
     def length(self, example: Example) -> int:
-        return len(example.text) if any(indexer.pads for indexer in self.indexers.values()) else 1
+        return len(example.text) if self._pads() else 1
+
+    def _pads(self) -> bool:
+        return any(indexer.pads for indexer in self.indexers.values())
 
     def show(self, example: Example) -> Shown:
         return Shown([example.text])
@@ -166,15 +162,15 @@ class TextLabels(LabelTask):
             return None, self._documents(read_reuters(where))
         if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
             return None, [Example(line, None) for line in read_lines(where)]
-        found = read_texts(where, self._layout(), gold=False)
-        return found.said, self._rows(where, found.rows if gold else [Row(r.text, None, r.line) for r in found.rows])
+        found = read_texts(where, self._layout(), gold=False if gold else None)
+        return found.said, self._rows(where, found.rows)
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
         return [Example(line.strip(), None) for line in raw.text.splitlines()]
 
     def formats(self) -> dict[str, Writer]:
-        return {"csv": texts_csv(self.config.separator)}
+        return {"csv": texts_csv(self._layout(), self.space.labels, self._place)}
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
@@ -234,7 +230,12 @@ class TextLabels(LabelTask):
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
         if self._index is not None:
             make = TextMaker(self._index, self._place, self._stored)
-            self._parts["train"] = OnDisk(self._index, make, np.ones(len(self._index), dtype=np.int8))
+            self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
+
+    def _lengths_on_disk(self) -> np.ndarray:
+        """`length` of each text on disk, `(example,)`."""
+        assert self._index is not None
+        return self._index.whole_numbers("length") if self._pads() else np.ones(len(self._index), dtype=np.int8)
 
     def _stored(self, words: Sequence[str], gold: np.ndarray) -> Example:
         """The example of a text on disk, of which its words are kept."""

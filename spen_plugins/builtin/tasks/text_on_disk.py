@@ -45,13 +45,17 @@ def text_index(
                 for row in some if check is not None else ():
                     check(row.labels, shard, row.line)
                 kept = [row for row in some if row.labels or config.keep_empty]
-                found = {"words": [words(row.text) for row in kept], "labels": [row.labels for row in kept]}
+                found = {
+                    "words": [words(row.text) for row in kept],
+                    "labels": [row.labels for row in kept],
+                    "length": [[str(len(row.text))] for row in kept],
+                }
                 yield {name: pa.array(lists, strings) for name, lists in found.items()}
 
     source = locate(config.train)
-    kinds = {key: getattr(config, key) for key in ("keep_empty", "lowercase", "digits", "punctuation")}
+    kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
     settings = {"task": "text", **asdict(layout), **kinds, "labels": names}
-    return kept_index(source, checksum(source), settings, ["words", "labels"], batches)
+    return kept_index(source, checksum(source), settings, ["words", "labels", "length"], batches)
 
 
 class TextMaker:
