@@ -262,11 +262,12 @@ def test_a_net_that_no_start_wants_does_not_run():
 
 def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_own():
     from spen_plugins.builtin.tasks.multilabel import MultiLabel
+    from spen_plugins.scores.label_decoder import LabelDecoder
 
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold="validation"))
     task.load()
     batch = task.collate(task.part("validation"))
-    task.threshold = 0.9  # the model's
+    task.decoder = LabelDecoder(0.9)  # as fitted to the model's
     low = task.space.independent(torch.logit(0.1 + 0.2 * batch.gold))
     assert task.selection_score([(low, batch)]) == 1.0
     assert task.threshold == 0.9
