@@ -21,6 +21,7 @@ from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.label_names import label_columns
 from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
@@ -143,7 +144,7 @@ def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) ->
             f"{path} is read as {form.name} with the columns {some}: which are labels? Give --labels a,b or "
             "--labels tag_* or --label-count; rows are stratified by them"
         )
-    layout = Layout() if labels is None else Layout(labels=labels)
+    layout = Layout(separator=SEPARATOR) if labels is None else Layout(labels=labels, separator=SEPARATOR)
     wanted = LABELS if labels is None else (labels.casefold(),)
     if named_as(names, wanted) and not named_as(names, TEXT):  # the rows count, whichever column their text is
         layout = replace(layout, text=next(name for name in names if name.casefold() not in wanted))

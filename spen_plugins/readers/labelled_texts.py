@@ -12,6 +12,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.label_cells import SEPARATOR, LabelCells
 from spen_plugins.readers.shards import check_in_memory, column_names, of_shards, pieces, shards
 from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.readers.text_columns import (
@@ -26,7 +27,6 @@ from spen_plugins.readers.text_columns import (
     named_as,
     places_of,
     settle,
-    split_labels,
 )
 
 _FORM = '{"text": "What a day!", "labels": ["joy"]}'
@@ -126,7 +126,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     if of_shards(path):
         return _of_shards(path, layout, gold)
     head = head_of(path)
-    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout == Layout()]
+    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout in (Layout(), Layout(separator=SEPARATOR))]
     form = next((form for form in tried if form.fits(head)), None)
     if form is None and _is_one_column(head, layout):
         form = _CSV
@@ -169,7 +169,7 @@ def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
     text_name = layout.text if isinstance(layout.text, str) else TEXT[0]
     label_names = (layout.labels,) if isinstance(layout.labels, str) and not layout.labels.endswith("*") else LABELS
 
-    def row(item: Any) -> tuple[str, tuple[str, ...] | None]:
+    def row(item: Any) -> tuple[str, str | list[str] | None]:
         text = item.get(text_name) if isinstance(item, Mapping) else None
         if not isinstance(text, str):
             raise DataError(path, None, f"{item!r:.60} without a text under {text_name!r}", f"a line such as {_FORM}")
@@ -179,13 +179,17 @@ def _read_json(path: Path, layout: Layout, gold: bool | None) -> list[Row]:
         if labels is None and not gold:
             return text, None
         if isinstance(labels, str):
-            return text, split_labels(labels, layout.separator)
+            return text, labels
         if not isinstance(labels, list) or not all(type(label) in (str, int) for label in labels):
             found = f"labels {labels!r:.60}" if labels is not None else f"no {label_names[0]!r}"
             raise DataError(path, None, found, f"a list of names, as in {_FORM}")
-        return text, tuple(map(str, labels))
+        return text, list(map(str, labels))
 
-    return [Row(text, labels, n) for n, (text, labels) in read_json_lines(path, _FORM, row)]
+    cells, lines = LabelCells(path, layout.separator), read_json_lines(path, _FORM, row)
+    rows = [Row(text, None if labels is None else cells.read(n, labels), n) for n, (text, labels) in lines]
+    if gold:
+        cells.check()
+    return rows
 
 
 def text_rows(path: Path, form: Format, layout: Layout, gold: bool | None = True) -> tuple[list[Row], str]:
@@ -206,15 +210,21 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
     below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
     names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
     at = column_of(path, layout.text, names, "text")
-    read, what = label_reader(path, layout, names, gold)
+    label_cells = LabelCells(path, layout.separator)
+    read, what = label_reader(path, layout, names, gold, label_cells)
     taken = places_of(layout.labels, names or ())
     needed = max(at, *taken) if taken and (gold or len(taken) > 1) else at
+    width = len(first[1]) if gold else max(len(first[1]), at + 1, *(place + 1 for place in taken))
 
     def rows() -> Iterator[Row]:
         for line, cells in chain([first] if names is None else [], below, records):
             if len(cells) <= needed:
                 found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
                 raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")
+            if len(cells) > width or (gold and len(cells) < width):
+                found = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
+                raise DataError(path, line, found, wanted)
             if not isinstance(cells[at], str):
                 found = "null" if cells[at] is None else f"the list {cells[at]!r:.60}"
                 raise DataError(path, line, f"{found} in column {first[1][at]!r}", "a text")
@@ -222,6 +232,8 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
             if labels and None in labels:
                 raise DataError(path, line, "null among the labels", "names")
             yield Row(cells[at], labels, line)
+        if gold:
+            label_cells.check()
 
     if form is TSV:
         return rows(), form.name

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError, did_you_mean
+from spen_plugins.readers.label_cells import FALSE, SEPARATOR, TRUE, LabelCells
 from spen_plugins.readers.text import is_number, shorten
 
 TEXT = ("text",)
 LABELS = ("labels", "label")
 """Names of columns that are looked for where none is given, in any case."""
 
-
-_TRUE, _FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
 _NAME = re.compile(r"[^\W\d]\w*([ ._/-]\w+){0,2}")  # is_joy, Review Text
 
 
@@ -35,14 +34,14 @@ class Layout:
     Args:
         text, labels: column numbers from 1, or names in a header; `labels` may be several names, or `tag_*`, of
             columns of 0 and 1.
-        separator: separator of a line's labels.
+        separator: separator of a line's labels; None: `SEPARATOR`, which a file for training must have.
         header: if true, the first line names the columns; None: if a column is named, or one is called
             `text`, `labels` or `label`, or, of CSV with columns by number, if the cells below it show it.
     """
 
     text: int | str = 1
     labels: int | str | Sequence[str] = 2
-    separator: str = ","
+    separator: str | None = None
     header: bool | None = None
 
 
@@ -186,15 +185,8 @@ def _no_switch(path: Path, line: int, name: str, cell: Any, may_be_empty: bool) 
     return DataError(path, line, f"{found} for label {name!r}", f"{wanted}; 0 where the text doesn't have the label")
 
 
-def split_labels(field: str | list[str], separator: str) -> tuple[str, ...]:
-    """The labels of a cell, without surrounding blanks; a list has them one by one."""
-    if isinstance(field, list):
-        return tuple(field)
-    return tuple(label.strip() for label in field.split(separator)) if field.strip() else ()
-
-
 def label_reader(
-    path: Path, layout: Layout, names: list[str] | None, gold: bool | None
+    path: Path, layout: Layout, names: list[str] | None, gold: bool | None, label_cells: LabelCells
 ) -> tuple[Callable[[int, Sequence[Any]], tuple[str, ...] | None], str]:
     """Reads the labels of a row, given its line and cells, None if these end before; and where they are, in words.
 
@@ -203,6 +195,7 @@ def label_reader(
         layout: settled.
         names: of the columns; None without a header.
         gold: if false, labels may be missing: a null, and a row that is empty in all columns of 0 and 1, are None.
+        label_cells: reads cells of names.
     """
     labels = layout.labels
     if isinstance(labels, str) and labels.endswith("*"):
@@ -221,9 +214,9 @@ def label_reader(
             if not gold and not any(found.values()):
                 return None
             for name, at in places:
-                if found[name] not in (*_TRUE, *_FALSE):
+                if found[name] not in (*TRUE, *FALSE):
                     raise _no_switch(path, line, name, cells[at], not gold)
-            return tuple(name for name, value in found.items() if value in _TRUE)
+            return tuple(name for name, value in found.items() if value in TRUE)
 
         return switched, f"{len(places)} labels as columns of 0 and 1"
     absent = labels not in (names or ()) if isinstance(labels, str) else names is not None and labels > len(names)
@@ -231,12 +224,13 @@ def label_reader(
         return lambda line, cells: None, "no labels"
     at = column_of(path, labels, names, "label")
 
-    def listed(line: int, cells: Sequence[Any]) -> tuple[str, ...] | None:
-        if at < len(cells) and cells[at] is not None:
-            return split_labels(cells[at], layout.separator)
+    def listed(line: int, row: Sequence[Any]) -> tuple[str, ...] | None:
+        if at < len(row) and row[at] is not None:
+            return label_cells.read(line, row[at])
         if gold:
             where = names[at] if names else at + 1
             raise DataError(path, line, f"null in column {where!r}", "labels; an empty list or text for none")
         return None
 
-    return listed, f"labels in column {names[at] if names else at + 1!r}, separated by {layout.separator!r}"
+    where = f"labels in column {names[at] if names else at + 1!r}"
+    return listed, f"{where}, separated by {layout.separator or SEPARATOR!r}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.csv_rows import written
+from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.task import Writer
 
@@ -43,7 +44,7 @@ def texts_csv(layout: Layout, labels: Sequence[str], place: Mapping[str, int]) -
         records = [] if layout.header is False else [record(text, columns)]
         for found, example in zip(predictions, examples, strict=True):
             on: Sequence[str] = found["labels"]
-            cells = [int(label in on) for label in switches.values()] or [_joined(on, layout.separator)]
+            cells = [int(label in on) for label in switches.values()] or [_joined(on, layout.separator or SEPARATOR)]
             records.append(record(example.text, cells))
         return written(records)
 

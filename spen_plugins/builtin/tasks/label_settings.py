@@ -70,8 +70,8 @@ class TextsConfig(DataConfig, OnDiskConfig):
     """Number or name of the labels' column; or several names, [toxic, obscene], or the beginning of names, "is_*", of
     columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
     beside the text, needs none."""
-    separator: str = Field(",", min_length=1)
-    """Separator of a text's labels in one column."""
+    separator: str | None = Field(None, min_length=1)
+    """Separator of a text's labels in one column; null: a comma, and labels that another one joins are an error."""
     header: bool | None = None
     """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
     called text, labels or label, or, of CSV with columns by number, if the lines below show it."""

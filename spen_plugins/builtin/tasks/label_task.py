@@ -89,6 +89,11 @@ class LabelTask(Task):
     def notes(self) -> Sequence[str]:
         return self._notes
 
+    def _labels_named(self) -> str:
+        """The number of labels and the first ten of their names."""
+        names = self.space.labels
+        return f"{len(names)} labels ({', '.join(names[:10])}{', …' * (len(names) > 10)})"
+
     @abstractmethod
     def collate_inputs(self, examples: Sequence[Any]) -> dict[str, Tensor]:
         """`X.inputs` of a batch."""

@@ -133,10 +133,9 @@ class MultiLabel(LabelTask):
     def _described(self, tables: Iterable[tuple[str, Table]]) -> str:
         """What was recognised, in a sentence."""
         files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
-        labels, real = self.space.labels, int(self.columns.real.sum())
-        some = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
+        real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
-        return f"read {files}; {self.inputs.size} features ({kinds}); {len(labels)} labels ({some})"
+        return f"read {files}; {self.inputs.size} features ({kinds}); {self._labels_named()}"
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample

@@ -23,6 +23,7 @@ from spen_plugins.builtin.tasks.text_words import words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.on_disk import Index, OnDisk
@@ -99,6 +100,7 @@ class TextLabels(LabelTask):
 
     def _learn(self) -> None:
         """Check the parts, and set what is known of their words."""
+        self._notes.append(self._labels_named())
         if not self.config.keep_empty:
             for name, some in self._parts.items():
                 if not isinstance(some, OnDisk):  # indexed without them
@@ -270,7 +272,8 @@ class TextLabels(LabelTask):
 
     def _layout(self) -> Layout:
         c = self.config
-        return Layout(c.text_column, c.label_column, c.separator, c.header)
+        by_names = SEPARATOR if c.labels is not None else None  # other labels than those named are errors anyway
+        return Layout(c.text_column, c.label_column, c.separator or by_names, c.header)
 
     def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
         return [

@@ -1,0 +1,81 @@
+"""Labels in the cells of a file: names divided by a separator, or a list."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Sequence
+from pathlib import Path
+
+from spen_plugins.errors import DataError
+from spen_plugins.readers.text import shorten
+
+SEPARATOR = ","
+TRUE, FALSE = ("1", "1.0", "true"), ("0", "0.0", "false")
+
+_OTHERS = (";", "|", " ")  # separators that a file may have instead
+_ITEM = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+""")
+
+
+class LabelCells:
+    """Reads a file's cells of labels.
+
+    Args:
+        path: the file.
+        separator: separator of a cell's labels; None: `SEPARATOR`, and `check` finds another one.
+    """
+
+    def __init__(self, path: Path, separator: str | None) -> None:
+        self._path, self._separator = path, separator
+        self._lines: dict[str, int] = {}  # of each label of a cell that was split, the first one
+
+    def read(self, line: int, cell: str | Sequence[str]) -> tuple[str, ...]:
+        """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one.
+
+        Raises:
+            DataError: a 0 or 1 for each label, or brackets around anything but names in quotes and numbers.
+        """
+        labels = self._split(line, cell) if isinstance(cell, str) else tuple(cell)
+        if len({*labels}) < len(labels) and {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
+            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in task.label_column"
+            raise DataError(self._path, line, f"labels {shorten(', '.join(labels))}, a list of 0 and 1", wanted)
+        return labels
+
+    def _split(self, line: int, cell: str) -> tuple[str, ...]:
+        cell = cell.strip()
+        if (items := _items(cell)) is not None:
+            return items
+        if self._separator is None and cell[:1] + cell[-1:] == "[]":
+            raise DataError(self._path, line, f"labels {shorten(cell)}", "a list such as ['a', 'b'], or names alone")
+        pieces = _pieces(cell, self._separator or SEPARATOR)
+        for label in pieces:
+            self._lines.setdefault(label, line)
+        return pieces
+
+    def check(self) -> None:
+        """Raise a DataError if a label that was read is others, divided by another separator."""
+        for separator in _OTHERS if self._separator is None else ():
+            for label, line in self._lines.items():
+                pieces = dict.fromkeys(_pieces(label, separator))
+                if separator in label and self._lines.keys() >= pieces.keys():
+                    found = f"label {label!r} beside {' and '.join(map(repr, pieces))}"
+                    wanted = (
+                        f'labels separated by {SEPARATOR!r}; pass "task.separator={separator}" to split it, or '
+                        f'"task.separator={SEPARATOR}" to keep it as it is'
+                    )
+                    raise DataError(self._path, line, found, wanted)
+
+
+def _pieces(cell: str, separator: str) -> tuple[str, ...]:
+    return tuple(label for piece in cell.split(separator) if (label := piece.strip()))
+
+
+def _items(cell: str) -> tuple[str, ...] | None:
+    """The items of a list as Python, JSON or NumPy writes it; None for any other text."""
+    inside = cell[1:-1]
+    if cell[:1] + cell[-1:] != "[]" or not {*re.split(r"[\s,]+", _ITEM.sub("\0", inside))} <= {"\0", ""}:
+        return None
+    try:
+        return tuple(str(literal_eval(item)).strip() for item in _ITEM.findall(inside))
+    except (SyntaxError, ValueError):
+        return None
