@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spen_plugins.errors import DataError
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.datasets.strata import strata_of
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.arff import ancestry, class_sets, read_arff
 from spen_plugins.readers.arff_rows import split_cells
 from spen_plugins.readers.label_names import read_label_names
@@ -352,3 +354,54 @@ def test_real_files(name, rows, features, labels, per_row):
     assert (len(table), len(columns.features), len(columns.labels)) == (rows, features, labels)
     if per_row:
         assert np.mean([len(g) for g in gold]) == pytest.approx(per_row, abs=5e-4)
+
+
+def meka(folder: Path, option: str) -> str:
+    """A file of four attributes, of which two are 1 in every second row."""
+    head = "".join(f"@attribute {name} {{0,1}}\n" for name in "abcd")
+    path = folder / "x.arff"
+    path.write_text(f"@relation {option}\n\n{head}@data\n" + "1,0,1,0\n0,0,0,1\n" * 10)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("option", "labels"),
+    [
+        ("'demo: -C 2'", ("a", "b")),
+        ("'demo: -C -1'", ("d",)),
+        ('"demo set: -split-percentage 60 -C 3"', ("a", "b", "c")),
+        ("'demo-weka.filters.unsupervised.attribute.Remove -C 2'", None),
+        ("demo", None),
+    ],
+)
+def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: str, labels: tuple | None) -> None:
+    path = meka(tmp_path, option)
+    assert read_arff(path).own_labels == labels
+    if labels is None:
+        return
+    for given in ({}, {"label_count": len(labels)}, {"labels": ",".join(labels)}):
+        task = MultiLabel(MultiLabel.Config(train=path, validation=path, **given))
+        task.load()
+        assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
+        matrix, said = strata_of(Path(path), given.get("labels"), given.get("label_count"))
+        assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
+        assert f"{len(labels)} labels" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "found"),
+    [
+        ("'demo: -C 2'", {"label_count": 3}, r"task.label_count: found 3; @relation of .* says 2 labels \(a, b\)"),
+        ("'demo: -C -2'", {"labels": "a,b"}, r"task.labels: found 2 labels \(a, b\); @relation .* 2 labels \(c, d\)"),
+        ("'demo: -C 4'", {}, r"x.arff:1: found -C 4 in .*; expected a number of labels from 1 to 3"),
+        ("'demo: -C 0'", {}, r"x.arff:1: found -C 0 in "),
+    ],
+)
+def test_other_labels_than_those_of_the_relation_are_rejected(
+    tmp_path: Path, option: str, given: dict, found: str
+) -> None:
+    path = meka(tmp_path, option)
+    with pytest.raises((ConfigError, DataError), match=found):
+        MultiLabel(MultiLabel.Config(train=path, validation=path, **given)).load()
+    with pytest.raises((ConfigError, DataError), match=found):
+        strata_of(Path(path), given.get("labels"), given.get("label_count"))

@@ -14,17 +14,18 @@ from spen_plugins.readers.table import Table
 def chosen_labels(
     path: str, table: Table, labels: str | Sequence[str] | None, count: int | None
 ) -> tuple[Sequence[str] | int | None, str | None]:
-    """Names of the label columns, or how many of the last ones are labels, or None where the file itself says; and the
-    file that lists the names, if one does.
+    """Names of the label columns, or how many of the last ones are labels, or None of a hierarchy or sets; and the file
+    that lists the names, if one does.
 
     Args:
         path: the table's file, as the user names it.
         table: its content; only the header is used.
-        labels: names, `a,b`, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is.
-        count: how many of the last columns are labels.
+        labels: names, `a,b`, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
+            or what the file itself says.
+        count: how many of the last columns are labels; in a file that says which are, their number.
 
     Raises:
-        ConfigError: a name is none of a column, or the file's labels are no columns.
+        ConfigError: a name is none of a column, the file's labels are no columns, or it says that others are.
         DataError: the file of names is missing or broken.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
@@ -36,8 +37,17 @@ def chosen_labels(
     beside = Path(path).with_suffix(".xml")
     if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
         labels = str(beside)
+    own = table.own_labels
     if labels is None:
-        return count, None
-    if not isinstance(labels, str) or not (labels.endswith(".xml") or locate(labels).is_file()):
-        return named_labels(table, labels), None
-    return listed_labels(locate(labels), table), labels
+        if own is not None and count not in (None, len(own)):
+            raise ConfigError(f"task.label_count: found {count}; @relation of {path} says {_some(own)}")
+        return own or count, None
+    listed = isinstance(labels, str) and (labels.endswith(".xml") or locate(labels).is_file())
+    names = listed_labels(locate(labels), table) if listed else named_labels(table, labels)
+    if own is not None and {*names} != {*own}:
+        raise ConfigError(f"task.labels: found {_some(names)}; @relation of {path} says {_some(own)}")
+    return names, labels if listed else None
+
+
+def _some(names: Sequence[str]) -> str:
+    return f"{len(names)} labels ({', '.join(names[:8])}{', …' * (len(names) > 8)})"

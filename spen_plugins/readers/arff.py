@@ -1,7 +1,8 @@
-"""ARFF files of Mulan and Clus: dense and sparse rows, nominal and numeric attributes, a hierarchical class.
+"""ARFF files of Mulan, MEKA and Clus: dense and sparse rows, nominal and numeric attributes, a hierarchical class.
 
 Weka's format (`@relation`, `@attribute`, `@data`, `%` comments, quoted names, `?` for missing, `{index value, ...}`
-for sparse rows, where omitted values are 0 or the first nominal value), and Clus' attribute type `hierarchical`
+for sparse rows, where omitted values are 0 or the first nominal value), MEKA's option in a quoted name of the relation
+(`'name: -C 3'`: the first 3 attributes are labels; -3: the last 3), and Clus' attribute type `hierarchical`
 (Vens et al. 2008): the class paths, `01/01/03` below `01/01`, and in a row those of the example joined with `@`.
 """
 
@@ -20,6 +21,7 @@ from spen_plugins.readers.text import ends_within_a_line, read_lines, shorten
 
 _NAME = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s{]+"
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_NAME})\s*(.*)", re.IGNORECASE)
+_OPTION = re.compile(r":\s*(?:.*\s)?-C\s*([+-]?\d+)")
 
 
 def read_arff(path: Any) -> Table:
@@ -33,7 +35,7 @@ def read_arff(path: Any) -> Table:
     rows = [(n, text) for n, line in enumerate(lines[start:], start + 1) if (text := line.strip()) and text[0] != "%"]
     if not rows:
         raise DataError(path, len(lines), "no rows after @data", "at least one")
-    table = Table(str(path), attributes, [n for n, _ in rows])
+    table = Table(str(path), attributes, [n for n, _ in rows], own_labels=_own_labels(path, lines[:start], attributes))
     if rows[0][1][0] == "{":
         read_sparse(table, rows)
     else:
@@ -63,6 +65,18 @@ def _header(path: str, lines: list[str]) -> tuple[list[Attribute], int]:
             attribute = replace(attribute, name=f"{attribute.name} ({seen[attribute.name]})")
         attributes.append(attribute)
     raise DataError(path, len(lines), "the end of the file", "an @data line")
+
+
+def _own_labels(path: object, header: list[str], attributes: list[Attribute]) -> tuple[str, ...] | None:
+    """The labels by MEKA's option -C; None without it."""
+    for n, line in enumerate(header, 1):
+        if line.strip().lower().startswith("@relation") and (option := _OPTION.search(line)):
+            count, names = int(option[1]), [a.name for a in attributes]
+            if not 0 < abs(count) < len(names):
+                wanted = f"a number of labels from 1 to {len(names) - 1}, for {len(names)} attributes"
+                raise DataError(path, n, f"-C {count} in {shorten(line.strip())}", wanted)
+            return tuple(names[:count] if count > 0 else names[count:])
+    return None
 
 
 def _attribute(path: str, line: int, name: str, kind: str) -> Attribute:

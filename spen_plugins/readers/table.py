@@ -29,6 +29,7 @@ class Table:
         paths: the cells of the hierarchical column, as text.
         sets: names of the labels of each row, None where they are unknown, if they are no attributes.
         format: the format of the file.
+        own_labels: names of the attributes that are labels, in the files that say which these are.
     """
 
     path: str
@@ -41,6 +42,7 @@ class Table:
     paths: list[str] = field(default_factory=list)
     sets: list[tuple[str, ...] | None] | None = None
     format: str = "ARFF"
+    own_labels: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.line)
