@@ -103,6 +103,20 @@ def test_examples_on_disk_are_those_in_memory(folder: Path, kind: str, more: dic
             assert (one.entry.words, one.names, one.spans) == (other.entry.words, other.names, other.spans)
 
 
+def test_texts_on_disk_are_split_and_labelled_as_those_in_memory(folder: Path) -> None:
+    """Those without blanks between words, and labels in text cells."""
+    texts = ["我很好", "今天很热", "好"]
+    parquet.write_table(pa.table({"text": texts, "labels": ["['a', 'b']", "a", "b;a"]}), folder / "text" / "0.parquet")
+    parquet.write_table(pa.table({"text": texts, "labels": ["a", "b", "a"]}), folder / "text.parquet")
+    for path in (folder / "text").glob("[1-9]*"):
+        path.unlink()
+    for on_disk in (True, False):
+        with pytest.raises(DataError, match=r"0\.parquet:3: found label 'b;a' beside 'b' and 'a'"):
+            task_of(folder, "text", on_disk)
+        task = task_of(folder, "text", on_disk, separator=";")
+        assert task.space.labels == ["a", "b"] and {*task.inputs.words} == {*"我很好今天热"}
+
+
 def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, Any]:
     name, small = SMALL[kind]
     data = [f"data={folder / kind}", f"validation={folder / f'{kind}.parquet'}", f"task.on_disk={json.dumps(on_disk)}"]

@@ -77,6 +77,45 @@ def test_long_words_between_blanks_are_cut_where_punctuation_is() -> None:
     assert not any(word.startswith("\u0e34") for word in words("aก\u0e34" + "ก\u0e34" * 200, words="blanks"))
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("我喜欢iPhone 12，很好", ["我", "喜", "欢", "iphone", "00", "，", "很", "好"]),
+        ("カナとかな々", ["カ", "ナ", "と", "か", "な", "々"]),
+        ("ที่นี่ ฿5", ["ที่", "นี่", "฿", "0"]),
+        ("မြန်မာ ភាសា ລາວ", ["မြ", "န်", "မာ", "ភា", "សា", "ລ", "າ", "ວ"]),
+        ("d’été, किताब 한국어 ش́", ["d'été", ",", "किताब", "한국어", "ش́"]),
+    ],
+)
+def test_characters_of_scripts_without_blanks_are_words(text: str, wanted: list[str]) -> None:
+    rule = SimpleNamespace(words="rule", punctuation=True, lowercase=True, digits=True)
+    assert words_of(text, rule, unspaced=True) == wanted
+    rule.punctuation = False
+    assert words_of(text, rule, unspaced=True) == [word for word in wanted if re.match(r"\w", word)]
+    assert words_of("我喜欢", rule) == ["我喜欢"]
+
+
+def test_texts_without_blanks_are_split_where_training_has_them(tmp_path: Path) -> None:
+    """A few foreign words in other texts leave their words as they are; an earlier run keeps its rule."""
+
+    def task(chinese: int, **fields: Any) -> TextLabels:
+        rows = ["我很好\tx\n"] * chinese + ["so fine 中国\tx\n"] + ["a day\ty\n"] * (199 - chinese)
+        (tmp_path / "x.tsv").write_text("".join(rows), encoding="utf-8")
+        return loaded("text", train=str(tmp_path / "x.tsv"), validation=str(tmp_path / "x.tsv"), **fields)
+
+    few, many = task(1), task(2)
+    assert {"我很好", "中国"} <= {*few.inputs.words} and not few.facts()["unspaced"]
+    assert {*many.inputs.words} == {*"我很好中国", "so", "fine", "a", "day"}
+    said = "each character of Han, Kana"
+    assert any(note.startswith(said) for note in many.notes()) and not any(n.startswith(said) for n in few.notes())
+    assert "我很好" in task(2, words="blanks").inputs.words
+    again = TextLabels(many.config)
+    again.restore(many.facts())
+    assert again.words("我很好") == ["我", "很", "好"]
+    again.restore({name: value for name, value in many.facts().items() if name != "unspaced"})
+    assert again.words("我很好") == ["我很好"]
+
+
 # What pretrained encoders read
 
 

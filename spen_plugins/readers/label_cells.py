@@ -27,6 +27,7 @@ class LabelCells:
 
     def __init__(self, path: Path, separator: str | None) -> None:
         self._path, self._separator = path, separator
+        self._labels: set[str] = set()
         self._lines: dict[str, int] = {}  # of each label of a cell that was split, the first one
 
     def read(self, line: int, cell: str | Sequence[str]) -> tuple[str, ...]:
@@ -39,6 +40,7 @@ class LabelCells:
         if len({*labels}) < len(labels) and {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
             wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in task.label_column"
             raise DataError(self._path, line, f"labels {shorten(', '.join(labels))}, a list of 0 and 1", wanted)
+        self._labels.update(labels)
         return labels
 
     def _split(self, line: int, cell: str) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ class LabelCells:
         for separator in _OTHERS if self._separator is None else ():
             for label, line in self._lines.items():
                 pieces = dict.fromkeys(_pieces(label, separator))
-                if separator in label and self._lines.keys() >= pieces.keys():
+                if separator in label and self._labels >= pieces.keys():
                     found = f"label {label!r} beside {' and '.join(map(repr, pieces))}"
                     wanted = (
                         f'labels separated by {SEPARATOR!r}; pass "task.separator={separator}" to split it, or '

@@ -19,7 +19,7 @@ from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
-from spen_plugins.builtin.tasks.text_words import words_of
+from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
@@ -66,6 +66,7 @@ class TextLabels(LabelTask):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self._index: Index | None = None  # of a training part on disk
+        self._unspaced = False  # unless the training texts are of such a script
         for name in ("text_column", "label_column"):
             column = getattr(config, name)
             if isinstance(column, str) and config.header is False:
@@ -109,6 +110,7 @@ class TextLabels(LabelTask):
         elif self.config.reuters:
             self._split += "; documents with none of these topics stay, with no gold label"
         if self._index is None:
+            self._look_at_script(example.text for example in self._parts["train"])
             self._hide_gold(lambda example: replace(example, gold=None), lambda path: self._read(path, gold=False)[1])
             self._check_parts()
             counts = Counter(word for example in self._parts["train"] for word in self.words(example.text))
@@ -118,9 +120,14 @@ class TextLabels(LabelTask):
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
 
+    def _look_at_script(self, texts: Iterable[str]) -> None:
+        self._unspaced = self.config.words == "rule" and is_unspaced(texts)
+        if self._unspaced:
+            self._notes.append("each character of Han, Kana, Thai, Lao, Khmer and Myanmar is a word of its own")
+
     def words(self, text: str) -> list[str]:
         """A text's words, normalised for the look-up."""
-        return words_of(text, self.config)
+        return words_of(text, self.config, self._unspaced)
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
@@ -191,12 +198,14 @@ class TextLabels(LabelTask):
             "words": list(self.inputs.words),
             "labels": self.space.labels,
             "numbered": self._numbered,
+            "unspaced": self._unspaced,
             **self.decoder_facts(),
             "split": self._split,
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         self._set_labels(listed(facts, "labels"), facts["numbered"])
+        self._unspaced = facts.get("unspaced", False)
         self.inputs = TextInputs(listed(facts, "words"))
         self.restore_decoder(facts)
         self._split = facts["split"]
@@ -218,8 +227,10 @@ class TextLabels(LabelTask):
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
         if on_disk:
+            self._look_at_script(row.text for row in next(iter(files.values())).rows)
             check = None if c.labels is None else self._numbers
-            self._index, said = text_index(c, self._layout(), self.words, check, self._files.get(c.labels))
+            names_sum = self._files.get(c.labels)
+            self._index, said = text_index(c, self._layout(), self.words, check, names_sum, self._unspaced)
             self._notes.append(said)
         if c.labels is None:
             found = {label for file in files.values() for row in file.rows for label in row.labels or ()}

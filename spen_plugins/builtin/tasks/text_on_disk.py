@@ -24,6 +24,7 @@ def text_index(
     words: Callable[[str], list[str]],
     check: Callable[[Sequence[str], object, int | None], Any] | None,
     names: str | None,
+    unspaced: bool,
 ) -> tuple[Index, str]:
     """The index of a config's training part, and a sentence about it; errors as `stream_rows` and `kept_index`.
 
@@ -33,6 +34,7 @@ def text_index(
         words: a text's words.
         check: called with the labels, file and row of each text; None: any labels are known.
         names: checksum of the file of label names, if there is one.
+        unspaced: as of `words_of`.
     """
 
     def batches() -> Iterator[Mapping[str, Any]]:
@@ -54,7 +56,7 @@ def text_index(
 
     source = locate(config.train)
     kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
-    settings = {"task": "text", **asdict(layout), **kinds, "labels": names}
+    settings = {"task": "text", **asdict(layout), **kinds, "labels": names, "unspaced": unspaced}
     return kept_index(source, checksum(source), settings, ["words", "labels", "length"], batches)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -11,10 +12,18 @@ from unicodedata import category
 LONGEST = 100
 """Most characters of a word between blanks: a window of an encoder holds it whole, and BERT reads no longer ones."""
 
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\ua9e0-\ua9ff\uaa60-\uaa7f"  # Thai, Lao, Myanmar, Khmer
+    "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Hiragana, Katakana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+)
+"""Characters of scripts without blanks between words, for a set in a pattern."""
+_RARE = 0.01
+
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
-def words_of(text: str, config: Any) -> list[str]:
+def words_of(text: str, config: Any, unspaced: bool = False) -> list[str]:
     """The words of a text.
 
     By the rule a word is a run of letters and digits, with the combining marks on them and inner apostrophes. Of a text
@@ -27,21 +36,31 @@ def words_of(text: str, config: Any) -> list[str]:
     Args:
         text: the text.
         config: the task's, of which `words`, `lowercase`, `digits` and `punctuation` count.
+        unspaced: if true, each character of a script without blanks between words is a word of its own by the rule.
     """
     text = text.replace("’", "'") if config.words == "rule" else text
     text = text.lower() if config.lowercase else text
     text = text.translate(_DIGITS) if config.digits else text
     if config.words == "rule":
-        return _rule(config.punctuation).findall(text)
+        return _rule(config.punctuation, unspaced).findall(text)
     return [part for word in text.split() for part in ([word] if len(word) <= LONGEST else _parts().findall(word))]
 
 
+def is_unspaced(texts: Iterable[str]) -> bool:
+    """True if more than a few of the texts have characters of a script without blanks between words."""
+    script = re.compile(f"[{_UNSPACED}]")
+    found = [script.search(text) is not None for text in texts]
+    return sum(found) > _RARE * len(found)
+
+
 @cache
-def _rule(punctuation: bool) -> re.Pattern[str]:
+def _rule(punctuation: bool, unspaced: bool) -> re.Pattern[str]:
     """The rule; marks that follow no letter, as an emoji's, are punctuation."""
     # Before the first mark are ASCII and Latin letters, which are seen at once. Indic scripts join letters invisibly.
-    run = rf"\w+(?:(?![\0-\u02ff])[{_marks()}]+[\u200c\u200d]*\w*)*"
-    return re.compile(rf"{run}(?:'{run})*" + r"|[^\w\s]" * punctuation)
+    letter, marks = rf"[^\W{_UNSPACED}]" if unspaced else r"\w", rf"[{_marks()}]+[\u200c\u200d]*"
+    run = rf"{letter}+(?:(?![\0-\u02ff]){marks}{letter}*)*"
+    alone = rf"|(?=\w)[{_UNSPACED}](?:{marks})*" * unspaced
+    return re.compile(rf"{run}(?:'{run})*{alone}" + r"|[^\w\s]" * punctuation)
 
 
 @cache
