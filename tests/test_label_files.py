@@ -72,6 +72,17 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
     assert example.gold is None
 
 
+def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
+    path = write(tmp_path / "x.csv", ROWS.replace(",age", "id,age"))
+    said = vectors(file=path, split=split, labels="tag_*").notes()[0]
+    assert """feature columns: id, age, colour, smokes, seen (to leave some out: 'task.drop=["NAME"]')""" in said
+    said = vectors(file=path, split=split, labels="tag_*", drop=["id", "seen"]).notes()[0]
+    assert "feature columns: age, colour, smokes (" in said
+    wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
+    said = vectors(file=write(tmp_path / "y.csv", "\n".join(wide)), split=split, labels="t").notes()[0]
+    assert "c8, c9, … (" in said and "c10" not in said
+
+
 @pytest.mark.parametrize(
     ("labels", "count", "found"),
     [("tag_a,tag_b", None, ["tag_a", "tag_b"]), (["tag_b"], None, ["tag_b"]), (None, 2, ["tag_a", "tag_b"])],

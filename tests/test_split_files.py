@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.datasets import split_file
@@ -137,6 +138,23 @@ def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
     for given in ({"labels": "t_*"}, {"label_count": 2}):
         matrix, said = strata_of(path, **given)
         assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize("cell", ["NA", "NaN", "null"])
+def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, cell: str) -> None:
+    path, sentences = tmp_path / "x.csv", []
+    rows = ["age,t_a,t_b", *(f"{n}.5,{n % 2},{1 - n % 2}" for n in range(20)), f"{cell},0,1"]
+    path.write_text("\n".join(rows).replace(",", separator))
+    made = split_file(path, labels="t_*", say=sentences.append)
+    assert len(sentences) == 2 and sentences[0].startswith("warning: ")
+    said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*task\.drop"
+    assert re.search(said, sentences[0])
+    with pytest.raises(DataError, match=said):
+        MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_*")).load()
+    MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_a", drop=["age"])).load()
+    path.write_text("\n".join(rows[:-1]).replace(",", separator))
+    assert strata_of(path, "t_*", warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])

@@ -36,13 +36,13 @@ def split_file(
         labels: what to stratify by: label columns, `a,b` or `tag_*`, or a file of their names; by default an ARFF
             file's name with .xml, if it exists, the column `labels` of a CSV file, and the tags, roles or labels of
             formats that say what they are. Of columns of tags, the number of a column.
-        say: called with a sentence on what was recognised.
+        say: called with a sentence on what was recognised, and perhaps with a warning.
 
     Returns:
         The split file.
     """
     where = locate(str(path))
-    matrix, found = strata_of(where, None if labels is None else str(labels), label_count)
+    matrix, found = strata_of(where, None if labels is None else str(labels), label_count, say)
     fold = stratify(matrix, 10, seed)
     split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(split.values()):

@@ -6,7 +6,7 @@ A file is read as a run reads it, by the readers of tables, texts, roles and tag
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,8 +62,18 @@ _SENTENCES = (DOCBIN, CONLLU, _ROLES, _COLUMNS)
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
-def strata_of(path: Path, labels: str | None = None, label_count: int | None = None) -> Strata:
+def strata_of(
+    path: Path,
+    labels: str | None = None,
+    label_count: int | None = None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Strata:
     """What to stratify a file by; a matrix without columns if its rows have no labels.
+
+    Args:
+        path: the file.
+        labels, label_count: as of `split_file`.
+        warn: called with what a run will reject in the columns of features.
 
     Raises:
         ConfigError: it must be said which columns are labels, or it may not.
@@ -77,7 +87,7 @@ def strata_of(path: Path, labels: str | None = None, label_count: int | None = N
     if labels in names:
         by_columns = not _lists(path, form, names, labels)
     if form in (ARFF, LIBSVM) or (by_columns and names):
-        return _of_table(path, form, names, labels, label_count)
+        return _of_table(path, form, names, labels, label_count, warn)
     if label_count is not None:
         raise ConfigError(f"label_count: {path} is read as {form.name}, where labels are no columns to count")
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
@@ -86,8 +96,15 @@ def strata_of(path: Path, labels: str | None = None, label_count: int | None = N
     return _of_texts(path, form, names, labels)
 
 
-def _of_table(path: Path, form: Format, names: list[str], labels: str | None, count: int | None) -> Strata:
-    """By label columns; others of CSV and Parquet, of any kind, are not looked at."""
+def _of_table(
+    path: Path,
+    form: Format,
+    names: list[str],
+    labels: str | None,
+    count: int | None,
+    warn: Callable[[str], None],
+) -> Strata:
+    """By label columns; others may be of any kind, of which those of CSV are looked at to warn."""
     unused: Collection[str] = ()
     if names and (labels is not None or count is not None):
         alone = Table(str(path), [Attribute(name, "numeric") for name in names], format=form.name)
@@ -100,6 +117,11 @@ def _of_table(path: Path, form: Format, names: list[str], labels: str | None, co
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)
     for row, numbers in enumerate(gold):
         matrix[row, numbers] = True
+    if form in (CSV, TSV):
+        try:
+            Columns.of(read_table(path), columns, ())
+        except DataError as error:
+            warn(f"warning: this column can't be a feature: {error}")
     return matrix, f"read as {table.format}, stratified by {matrix.shape[1]} labels"
 
 

@@ -135,7 +135,14 @@ class MultiLabel(LabelTask):
         files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
         real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
-        return f"read {files}; {self.inputs.size} features ({kinds}); {self._labels_named()}"
+        columns = "" if self.columns.apart else f"; {self._columns_named()}"
+        return f"read {files}; {self.inputs.size} features ({kinds}); {self._labels_named()}{columns}"
+
+    def _columns_named(self) -> str:
+        """The first ten columns that are features, and how to leave some out."""
+        names = list(self.columns.features)
+        some = ", ".join(names[:10]) + ", …" * (len(names) > 10)
+        return f"""feature columns: {some} (to leave some out: 'task.drop=["NAME"]')"""
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample
