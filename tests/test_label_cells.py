@@ -138,4 +138,8 @@ def test_a_run_names_its_labels(tmp_path: Path) -> None:
     assert "3 labels (a, b, c)" in task.notes()
     many = TextLabels(TextLabels.Config(in_memory=True))
     many.take({"train": (["x"] * 12, [[f"l{n:02}"] for n in range(12)]), "validation": (["x"], [["l00"]])})
+    assert not any("consists of" in note for note in many.notes())
+    joined = TextLabels(TextLabels.Config(in_memory=True))
+    joined.take({"train": (["x"] * 3, [["a|b"], ["a"], ["b"]]), "validation": (["x"], [["a"]])})
+    assert any(note.startswith("warning: label 'a|b' consists of other labels") for note in joined.notes())
     assert f"12 labels ({', '.join(f'l{n:02}' for n in range(10))}, …)" in many.notes()

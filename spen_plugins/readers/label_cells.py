@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
 from spen_plugins.errors import DataError
@@ -57,15 +57,19 @@ class LabelCells:
     def check(self) -> None:
         """Raise a DataError if a label that was read is others, divided by another separator."""
         for separator in _OTHERS if self._separator is None else ():
-            for label, line in self._lines.items():
-                pieces = dict.fromkeys(_pieces(label, separator))
-                if separator in label and self._labels >= pieces.keys():
-                    found = f"label {label!r} beside {' and '.join(map(repr, pieces))}"
-                    wanted = (
-                        f'labels separated by {SEPARATOR!r}; pass "task.separator={separator}" to split it, or '
-                        f'"task.separator={SEPARATOR}" to keep it as it is'
-                    )
-                    raise DataError(self._path, line, found, wanted)
+            if (label := joined_label(self._lines, self._labels, separator)) is not None:
+                found = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"
+                wanted = (
+                    f'labels separated by {SEPARATOR!r}; pass "task.separator={separator}" to split it, or '
+                    f'"task.separator={SEPARATOR}" to keep it as it is'
+                )
+                raise DataError(self._path, self._lines[label], found, wanted)
+
+
+def joined_label(labels: Iterable[str], known: Set[str], separator: str) -> str | None:
+    """The first label of which all pieces are known labels; None without one."""
+    pieces = ((label, {*_pieces(label, separator)}) for label in labels if separator in label)
+    return next((label for label, some in pieces if some and some <= known), None)
 
 
 def _pieces(cell: str, separator: str) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
-from spen_plugins.readers.label_cells import SEPARATOR
+from spen_plugins.readers.label_cells import SEPARATOR, joined_label
 from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.on_disk import Index, OnDisk
@@ -102,6 +102,10 @@ class TextLabels(LabelTask):
     def _learn(self) -> None:
         """Check the parts, and set what is known of their words."""
         self._notes.append(self._labels_named())
+        names = self.space.labels
+        joined = next(filter(None, (joined_label(names, {*names}, separator) for separator in ";|")), None)
+        if joined is not None and self.config.separator is None:
+            self._notes.append(f"warning: label {joined!r} consists of other labels; give each label apart, in a list")
         if not self.config.keep_empty:
             for name, some in self._parts.items():
                 if not isinstance(some, OnDisk):  # indexed without them
