@@ -318,7 +318,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
 @pytest.mark.parametrize(
     ("x", "y", "error", "said"),
     [
-        (X * np.nan, Y, ValueError, "Input X contains NaN"),
+        (sparse.csr_array(X * np.nan), Y, ValueError, "X: found the number nan; expected finite numbers"),
         (X * np.inf, Y, ValueError, "Input X contains"),
         (X, Y * np.nan, ValueError, "Input y contains NaN"),
         (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
@@ -335,6 +335,15 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
 def test_errors_are_those_of_scikit_learn(x, y, error, said) -> None:
     with pytest.raises(error, match=said):
         MultiLabelClassifier().fit(x, y)
+
+
+def test_nan_is_a_missing_value_as_of_sp_train() -> None:
+    missing = X.copy()
+    missing[::5, 0] = np.nan
+    fitted = MultiLabelClassifier(**FEW).fit(missing, Y)
+    assert np.isfinite(fitted.predict_proba(missing)).all()
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        fitted.predict(X * np.inf)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.stored import errors_of_values
 
-NUMBERS = {"accept_sparse": "csr", "dtype": np.float32}
+NUMBERS = {"accept_sparse": "csr", "dtype": np.float32, "ensure_all_finite": "allow-nan"}
 SURE = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
 
 
@@ -93,7 +93,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         Parameters
         ----------
         X : array, matrix of scipy.sparse or DataFrame of shape (n_samples, n_features)
-            Numbers, without NaN.
+            Numbers; NaN is a missing value, which a sparse matrix can't have.
         y : array or DataFrame of shape (n_samples, n_labels)
             0 and 1.
         validation : pair (X, y) or None
@@ -103,8 +103,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         Raises
         ------
         ValueError
-            NaN, labels other than 0 and 1 or all the same, fewer than two rows, an unknown argument or key; no pair to
-            validate on, or one with other columns.
+            Infinity, other labels than 0 and 1 or all the same, fewer than two rows, an unknown argument or key; no
+            pair to validate on, or one with other columns.
         TypeError
             y is sparse.
         """
@@ -188,7 +188,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         tags.target_tags.required = tags.target_tags.multi_output = tags.target_tags.two_d_labels = True
         tags.target_tags.single_output = tags.target_tags.one_d_labels = False
         tags.classifier_tags.multi_label, tags.classifier_tags.multi_class = True, False
