@@ -160,7 +160,7 @@ def test_a_real_batch_against_the_dense_hessian(kind: str, inverse: str) -> None
 def test_differences_agree_with_double_backward(kind: str, outputs: str) -> None:
     torch.manual_seed(0)
     _, model, batch = small(kind, outputs)
-    model.inference_net.features.dropout = nn.Dropout(0.5)
+    model.inference_net.features.register_forward_hook(lambda net, inputs, output: nn.functional.dropout(output, 0.5))
     found = {}
     for products in ("exact", "finite_differences"):
         torch.manual_seed(0)
@@ -172,6 +172,36 @@ def test_differences_agree_with_double_backward(kind: str, outputs: str) -> None
         found[products] = torch.cat([g.flatten() for g in by_rule(rule, loss, theta, phi, context)])
         assert all(torch.equal(p, q) for p, q in zip(theta, before, strict=True))
     torch.testing.assert_close(found["finite_differences"], found["exact"], rtol=1e-3, atol=1e-5)
+
+
+def test_differences_and_the_outer_loss_have_the_same_dropout() -> None:
+    """Also in measures."""
+    torch.manual_seed(0)
+    _, model, batch = small("tags", "relaxed")
+    drawn: list[tuple[str, Tensor]] = []
+
+    def draw(which: str, like: Tensor) -> Tensor:
+        drawn.append((which, (torch.rand(like.shape) < 0.5).to(like)))
+        return drawn[-1][1]
+
+    net, energy = model.inference_net.features, model.energy
+    net.register_forward_hook(lambda net, inputs, output: output * draw("net", output))
+    encode = energy.encode
+    energy.encode = lambda x: (draw("energy", torch.ones(4)), encode(x))[1]
+    rule, _ = rule_for(model, products="finite_differences", terms=3)
+    theta, phi = list(model.inference_net.parameters()), list(model.energy.parameters())
+
+    def update() -> None:
+        context = sp.OneBatch(model, batch)
+        loss = sum(term.sum() for term in rule.primary(context).values()) / len(batch)
+        by_rule(rule, loss, theta, phi, context)
+
+    for use in (update, lambda: rule.measures(sp.OneBatch(model, batch), theta, phi)):
+        drawn.clear()
+        use()
+        for which in ("net", "energy"):
+            first, *others = [mask for name, mask in drawn if name == which]
+            assert len(others) > 4 and all(torch.equal(first, mask) for mask in others)
 
 
 def test_a_batch_without_gold_has_no_implicit_term() -> None:

@@ -74,7 +74,7 @@ class Bilevel(sp.Trainer):
             rule = ImplicitGradient(config, _in_full(self._auxiliary), _in_full(outer.loss))
             outer = replace(
                 outer,
-                loss=_in_full(outer.loss),
+                loss=rule.primary,
                 gradient=rule,
                 additive=False,
                 second_derivatives=rule.products == "exact",

@@ -43,11 +43,19 @@ class ImplicitGradient:
     def __init__(
         self, config: Any, auxiliary: Callable[[sp.Context], sp.Terms], primary: Callable[[sp.Context], sp.Terms]
     ) -> None:
-        self.config, self.auxiliary, self.primary = config, auxiliary, primary
+        self.config, self.auxiliary, self._primary = config, auxiliary, primary
         self.products = "exact" if config.products == "auto" else config.products
         self._vector: list[Tensor] = []
         self._largest = 0.0
         self._updates = self._solved = self._ended = 0
+        self._dropout: _Numbers | None = None  # of the nets in the last L_Prim
+
+    def primary(self, context: sp.Context) -> sp.Terms:
+        """L_Prim. Exact products use its nets for L_Aux too; finite differences draw the same dropout again."""
+        if self.products == "exact":
+            return self._primary(context)
+        self._dropout = _Numbers(context.batch.rows.device)
+        return self._primary(_drawn(context))
 
     def __call__(self, update: sp.Update) -> None:
         theta, phi = update.owned[NET], update.parameters
@@ -65,7 +73,7 @@ class ImplicitGradient:
     def measures(self, context: sp.Context, theta: Sequence[nn.Parameter], phi: Sequence[nn.Parameter]) -> sp.Terms:
         """Of the batch: H's extremal eigenvalues and the norms of both terms of the gradient (App. D); and the share of
         inverse products since the last call that ended early."""
-        examples = len(context.batch)
+        examples, dropout = len(context.batch), self._dropout
         with torch.enable_grad():
             loss = _total(self.primary(context), examples)
             v = _gradients(loss, theta)
@@ -79,6 +87,7 @@ class ImplicitGradient:
                 found["explicit"] = norm(_gradients(loss, phi))
                 found["implicit"] = norm(_gradients(inner.cross(u, phi), phi))
                 found["eigenvalue_min"], found["eigenvalue_max"] = extremal_eigenvalues(inner.product, v, 10)
+        self._dropout = dropout
         return {name: torch.full((examples,), value) for name, value in found.items()}
 
     def try_products(self, context: sp.Context, theta: Sequence[nn.Parameter]) -> None:
@@ -108,7 +117,14 @@ class ImplicitGradient:
     def _inner(self, context: sp.Context, theta: Sequence[nn.Parameter], examples: int) -> _Exact | _Differences:
         if self.products == "exact":
             return _Exact(_total(self.auxiliary(context), examples), theta)
-        return _Differences(lambda: _total(self.auxiliary(sp.OneBatch(context.model, context.batch)), examples), theta)
+        dropout = self._dropout or _Numbers(context.batch.rows.device)
+
+        def loss() -> Tensor:
+            with dropout.again():
+                drawn = _drawn(context)
+            return _total(self.auxiliary(drawn), examples)
+
+        return _Differences(loss, theta)
 
     def _solve(self, inner: _Exact | _Differences, v: Vector) -> Solution:
         config = self.config
@@ -174,9 +190,7 @@ class _Differences:
 
     def __init__(self, loss: Callable[[], Tensor], theta: Sequence[nn.Parameter]) -> None:
         self.loss, self.theta = loss, list(theta)
-        self._device = self.theta[0].device
-        cuda = self._device.type == "cuda"
-        self._random = torch.get_rng_state(), torch.cuda.get_rng_state(self._device) if cuda else None
+        self._numbers = _Numbers(self.theta[0].device)
 
     def product(self, w: Vector) -> list[Tensor]:
         return self._difference(w, self.theta)
@@ -192,7 +206,7 @@ class _Differences:
         epsilon = 1e-2 / length
         ends = []
         for sign in (1, -1):
-            with self._moved(w, sign * epsilon), self._same_numbers():
+            with self._moved(w, sign * epsilon), self._numbers.again():
                 ends.append(_gradients(self.loss(), parameters))
         return torch._foreach_div(torch._foreach_sub(*ends), 2 * epsilon)
 
@@ -208,14 +222,31 @@ class _Differences:
             for p, data in zip(self.theta, kept, strict=True):
                 p.data = data
 
+
+class _Numbers:
+    """The random numbers that come next, to be drawn any number of times."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._random = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+
     @contextmanager
-    def _same_numbers(self) -> Iterator[None]:
+    def again(self) -> Iterator[None]:
+        """Draw them within, and leave the state as it is."""
         random, on_cuda = self._random
         with torch.random.fork_rng([] if on_cuda is None else [self._device]):
             torch.set_rng_state(random)
             if on_cuda is not None:
                 torch.cuda.set_rng_state(on_cuda, self._device)
             yield
+
+
+def _drawn(context: sp.Context) -> sp.Context:
+    """The batch anew, its nets run in one order, so that their dropout doesn't depend on what a loss asks for first."""
+    drawn = sp.OneBatch(context.model, context.batch)
+    with torch.autocast(context.batch.rows.device.type, enabled=False):
+        drawn.proposal, drawn.energy.features  # noqa: B018
+    return drawn
 
 
 def _gradients(outputs: Any, parameters: Sequence[nn.Parameter], along: Any = None) -> list[Tensor]:
