@@ -16,25 +16,26 @@ from spen_plugins.datasets import split_file
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 
-COLUMNS = "Anna\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit\tPRP\tO\nrains\tVBZ\tO\n\n"
+COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
 CONLLU = "".join(
     f"{n}\t{word}\t_\t{tag}\t{xpos}\t_\t_\t_\t_\t_\n{end}"
     for n, word, tag, xpos, end in (
-        (1, "Anna", "PROPN", "NNP", ""),
+        (1, "Anna@", "PROPN", "NNP", ""),
         (2, "ran", "VERB", "VBD", "\n"),
-        (1, "no", "INTJ", "UH", "\n"),
+        (1, "no@", "INTJ", "UH", "\n"),
     )
 )
-ROLES = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\nit\t-\t*\nrains\train\t(V*)\n\n"
-TABLE = "x,word,t_a,t_b\n" + "1,one,1,0\n2,two,0,1\n"
-TEXTS = 'text,labels\n"a, b","x,y"\nc,\n'
-LIBML = "a\tx y\tone two\nb\t\tthree four\n"
+ROLES = "Anna@\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\nit@\t-\t*\nrains\train\t(V*)\n\n"
+TABLE = "x,word,t_a,t_b\n" + "1,one@,1,0\n2,two@,0,1\n"
+TEXTS = 'text,labels\n"a@, b","x,y"\nc@,\n'
+LIBML = "a\tx y\tone@ two\nb\t\tthree@ four\n"
 
 
 def twenty(text: str, head: int = 0) -> str:
-    """Ten times the two rows."""
+    """Ten times the two rows, each time with another letter for @ and another digit for ?."""
     lines = text.splitlines(keepends=True)
-    return "".join([*lines[:head], *lines[head:] * 10])
+    rows = "".join(lines[head:])
+    return "".join(lines[:head]) + "".join(rows.replace("@", "abcdefghij"[n]).replace("?", str(n)) for n in range(10))
 
 
 @pytest.mark.parametrize(
@@ -53,14 +54,19 @@ def twenty(text: str, head: int = 0) -> str:
         (twenty(TEXTS.replace("labels", "kinds"), 1), None, 2, "read as CSV .* stratified by 2 labels"),
         (twenty(TEXTS.replace("labels", "kinds"), 1), "kinds", 2, "read as CSV .* stratified by 2 labels"),
         ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), None, 2, "LibMultiLabel's"),
-        (twenty("one two\tx,y\tid\nthree\tx\tid\n"), None, 2, "read as TSV"),
-        (twenty("3,17 1:0.5 4:2\n 2:1\n"), None, 2, "read as libsvm"),
-        (twenty('{"text": "a", "labels": ["x"]}\n{"text": "b", "labels": []}\n'), None, 1, "read as JSONL, .*1 labels"),
-        (twenty('{"words": ["a"], "tags": ["X"]}\n{"words": ["b"], "tags": ["Y"]}\n'), None, 2, "JSONL, .*2 tags"),
+        (twenty("one@ two\tx,y\tid\nthree@\tx\tid\n"), None, 2, "read as TSV"),
+        (twenty("3,17 1:0.5? 4:2\n 2:1.?\n"), None, 2, "read as libsvm"),
+        (
+            twenty('{"text": "a@", "labels": ["x"]}\n{"text": "b@", "labels": []}\n'),
+            None,
+            1,
+            "read as JSONL, .*1 labels",
+        ),
+        (twenty('{"words": ["a@"], "tags": ["X"]}\n{"words": ["b@"], "tags": ["Y"]}\n'), None, 2, "JSONL, .*2 tags"),
         (
             twenty(
-                '{"words": ["a"], "entities": [{"type": "X", "start": 0, "end": 1}]}\n'
-                '{"words": ["b"], "columns": {"pos": ["NN"]}}\n'
+                '{"words": ["a@"], "entities": [{"type": "X", "start": 0, "end": 1}]}\n'
+                '{"words": ["b@"], "columns": {"pos": ["NN"]}}\n'
             ),
             None,
             1,
@@ -71,7 +77,7 @@ def twenty(text: str, head: int = 0) -> str:
 def test_every_format(tmp_path: Path, text: str, labels: str | None, columns: int, said: str) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    matrix, found = strata_of(path, labels)
+    matrix, found, _ = strata_of(path, labels)
     assert matrix.shape == (20, columns) and re.search(said, found)
     sentences: list[str] = []
     made = split_file(path, labels=labels, say=sentences.append)
@@ -136,7 +142,7 @@ def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}), path)
     for given in ({"labels": "t_*"}, {"label_count": 2}):
-        matrix, said = strata_of(path, **given)
+        matrix, said, _ = strata_of(path, **given)
         assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
 
 
@@ -164,5 +170,5 @@ def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
     rows = [[f"{name[0]}{n % 2 if name[0] == 'l' else n}" for name in names] for n in range(30)]
     path = tmp_path / "x"
     path.write_text("".join(separator.join(row) + "\n" for row in [names, *rows]))
-    matrix, _ = strata_of(path)
+    matrix = strata_of(path).labels
     assert matrix.shape == (30, 2)

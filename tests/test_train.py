@@ -25,7 +25,8 @@ TAGS = {
     "features.hidden": 4,
     "features.word_dim": 4,
 }
-SENTENCES = [["Anna", "sleeps"], ["the", "boy", "sees", "Bob"]] * 5
+PEOPLE = ("Anna", "Bob", "Carla", "Dan", "Eva")
+SENTENCES = [words for name in PEOPLE for words in ([name, "sleeps"], ["the", "boy", "sees", name])]
 NAMES = [["B-PER", "O"], ["O", "O", "O", "B-PER"]] * 5
 
 

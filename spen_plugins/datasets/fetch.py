@@ -72,7 +72,7 @@ def _make(entry: DataSet, root: Path, unmade: list[tuple[Path, str]], origin: st
     if entry.name == "ewt":
         ewt.make(root, origin, download)
     else:
-        split_file(root / entry.files[0].path, unmade[0][0])
+        split_file(root / entry.files[0].path, unmade[0][0], together=False)
     for path, checksum in unmade:
         if not _right(path, checksum):
             path.unlink(missing_ok=True)

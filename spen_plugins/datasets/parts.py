@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spen_plugins.datasets.equal_inputs import number_inputs, repeats_said
 from spen_plugins.datasets.stratification import label_matrix, stratify
 from spen_plugins.errors import DataError
 
@@ -31,8 +32,9 @@ def carve(
     what: str = "labels",
     share: float | None = None,
     seed: int = SEED,
+    inputs: Sequence[Hashable] | None = None,
 ) -> Carved:
-    """Carve a validation part from a training file, the same each time, stratified.
+    """Carve a validation part from a training file, the same each time, stratified; equal inputs stay together.
 
     Args:
         labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
@@ -41,16 +43,21 @@ def carve(
         share: of the rows that validate, above 0 and at most 0.5, kept to as closely as 100 folds allow; by default
             0.2, or 0.1 from `FEW` rows on.
         seed: equal seeds give equal parts.
+        inputs: of each row, a key that equal inputs have in common; None: all differ.
 
     Raises:
-        DataError: fewer than two rows with labels.
+        DataError: fewer than two different inputs with labels.
     """
-    some = [(row, found) for row, found in enumerate(labels) if found is not None]
+    numbers = np.arange(len(labels)) if inputs is None else number_inputs(inputs)
+    without = set(numbers[[found is None for found in labels]].tolist())
+    some = [(row, found) for row, found in enumerate(labels) if found is not None and numbers[row] not in without]
     known = [row for row, _ in some]
-    if len(known) < 2:
-        raise DataError(path, None, f"{len(known)} rows with {what}", "at least two, one of them to validate on")
-    held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(known))
-    fold = stratify(label_matrix([found for _, found in some]), folds, seed)
+    different, own = np.unique(numbers[known], return_inverse=True)
+    if len(different) < 2:
+        found = f"{len(known)} rows with {what}" if len(known) < 2 else f"{len(known)} rows of equal inputs with {what}"
+        raise DataError(path, None, found, "at least two different ones, one of them to validate on")
+    held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(different))
+    fold = stratify(label_matrix([found for _, found in some]), folds, seed, own)
     holds = fold < held
     if not holds.any():  # of very few rows, a fold may be empty
         holds = fold == np.bincount(fold).argmax()
@@ -59,7 +66,7 @@ def carve(
     train = sorted(set(range(len(labels))) - set(validation))
     said = (
         f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
-        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}"
+        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}" + repeats_said(numbers)
     )
     return Carved(train, validation, said, of)
 

@@ -1,4 +1,4 @@
-"""What the rows of a user's file are stratified by: their labels, tags or roles, in whatever format they are.
+"""What the rows of a user's file are divided by: their labels, tags or roles, and their inputs, in whatever format.
 
 A file is read as a run reads it, by the readers of tables, texts, roles and tags; only which of them is found here.
 """
@@ -6,24 +6,28 @@ A file is read as a run reads it, by the readers of tables, texts, roles and tag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from spen_plugins.builtin.tasks.text_words import words_of
+from spen_plugins.datasets.equal_inputs import digest
 from spen_plugins.datasets.labels import chosen_labels
 from spen_plugins.datasets.stratification import label_matrix
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.readers.conllu_roles import is_conll_2009
-from spen_plugins.readers.csv_rows import CSV, header, separator_of
+from spen_plugins.readers.csv_rows import CSV, header, records, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.label_names import label_columns
-from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, read_texts
+from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
 from spen_plugins.readers.parquet import column_names
 from spen_plugins.readers.roles import read_roles
@@ -35,8 +39,32 @@ from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text import is_number
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
-Strata = tuple[np.ndarray, str]
-"""A boolean matrix `(rows, labels)`, and what was recognised, in words."""
+
+class Strata(NamedTuple):
+    """What rows are divided by.
+
+    Attributes:
+        labels: `(rows, labels)` boolean.
+        said: what was recognised, in words.
+        inputs: of each row, a key that equal inputs have in common.
+    """
+
+    labels: np.ndarray
+    said: str
+    inputs: Sequence[Hashable]
+
+
+class _Words(NamedTuple):
+    """Settings of `words_of`: those of task `text` by default."""
+
+    words: str = "rule"
+    lowercase: bool = True
+    digits: bool = True
+    punctuation: bool = True
+
+
+_NO_FEATURE = ("", "Unnamed: 0", "__index_level_0__")
+"""How pandas names the column of row numbers, which readers leave out."""
 
 
 def _has_brackets(head: Head) -> bool:
@@ -68,7 +96,7 @@ def strata_of(
     label_count: int | None = None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Strata:
-    """What to stratify a file by; a matrix without columns if its rows have no labels.
+    """What to divide a file's rows by; a matrix without columns if they have no labels.
 
     Args:
         path: the file.
@@ -112,6 +140,8 @@ def _of_table(
     table = read_table(path, unused=unused)
     columns, classes = label_columns(table, chosen_labels(str(path), table, labels, count)[0])
     gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
+    labelled = {*columns, classes}
+    inputs = _features(table, labelled) if form in (ARFF, LIBSVM) else _cells(path, form, labelled)
     if any(row is None for row in gold):
         raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)
@@ -122,7 +152,38 @@ def _of_table(
             Columns.of(read_table(path), columns, ())
         except DataError as error:
             warn(f"warning: this column can't be a feature: {error}")
-    return matrix, f"read as {table.format}, stratified by {matrix.shape[1]} labels"
+    return Strata(matrix, f"read as {table.format}, stratified by {matrix.shape[1]} labels", inputs)
+
+
+def _cells(path: Path, form: Format, labels: Collection[str | None]) -> list[bytes]:
+    """The inputs of rows of CSV or Parquet: their other cells, whatever these are."""
+    rows = file_records(path, form, "") if form is PARQUET else records(path, separator_of(head_of(path)) or ",")
+    names = [str(name).strip() for name in next(rows)[1]]
+    at = [i for i, name in enumerate(names) if name not in labels and name not in _NO_FEATURE]
+    return [digest(*(_plain(cells[i]) for i in at)) for _, cells in rows]
+
+
+def _plain(cell: Any) -> str:
+    """A cell as text, of numbers the same for 1 and 1.0."""
+    try:
+        return repr(float(cell) + 0.0)
+    except (TypeError, ValueError):
+        return str(cell).strip()
+
+
+def _features(table: Table, labels: Collection[str | None]) -> list[bytes]:
+    """The inputs of rows of ARFF or libsvm: what is not 0 in columns that are no labels."""
+    own = np.array([table.sets is not None or a.name not in labels for a in table.attributes], dtype=bool)
+    if table.dense is not None:
+        return [digest((row[own] + 0.0).tobytes()) for row in table.dense]
+    assert table.start is not None and table.column is not None and table.code is not None
+    found = []
+    for start, end in pairwise(table.start.tolist()):
+        places, values = table.column[start:end], table.code[start:end]
+        order = np.argsort(places, kind="stable")
+        kept = order[own[places[order]] & (values[order] != 0)]
+        found.append(digest(places[kept].tobytes(), values[kept].tobytes()))
+    return found
 
 
 def _names(path: Path, form: Format) -> list[str]:
@@ -171,7 +232,8 @@ def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) ->
     if named_as(names, wanted) and not named_as(names, TEXT):  # the rows count, whichever column their text is
         layout = replace(layout, text=next(name for name in names if name.casefold() not in wanted))
     found = read_texts(path, layout)
-    return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels")
+    inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
+    return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)
 
 
 def _of_sentences(path: Path, form: Format, tags: str | None) -> Strata:
@@ -184,7 +246,7 @@ def _of_sentences(path: Path, form: Format, tags: str | None) -> Strata:
         else:
             found = [{tag for p in s.propositions for tag in p.tags or ()} for s in roles.sentences]
             if form is _ROLES or any(s.propositions for s in roles.sentences):
-                return _of_sets(found, f"read as {roles.format}", "roles")
+                return _of_sets(found, f"read as {roles.format}", "roles", [s.words for s in roles.sentences])
     column = int(tags) if tags and re.fullmatch(r"-?\d+", tags) else tags
     for scheme in ("none", "bio"):  # of a format that has both, tags go before entities
         if column == "ents" and scheme == "none":
@@ -192,10 +254,11 @@ def _of_sentences(path: Path, form: Format, tags: str | None) -> Strata:
         tagged = read_tagged(TagPlaces(tags=column, scheme=scheme), path, gold=False)
         if any(sentence.tags for sentence in tagged.sentences):
             break
-    return _of_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags")
+    inputs = [s.words for s in tagged.sentences]
+    return _of_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
 
 
-def _of_sets(sets: Sequence[Collection[str]], said: str, what: str) -> Strata:
+def _of_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
     matrix = label_matrix(sets)
     how = f"stratified by {matrix.shape[1]} {what}" if matrix.shape[1] else f"not stratified, as it has no {what}"
-    return matrix, f"{said}, {how}"
+    return Strata(matrix, f"{said}, {how}", inputs)

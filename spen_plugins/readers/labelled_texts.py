@@ -204,7 +204,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
     if form not in (PARQUET, TSV):
         head = head_of(path)
         separator = separator_of(head) or _one_column(head)[0]
-    records = _records(path, form, separator)
+    records = file_records(path, form, separator)
     first = next(records)
     may_be_headed = form is _CSV or (form is TSV and Path(path).suffix.lower() == ".csv")
     below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
@@ -241,7 +241,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
     return rows(), f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
 
 
-def _records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:
+def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:
     """Number and cells of each row; of Parquet the columns' names come first, and lists of labels are lists."""
     if form is PARQUET:
         yield 0, column_names(path)

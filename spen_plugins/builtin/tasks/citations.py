@@ -23,6 +23,7 @@ from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
 from spen_plugins.builtin.tasks.tagging_metric import Example
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
 from spen_plugins.readers.columns import TaggedSentence
@@ -163,7 +164,8 @@ class Citations(Tagging):
             return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
 
         split = {part: getattr(c, part) for part in PARTS} if c.corpus is None else f"{c.corpus} sample (synthetic)"
-        return hide_tags(c, FileParts(parts, {name: sha256(locate(name)) for name in names}, [], split), read)
+        shared = shared_inputs({part: [s.words for s in some] for part, (_, some) in parts.items()}) if names else []
+        return hide_tags(c, FileParts(parts, {name: sha256(locate(name)) for name in names}, shared, split), read)
 
     def _sample(self) -> tuple[Parts, list[str]]:
         given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]

@@ -12,6 +12,7 @@ from pydantic import Field
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import refuse_unused
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.shards import checksum, of_shards, shards
@@ -147,28 +148,39 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
 
 
 def rows_of_parts(
-    files: Mapping[str, str], rows: Mapping[str, Sequence[T]], strata: Callable[[T], Stratum], what: str = "labels"
+    files: Mapping[str, str],
+    strata: Mapping[str, Sequence[Stratum]],
+    inputs: Mapping[str, Sequence[Hashable]],
+    what: str = "labels",
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
     """Part -> which file it is of, and its rows there; and a sentence about a validation part that is carved.
 
     Args:
         files: as `named_files`, not empty.
-        rows: of each file but the split.
-        strata: what a row is stratified by, None where it is unknown.
-        what: that in words.
+        strata: of each file but the split, what its rows are stratified by, None where it is unknown.
+        inputs: of each of these files, a key for each row that equal inputs have in common.
+        what: what the strata are, in words.
 
     Raises:
         DataError: the split is broken, or there are too few rows to carve.
     """
+    said = None
+    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
     if "file" in files:
-        return {
-            part: ("file", some) for part, some in read_split(locate(files["split"]), len(rows["file"])).items()
-        }, None
-    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in rows.items()}
-    if "validation" in files:
-        return parts, None
-    carved = carve([strata(row) for row in rows["train"]], files["train"], what)
-    return parts | {"train": ("train", carved.train), "validation": ("train", carved.validation)}, carved.said
+        split = read_split(locate(files["split"]), len(strata["file"]))
+        parts = {part: ("file", some) for part, some in split.items()}
+    elif "validation" not in files:
+        carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
+        parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
+        said = carved.said
+    return parts, said
+
+
+def keys_of_parts(
+    parts: Mapping[str, tuple[str, Sequence[int]]], keys: Mapping[str, Sequence[T]]
+) -> dict[str, Sequence[T]]:
+    """The keys of each part's rows; arguments as in `rows_of_parts`."""
+    return {part: [keys[key][row] for row in rows] for part, (key, rows) in parts.items()}
 
 
 def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
@@ -177,14 +189,20 @@ def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_file_parts(
-    files: Mapping[str, str], read: Callable[[Path], tuple[Sequence[T], str]], strata: Callable[[T], Stratum], what: str
+    files: Mapping[str, str],
+    read: Callable[[Path], tuple[Sequence[T], str]],
+    strata: Callable[[T], Stratum],
+    what: str,
+    input_of: Callable[[Any], Hashable] = lambda sentence: sentence.words,
 ) -> FileParts[T]:
     """The parts of `files_of`.
 
     Args:
         files: not empty.
         read: a file -> its sentences, and what it was recognised as.
-        strata, what: as `rows_of_parts`.
+        strata: what a sentence is stratified by, None where it is unknown.
+        what: that in words.
+        input_of: a sentence -> a key that equal inputs have in common.
 
     Raises:
         DataError: a file is missing or broken.
@@ -193,11 +211,14 @@ def read_file_parts(
     places = {key: locate(name) for key, name in files.items() if key != "split"}
     found = {key: read(place) for key, place in places.items()}
     notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
-    rows, carved = rows_of_parts(files, {key: some for key, (some, _) in found.items()}, strata, what)
+    sentences = {key: some for key, (some, _) in found.items()}
+    by, inputs = ({key: list(map(f, some)) for key, some in sentences.items()} for f in (strata, input_of))
+    rows, carved = rows_of_parts(files, by, inputs, what)
     parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
-    parts |= {part: (places[key], [found[key][0][row] for row in some]) for part, (key, some) in rows.items()}
+    parts |= {part: (places[key], [sentences[key][row] for row in some]) for part, (key, some) in rows.items()}
     if "file" in files:
         split: dict[str, Any] = {"file": files["file"], "rows": files["split"]}
     else:
         split = {part: files[part] for part in PARTS if part in files} | ({"validation": carved} if carved else {})
-    return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *same_files(files, checksums)], split)
+    warnings = same_files(files, checksums) or shared_inputs(keys_of_parts(rows, inputs))
+    return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *warnings], split)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from spen_plugins.datasets.equal_inputs import number_inputs, repeats_said, shared_inputs
 from spen_plugins.datasets.parts import carve
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.matrix import Matrix, is_matrix
@@ -143,14 +144,19 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
 
 
 def divide(
-    examples: Mapping[str, Sequence[T]], strata: Sequence[Collection[Hashable]], share: float, seed: int
-) -> tuple[dict[str, list[T]], str]:
-    """The parts' examples, and a sentence about where they come from, for `Task.protocol`.
+    examples: Mapping[str, Sequence[T]],
+    inputs: Mapping[str, Sequence[Hashable]],
+    strata: Sequence[Collection[Hashable]],
+    share: float,
+    seed: int,
+) -> tuple[dict[str, list[T]], str, list[str]]:
+    """The parts' examples; a sentence about where they come from, for `Task.protocol`; and notes for the user.
 
-    Without a validation part, it is carved from the training part.
+    Without a validation part, it is carved from the training part; equal inputs stay in one of the two.
 
     Args:
         examples: part -> what was given.
+        inputs: part -> of each example, a key that equal inputs have in common.
         strata: labels or tags of each training example, which each part has its share of.
         share: of the training examples that validate; above 0, at most a half.
         seed: equal seeds give equal parts.
@@ -161,17 +167,21 @@ def divide(
     """
     parts = {part: list(some) for part, some in examples.items()}
     if "validation" in parts:
-        return parts, SOURCE
+        return parts, SOURCE, shared_inputs(inputs)
     if not isinstance(share, Real) or not 0 < share <= 0.5:
         expected = "a number above 0, at most 0.5"
         raise ConfigError(f"the share of the training examples that validate: found {share!r}; expected {expected}")
-    train = parts["train"]
-    carved = carve(strata, "data['train']", share=float(share), seed=seed)
-    parts |= {"train": [train[i] for i in carved.train], "validation": [train[i] for i in carved.validation]}
-    return parts, (
-        f"{SOURCE}; validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} "
-        f"by iterative stratification (Sechidis et al. 2011), seed {seed}"
+    train, keys = parts["train"], inputs["train"]
+    carved = carve(strata, "data['train']", share=float(share), seed=seed, inputs=keys)
+    rows = {"train": carved.train, "validation": carved.validation}
+    parts |= {part: [train[i] for i in some] for part, some in rows.items()}
+    repeats = repeats_said(number_inputs(keys))
+    said = (
+        f"validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} by iterative "
+        f"stratification (Sechidis et al. 2011), seed {seed}{repeats}"
     )
+    shared = shared_inputs({**inputs, **{part: [keys[i] for i in some] for part, some in rows.items()}})
+    return parts, f"{SOURCE}; {said}", [said] * bool(repeats) + shared
 
 
 def checksums(parts: Mapping[str, Sequence[Any]]) -> dict[str, str]:

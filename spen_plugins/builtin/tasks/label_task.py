@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -15,11 +15,12 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import number
-from spen_plugins.builtin.tasks.file_parts import checksums_of, named_files, rows_of_parts
+from spen_plugins.builtin.tasks.file_parts import checksums_of, keys_of_parts, named_files, rows_of_parts
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
 from spen_plugins.config.config import Config
+from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores import ranking
@@ -185,21 +186,29 @@ class LabelTask(Task):
     def checksums(self) -> dict[str, str]:
         return dict(self._files)
 
-    def _divide(self, gold: Mapping[str, Sequence[np.ndarray | None]]) -> dict[str, tuple[str, Sequence[int]]]:
+    def _divide(
+        self, gold: Mapping[str, Sequence[np.ndarray | None]], inputs: Mapping[str, Sequence[Hashable]]
+    ) -> dict[str, tuple[str, Sequence[int]]]:
         """Part -> the setting that names its file, and its rows there; sets what is said of the files.
 
         Args:
             gold: label numbers of each row of each file, by its setting.
+            inputs: of each row, a key that equal inputs have in common.
         """
         files = named_files(self.config)
         self._files |= checksums_of(files)
-        parts, carved = rows_of_parts(files, gold, lambda row: row)
+        parts, carved = rows_of_parts(files, gold, inputs)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
         if carved is not None:
             self._split += f"; {carved}"
             self._notes.append(carved)
-        self._notes += same_files(files, self._files)
         return parts
+
+    def _warn_of_shared(
+        self, parts: Mapping[str, tuple[str, Sequence[int]]], inputs: Mapping[str, Sequence[Hashable]]
+    ) -> None:
+        """Note which parts, as `_divide` has them, are the same or share inputs."""
+        self._notes += same_files(named_files(self.config), self._files) or shared_inputs(keys_of_parts(parts, inputs))
 
     def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:
         """Give the training part the gold that the config allows, and its files without gold.

@@ -17,6 +17,7 @@ from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.equal_inputs import digest
 from spen_plugins.datasets.labels import chosen_labels
 from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
@@ -69,8 +70,10 @@ class MultiLabel(LabelTask):
         check_vectors(self.config)
         matrices, sets, columns = given.rows(parts)
         self._set_columns(columns)
-        rows, self._split = given.divide({n: range(len(m)) for n, m in matrices.items()}, sets["train"], held_out, seed)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
+        inputs = {name: _inputs(some) for name, some in features.items()}
+        numbers = {name: range(len(matrix)) for name, matrix in matrices.items()}
+        rows, self._split, self._notes = given.divide(numbers, inputs, sets["train"], held_out, seed)
         self._fit_scaling(features["train"], rows["train"])
         for some in features.values():
             self._scale(some)
@@ -101,23 +104,28 @@ class MultiLabel(LabelTask):
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
         encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
-        parts = self._divide({key: gold for key, (_, gold) in encoded.items()})
+        inputs = {key: _inputs(features) for key, (features, _) in encoded.items()}
+        labelled = {key: gold for key, (_, gold) in encoded.items()}
+        parts = self._divide(labelled, inputs)
+        if c.unseen and "test" in parts:
+            parts["test"] = self._unseen(parts, {key: _contents(inputs[key], gold) for key, gold in labelled.items()})
+        self._warn_of_shared(parts, inputs)
         key, rows = parts["train"]
         self._fit_scaling(encoded[key][0], rows)
         for matrix, _ in encoded.values():
             self._scale(matrix)
         self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
-        if c.unseen:
-            self._leave_out_seen()
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
 
-    def _leave_out_seen(self) -> None:
-        """Leave test examples out that repeat a training example."""
-        seen = {_content(example) for example in self._parts["train"]}
-        test = self._parts.get("test", [])
-        kept = [example for example in test if _content(example) not in seen]
-        self._parts["test"] = kept
-        self._split += f"; {len(test) - len(kept)} of {len(test)} test rows repeat a training row and are left out"
+    def _unseen(
+        self, parts: Mapping[str, tuple[str, Sequence[int]]], contents: Mapping[str, Sequence[Any]]
+    ) -> tuple[str, Sequence[int]]:
+        """The test rows that repeat no training row."""
+        (train, trained), (key, rows) = parts["train"], parts["test"]
+        seen = {contents[train][row] for row in trained}
+        kept = [row for row in rows if contents[key][row] not in seen]
+        self._split += f"; {len(rows) - len(kept)} of {len(rows)} test rows repeat a training row and are left out"
+        return key, kept
 
     def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
         if isinstance(features, np.ndarray):
@@ -247,8 +255,19 @@ class MultiLabel(LabelTask):
         self._split = facts["split"]
 
 
-def _content(example: Example) -> tuple[bytes | None, ...]:
-    return tuple(None if part is None else part.tobytes() for part in example)
+def _inputs(features: Ragged | np.ndarray) -> list[bytes]:
+    """Of each row a key that equal rows have in common; zeros that a sparse row holds don't count."""
+    if isinstance(features, np.ndarray):
+        return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
+    if features.weight is None:
+        return [digest(features[i].tobytes()) for i in range(len(features))]
+    kept = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
+    return [digest(places[on].tobytes(), values[on].tobytes()) for places, values, on in kept]
+
+
+def _contents(inputs: Sequence[bytes], gold: Sequence[np.ndarray | None]) -> list[tuple[bytes, bytes | None]]:
+    """Of each row a key that rows of equal features and labels have in common."""
+    return [(row, None if on is None else on.tobytes()) for row, on in zip(inputs, gold, strict=True)]
 
 
 def _hidden(example: Example) -> Example:

@@ -67,7 +67,7 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         return found.sentences, found.said
 
     found: FileParts[TaggedSentence] = (
-        read_file_parts(in_memory, read, _tags, "tags")
+        read_file_parts(in_memory, read, _tags, "tags", lambda sentence: _input(config, sentence))
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )
@@ -112,6 +112,11 @@ def known(
 
 def _tags(sentence: TaggedSentence) -> set[str] | None:
     return None if sentence.tags is None else set(sentence.tags)
+
+
+def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]:
+    """A key that equal inputs have in common: words, and the columns that are read."""
+    return sentence.words, *(sentence.columns[name] for name in config.columns)
 
 
 def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
@@ -176,10 +181,12 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
         part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
         for part, pair in given.pairs(parts).items()
     }
-    sentences, split = given.divide(sentences, [set(s.tags) for s in sentences["train"]], held_out, seed)
+    inputs = {part: [s.words for s in some] for part, some in sentences.items()}
+    tags = [set(s.tags) for s in sentences["train"]]
+    sentences, split, notes = given.divide(sentences, inputs, tags, held_out, seed)
     checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
     found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
-    return _with_hidden(config, FileParts(found, checksums, [], split))
+    return _with_hidden(config, FileParts(found, checksums, notes, split))
 
 
 def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:

@@ -21,6 +21,7 @@ from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
 from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
+from spen_plugins.datasets.equal_inputs import digest, shared_inputs
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.label_cells import SEPARATOR, joined_label
@@ -95,7 +96,8 @@ class TextLabels(LabelTask):
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
         rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
-        self._parts, self._split = given.divide(rows, sets["train"], held_out, seed)
+        inputs = {name: list(map(self._input, some)) for name, some in texts.items()}
+        self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
         self._learn()
 
@@ -132,6 +134,10 @@ class TextLabels(LabelTask):
     def words(self, text: str) -> list[str]:
         """A text's words, normalised for the look-up."""
         return words_of(text, self.config, self._unspaced)
+
+    def _input(self, text: str) -> bytes:
+        """A key that texts of equal words have in common."""
+        return digest(*self.words(text))
 
     def collate_inputs(self, examples: Sequence[Example]) -> dict[str, Tensor]:
         for example in examples:
@@ -243,7 +249,10 @@ class TextLabels(LabelTask):
             raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
         self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
         examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
-        parts = self._divide({name: [example.gold for example in some] for name, some in examples.items()})
+        gold = {name: [example.gold for example in some] for name, some in examples.items()}
+        inputs = {name: [self._input(example.text) for example in some] for name, some in examples.items()}
+        parts = self._divide(gold, inputs)
+        self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
         if self._index is not None:
             make = TextMaker(self._index, self._place, self._stored)
@@ -270,12 +279,13 @@ class TextLabels(LabelTask):
         gold = np.zeros((len(train), len(labels)), dtype=bool)
         for row, example in enumerate(train):
             gold[row, example.gold] = True
-        held_out = stratify(gold, FOLDS, SEED) == 0
+        held_out = stratify(gold, FOLDS, SEED) == 0  # repeated documents too go anywhere: published scores are on this
         self._parts = {
             "train": [train[i] for i in np.flatnonzero(~held_out)],
             "validation": [train[i] for i in np.flatnonzero(held_out)],
             "test": test,
         }
+        self._notes += shared_inputs({name: [self._input(e.text) for e in some] for name, some in self._parts.items()})
         sizes = {"train": len(train), "test": len(test), "validation": int(held_out.sum()), "labels": len(labels)}
         self._split = MOD_APTE.format(**sizes)
         self._files = {f"{self.config.reuters}/{file.name}": sha256(file) for file in sgm_files(folder)}

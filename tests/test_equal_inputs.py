@@ -1,0 +1,244 @@
+"""Equal inputs stay in one part where rows are divided, and are named where given parts share them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.senses import Senses
+from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.datasets import split_file, stratify
+from spen_plugins.datasets.equal_inputs import number_inputs, shared_inputs
+from spen_plugins.datasets.parts import carve
+from spen_plugins.errors import DataError
+
+WORDS = [f"{a}{b}" for a in "bdfgklmnps" for b in "aeiou"]
+"""Fifty words."""
+
+
+def row_by_row(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """Algorithm 1 of Sechidis et al. (2011) for rows that all differ."""
+    rng = np.random.default_rng(seed)
+    fold, left = np.full(len(labels), -1), np.ones(len(labels), dtype=bool)
+    wanted_rows = np.full(folds, len(labels) / folds)
+    wanted = np.tile(labels.sum(0) / folds, (folds, 1))
+    while (counts := labels[left].sum(0)).any():
+        label = np.where(counts > 0, counts, len(labels) + 1).argmin()
+        for row in rng.permutation(np.flatnonzero(labels[:, label] & left)):
+            best = np.flatnonzero(wanted[:, label] == wanted[:, label].max())
+            best = best[wanted_rows[best] == wanted_rows[best].max()] if len(best) > 1 else best
+            fold[row] = chosen = rng.choice(best)
+            wanted[chosen] -= labels[row]
+            wanted_rows[chosen] -= 1
+            left[row] = False
+    for row in rng.permutation(np.flatnonzero(left)):
+        fold[row] = wanted_rows.argmax()
+        wanted_rows[fold[row]] -= 1
+    return fold
+
+
+@pytest.mark.parametrize("rows", [7, 60, 500])
+def test_rows_that_all_differ_are_divided_as_ever(rows: int) -> None:
+    labels = np.random.default_rng(rows).random((rows, 6)) < [0.02, 0.1, 0.3, 0.3, 0.5, 0.9]
+    for seed in range(3):
+        expected = row_by_row(labels, 10, seed).tolist()
+        assert stratify(labels, 10, seed).tolist() == expected
+        assert stratify(labels, 10, seed, np.arange(rows)).tolist() == expected
+
+
+def test_groups_of_any_size_share_the_labels_out() -> None:
+    rng = np.random.default_rng(0)
+    inputs = number_inputs(rng.integers(0, 300, 1000).tolist())
+    labels = rng.random((1000, 5)) < 0.3
+    fold = stratify(labels, 10, 0, inputs)
+    assert len(np.unique(np.stack([inputs, fold]), axis=1).T) == inputs.max() + 1
+    assert np.bincount(fold).tolist() == pytest.approx([100] * 10, abs=12)
+    assert np.stack([labels[fold == i].sum(0) for i in range(10)]) == pytest.approx(30, abs=15)
+    often = np.where(rng.random(1000) < 0.4, 0, inputs)  # one input is more than a fold
+    fold = stratify(labels, 10, 0, number_inputs(often.tolist()))
+    assert sorted(set(fold.tolist())) == list(range(10)) and len(set(fold[often == 0].tolist())) == 1
+
+
+def conll(rows: Sequence[str]) -> str:
+    return "".join(f"{word}\tN\tB-X\nruns\tV\tO\n\n" for word in rows)
+
+
+def roles(rows: Sequence[str]) -> str:
+    return "".join(f"{word}\t-\t(ARG0*)\nruns\trun\t(V*)\n\n" for word in rows)
+
+
+def libsvm(rows: Sequence[str]) -> str:
+    return "".join(f"{i % 2} {1 + WORDS.index(word)}:0.5 60:0.1 {61 + i % 7}:0\n" for i, word in enumerate(rows))
+
+
+FILES: dict[str, tuple[Callable[[Sequence[str]], str], type, dict[str, Any]]] = {
+    "table.csv": (
+        lambda rows: ",n,word,a,b\n" + "".join(f"{i},1{'.0' * (i % 2)},{w},1,{i % 2}\n" for i, w in enumerate(rows)),
+        MultiLabel,
+        {"labels": "a,b"},
+    ),
+    "table.arff": (
+        lambda rows: (
+            f"@relation r\n@attribute w {{{','.join(WORDS)}}}\n@attribute n numeric\n@attribute a {{0,1}}\n"
+            "@data\n" + "".join(f"{w},0.5,{i % 2}\n" for i, w in enumerate(rows))
+        ),
+        MultiLabel,
+        {"label_count": 1},
+    ),
+    "vectors.svm": (libsvm, MultiLabel, {}),
+    "texts.csv": (
+        lambda rows: "text,labels\n" + "".join(f"{['He ', 'he'][i % 2]} {w}!,x\n" for i, w in enumerate(rows)),
+        TextLabels,
+        {},
+    ),
+    "words.conll": (conll, Tagging, {"scheme": "bio"}),
+    "roles.conll": (roles, SemanticRoles, {}),
+    "senses.jsonl": (
+        lambda rows: "".join(f'{{"words": ["{w}", "ran"], "predicate": 1, "sense": "run.01"}}\n' for w in rows),
+        Senses,
+        {},
+    ),
+}
+
+
+ROWS = [*WORDS[:31], *WORDS[30::-1], *WORDS[:31]]
+"""31 rows, each three times."""
+
+
+def inputs_of(task: Any, part: str) -> set[tuple[str, ...]]:
+    """A part's inputs, in readable form, without zeros and blanks."""
+    shown = [task.show(example).inputs for example in task.part(part)]
+    return {
+        tuple(sorted("".join(piece.lower().split()) for piece in some if not piece.endswith(" 0"))) for some in shown
+    }
+
+
+def loaded(cls: type, **fields: Any) -> Any:
+    task = cls(cls.Config(**fields))
+    task.load()
+    return task
+
+
+def check_apart(task: Any, parts: Sequence[str]) -> None:
+    """No input is in two parts, and all of them are in one."""
+    found = [inputs_of(task, part) for part in parts]
+    assert sum(map(len, found)) == len(set.union(*found)) == 31 and all(found)
+    assert not [note for note in task.notes() if note.startswith("warning") and "inputs" in note]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> None:
+    write, cls, fields = FILES[name]
+    path = tmp_path / name
+    path.write_text(write(ROWS))
+    said: list[str] = []
+    split = split_file(path, labels=fields.get("labels"), label_count=fields.get("label_count"), say=said.append)
+    parts = json.loads(split.read_text())
+    assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
+    assert "; 62 of them have the input of an earlier row and stay in its part" in said[0]
+    check_apart(loaded(cls, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
+
+    test = tmp_path / f"test.{name}"
+    test.write_text(write(WORDS[:3] + (WORDS[40:45] if name != "table.csv" else [])))
+    task = loaded(cls, train=str(path), test=str(test), **fields)
+    assert any("; 62 of them have the input of an earlier row" in note for note in task.notes())
+    assert any(note.startswith("warning: the") and " test inputs, too" in note for note in task.notes())
+    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    assert len(train) + len(validation) == 31 and not train & validation and 4 <= len(validation) <= 9
+    both = loaded(cls, train=str(path), validation=str(test), **fields)
+    assert len(both.part("train")) == 93 and not any("earlier row" in note for note in both.notes())
+    count = len(test_inputs := inputs_of(both, "validation"))
+    note = f"warning: the train part has 3 of the {count} validation inputs, too: on these, scores don't say how well"
+    assert test_inputs and any(found.startswith(note) for found in both.notes())
+
+
+def test_a_sentence_with_several_predicates_in_several_rows_stays_in_one_part(tmp_path: Path) -> None:
+    rows = [
+        {"words": [word, "ran", "home"], "predicate": predicate, "arguments": [{"role": "A0", "start": 0, "end": 1}]}
+        for predicate in (1, 2)
+        for word in WORDS
+    ]
+    path, test = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    test.write_text(json.dumps({**rows[0], "words": ["no", "one", "ran"]}) + "\n")
+    task = loaded(SemanticRoles, train=str(path), test=str(test))
+    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    assert len(task.part("validation")) == 2 * len(validation) and not train & validation
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "binary", "texts", "sentences"])
+def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
+    picked = np.array([WORDS.index(word) for word in ROWS])
+    rows: Any = np.eye(50)[picked]
+    labels: Any = [["x", "y"][: 1 + i % 2] for i in range(93)]
+    cls: type = MultiLabel
+    if kind == "dense":
+        rows = np.where(rows > 0, rows * 0.5, np.where(np.arange(93)[:, None] % 2, -0.0, 0.0))
+    elif kind == "sparse":
+        rows = sparse.csr_array(rows * 0.5)
+    elif kind == "texts":
+        rows, cls = [f"It is  {word}." if i % 2 else f"it is {word} ." for i, word in enumerate(ROWS)], TextLabels
+    elif kind == "sentences":
+        rows, cls, labels = [[word, "runs"] for word in ROWS], Tagging, [["N", "V"]] * 93
+
+    def given(**parts: Any) -> Any:
+        task = cls(cls.Config(in_memory=True))
+        task.take(parts)
+        return task
+
+    task = given(train=(rows, labels))
+    train, validation = (inputs_of(task, part) for part in ("train", "validation"))
+    assert len(train) + len(validation) == 31 and not train & validation
+    sizes = len(task.part("train")), len(task.part("validation"))
+    assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
+    said = "62 of them have the input of an earlier row and stay in its part"
+    assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
+    task = given(train=(rows, labels), validation=(rows[:5], labels[:5]))
+    assert len(task.part("train")) == 93
+    assert task.notes()[0].startswith("warning: the train part has 5 of the 5 validation inputs, too")
+
+
+def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
+    path, test = tmp_path / "x.conll", tmp_path / "y.conll"
+    path.write_text("".join(f"well\tC{i % 15}\tO\n\n" for i in range(30)))
+    test.write_text("ill\tC0\tO\n\n")
+    task = loaded(Tagging, train=str(path), test=str(test), columns={"case": 1})
+    assert any("; 15 of them have" in note for note in task.notes())
+    with pytest.raises(DataError, match=r"found 30 rows of equal inputs with tags; expected at least two different"):
+        loaded(Tagging, train=str(path), test=str(test))
+
+
+def test_short_sentences_may_repeat_as_often_as_they_do(tmp_path: Path) -> None:
+    path = tmp_path / "talk.conll"
+    path.write_text(conll([*WORDS[:15], *["yes"] * 60]))
+    parts = json.loads(split_file(path).read_text())
+    assert all(parts.values()) and any({*range(15, 75)} <= {*rows} for rows in parts.values())
+
+
+def test_what_cannot_be_divided(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text(conll(["yes", "no"] * 20))
+    with pytest.raises(DataError, match="found 40 rows of 2 different inputs; expected more rows"):
+        split_file(path)
+    rows = carve([{"x"}] * 4, "x", inputs=["a", "a", "a", "b"])
+    assert sorted([rows.train, rows.validation]) == [[0, 1, 2], [3]]
+
+
+def test_the_copies_of_rows_without_labels_are_trained_on() -> None:
+    labels = [{"x"} if i % 2 else None for i in range(40)]
+    kept = carve([*labels, {"x"}, {"x"}], "x", inputs=[*(i // 2 for i in range(40)), "a", "b"])
+    assert len(kept.validation) == 1 and kept.validation[0] >= 40
+
+
+def test_parts_that_share_no_input_are_not_warned_of() -> None:
+    assert shared_inputs({"test": [3], "train": [1, 2], "validation": []}) == []
+    assert len(shared_inputs({"test": [1, 3], "validation": [1], "train": [1, 2]})) == 3
