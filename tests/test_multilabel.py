@@ -9,12 +9,13 @@ import os
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.scaling import Scaling
+from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.samples import labels as sample
 from spen_plugins.scores.label_decoder import LabelDecoder
 from spen_plugins.scores.labels import GRID, scores
@@ -420,6 +421,24 @@ def test_only_some_training_rows_have_labels(mixed, tmp_path):
     given.take({name: (np.eye(8), np.eye(8)[:, :2]) for name in ("train", "validation")})
     assert [example.gold is not None for example in given.part("train")] == [True] * 3 + [False] * 5
     assert all(example.gold is not None for example in given.part("validation"))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_scaling_is_of_the_rows_that_are_trained_on(sparse, tmp_path):
+    values = np.array([[1.0, 8.0], [3.0, 6.0], [100.0, 90.0], [50.0, 70.0]])
+    given, labels = csr_array(values) if sparse else values, np.ones((4, 1), dtype=int)
+    lines = [f"{a},{b},1\n" for a, b in values]
+    for name in ("x.csv", "y.csv"):
+        (tmp_path / name).write_text("".join(["a,b,tag_x\n", *lines]))
+    files = {"train": str(tmp_path / "x.csv"), "validation": str(tmp_path / "y.csv"), "labels": "tag_*"}
+    for few, rows in (({"labelled": 2, "rest": False}, 2), ({"labelled": 2}, 4), ({"rest": False}, 4)):
+        it = MultiLabel(MultiLabel.Config(in_memory=True, **few))
+        it.take({"train": (given, labels), "validation": (given, labels)})
+        if sparse:
+            assert it.scaling.size == pytest.approx(Size.fit(values[:rows].ravel()).size)
+        else:
+            for scaling in (it.scaling, task(**files, **few).scaling):
+                np.testing.assert_allclose(scaling.mean, values[:rows].mean(0))
 
 
 def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):

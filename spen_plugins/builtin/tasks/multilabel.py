@@ -128,6 +128,7 @@ class MultiLabel(LabelTask):
         return key, kept
 
     def _fit_scaling(self, features: Ragged | np.ndarray, rows: Sequence[int]) -> None:
+        rows = rows[: None if self.config.rest else self.config.labelled]  # those that are trained on
         if isinstance(features, np.ndarray):
             self.scaling = Scaling.fit(features[list(rows)], self.columns.real)
         elif features.weight is not None:
