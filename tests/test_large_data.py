@@ -25,9 +25,10 @@ from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, epochs_of
 from spen_plugins.readers import index_cache
 from spen_plugins.readers.index_cache import FOLDER
 from spen_plugins.readers.on_disk import OnDisk, chosen
-from spen_plugins.readers.shards import pieces, shards
+from spen_plugins.readers.shards import checksum, pieces, shards
 from spen_plugins.readers.tagged import TagPlaces
 from spen_plugins.readers.tagged_shards import tagged_rows
+from spen_plugins.readers.text import sha256
 from spen_plugins.runs import runner
 from spen_plugins.trainer import TrainerConfig
 from tests.loaded import loaded
@@ -58,8 +59,9 @@ def tables(seed: int, count: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """For each task a folder of shards, one of them without rows and one in Arrow's format, and a validation file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for task in SMALL:
         (tmp_path / task).mkdir()
         for number, count in enumerate((40, 0, 25)):
@@ -243,6 +245,42 @@ def test_an_index_is_kept_until_data_or_settings_change(folder: Path, monkeypatc
     assert not list((folder / FOLDER).glob("*.partial"))
 
 
+@pytest.mark.parametrize("kind", SMALL)
+def test_an_index_that_was_made_elsewhere_is_not_trained_on(
+    folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if it says that it is of these data."""
+    written = made(monkeypatch)
+    other = folder / "elsewhere" / kind
+    other.mkdir(parents=True)
+    parquet.write_table(tables(8, 30)[kind], other / "0.parquet")
+    task_of(folder, kind, train=str(other))
+    ours, facts = str(folder / kind), task_of(folder, kind).facts()
+    [kept], [foreign] = (place.glob(f"{FOLDER}/{kind}-*") for place in (folder, other.parent))
+    about = json.loads((foreign / "index.json").read_text())
+    about["data"] = checksum(folder / kind)
+    (foreign / "index.json").write_text(json.dumps(about))
+    for known in (True, False):  # whether an index of these data was made here before
+        shutil.rmtree(kept)
+        shutil.copytree(foreign, kept)
+        if not known:
+            shutil.rmtree(folder / "cache")
+        written.clear()
+        assert task_of(folder, kind, train=ours).facts() == facts and len(written) == 1
+        assert task_of(folder, kind, train=ours).facts() == facts and len(written) == 1
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / f"{kind}.parquet"))  # nothing can be recorded there
+    assert task_of(folder, kind, train=ours).facts() == facts and len(written) == 2
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task_of(folder, kind)
+    summed: list[str] = []
+    monkeypatch.setattr("spen_plugins.readers.shards.sha256", lambda path: (summed.append(path.name), sha256(path))[1])
+    task_of(folder, kind)
+    assert sorted(summed) == ["0.parquet", "1.parquet", "2.parquet", "3.arrow", f"{kind}.parquet"]
+
+
 def test_an_index_that_is_replaced_while_it_is_read_stays_what_it_was(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,7 +420,7 @@ def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:
 
 def test_a_file_of_tags_is_split_and_trained_on_in_memory(folder: Path) -> None:
     path = folder / "tagging.parquet"
-    matrix, said = strata_of(path, "tags")
+    matrix, said, _ = strata_of(path, "tags")
     assert matrix.shape == (12, 2) and said == "read as Parquet or Arrow, stratified by 2 tags"
     (folder / "split.json").write_text(json.dumps({"train": [0, 3], "validation": [1], "test": [2]}))
     task = loaded("tagging", file=str(path), split=str(folder / "split.json"), tags="tags")

@@ -1,4 +1,4 @@
-"""Indexes of examples, made once and kept beside the data; one that is stale or damaged is made again."""
+"""Indexes of examples, made once and kept beside the data; one that is stale, damaged or of others is made again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from spen_plugins.datasets.places import cache_folder
 from spen_plugins.errors import DataError, RunError
-from spen_plugins.files import make_folder, read_json, save_json, to_json, writing_folder
+from spen_plugins.files import make_folder, read_json, save_json, save_text, to_json, writing_folder
 from spen_plugins.files.lock import locked
 from spen_plugins.readers.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
 from spen_plugins.readers.text import sha256
@@ -32,7 +33,8 @@ def kept_index(
 ) -> tuple[Index, str]:
     """The index of training data, and a sentence about it.
 
-    It is beside the data, or in the cache of downloads if nothing can be written there.
+    It is beside the data, or in the cache of downloads if nothing can be written there. What its files contain is
+    recorded in that cache: an index beside the data that came with them, or was changed, is made again.
 
     Args:
         source: the file, folder or pattern.
@@ -64,6 +66,8 @@ def kept_index(
                 raise DataError(source, None, "no row", "at least one")
             sums = {name: sha256(fresh / name) for name in (ROWS, LEXICONS)}
             save_json({**wanted, "sha256": sums}, fresh / _ABOUT)
+        with suppress(RunError):  # without a cache of one's own the next run makes the index again
+            save_text(to_json(sums, None), _record(wanted))
     return _opened(source, folder, f"indexed in {time.perf_counter() - started:,.0f} s")
 
 
@@ -79,6 +83,18 @@ def _folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
     return [source.parent / FOLDER / name(source.name), cache_folder() / "indexed" / name(str(source))]
 
 
+def _record(wanted: Mapping[str, Any]) -> Path:
+    """The file that says what the files of an index of these data under these settings contain."""
+    return cache_folder() / "indexed" / f"{hashlib.sha256(to_json(wanted, None).encode()).hexdigest()[:32]}.json"
+
+
+def _recorded(wanted: Mapping[str, Any]) -> Any:
+    try:
+        return read_json(_record(wanted))
+    except (OSError, RunError, DataError):
+        return None
+
+
 def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
     """Why there is no index to use in a folder; None if there is one."""
     try:
@@ -86,6 +102,8 @@ def _reason(folder: Path, wanted: Mapping[str, Any]) -> str | None:
         sums = found.pop("sha256")
         if found != wanted:
             return f"the data changed since {folder} was made"
+        if sums != _recorded(wanted):
+            return f"{folder} was not made here, and may be of other data"
         if any(sha256(folder / name) != sums[name] for name in (ROWS, LEXICONS)):
             return f"{folder} is damaged"
     except FileNotFoundError:

@@ -196,7 +196,7 @@ class LabelTask(Task):
             inputs: of each row, a key that equal inputs have in common.
         """
         files = named_files(self.config)
-        self._files |= checksums_of(files)
+        self._files |= checksums_of({key: name for key, name in files.items() if name not in self._files})
         parts, carved = rows_of_parts(files, gold, inputs)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
         if carved is not None:

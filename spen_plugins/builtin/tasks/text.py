@@ -30,7 +30,7 @@ from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
-from spen_plugins.readers.shards import of_shards
+from spen_plugins.readers.shards import checksum, of_shards
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
@@ -239,8 +239,8 @@ class TextLabels(LabelTask):
         if on_disk:
             self._look_at_script(row.text for row in next(iter(files.values())).rows)
             check = None if c.labels is None else self._numbers
-            names_sum = self._files.get(c.labels)
-            self._index, said = text_index(c, self._layout(), self.words, check, names_sum, self._unspaced)
+            self._files[c.train] = checksum(places["train"])
+            self._index, said = text_index(c, self._layout(), self.words, check, self._files, self._unspaced)
             self._notes.append(said)
         if c.labels is None:
             found = {label for file in files.values() for row in file.rows for label in row.labels or ()}

@@ -14,7 +14,7 @@ from spen_plugins.readers.formats import PARQUET
 from spen_plugins.readers.index_cache import kept_index
 from spen_plugins.readers.labelled_texts import stream_rows
 from spen_plugins.readers.on_disk import Index, Lists
-from spen_plugins.readers.shards import AT_ONCE, checksum, shards
+from spen_plugins.readers.shards import AT_ONCE, shards
 from spen_plugins.readers.text_columns import Layout
 
 
@@ -23,7 +23,7 @@ def text_index(
     layout: Layout,
     words: Callable[[str], list[str]],
     check: Callable[[Sequence[str], object, int | None], Any] | None,
-    names: str | None,
+    sums: Mapping[str, str],
     unspaced: bool,
 ) -> tuple[Index, str]:
     """The index of a config's training part, and a sentence about it; errors as `stream_rows` and `kept_index`.
@@ -33,7 +33,7 @@ def text_index(
         layout: the files' columns.
         words: a text's words.
         check: called with the labels, file and row of each text; None: any labels are known.
-        names: checksum of the file of label names, if there is one.
+        sums: checksums of the training part and, if there is one, of the file of label names, by their names.
         unspaced: as of `words_of`.
     """
 
@@ -56,8 +56,8 @@ def text_index(
 
     source = locate(config.train)
     kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
-    settings = {"task": "text", **asdict(layout), **kinds, "labels": names, "unspaced": unspaced}
-    return kept_index(source, checksum(source), settings, ["words", "labels", "length"], batches)
+    settings = {"task": "text", **asdict(layout), **kinds, "labels": sums.get(config.labels), "unspaced": unspaced}
+    return kept_index(source, sums[config.train], settings, ["words", "labels", "length"], batches)
 
 
 class TextMaker:
