@@ -18,6 +18,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.tasks import file_parts
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.datasets.equal_inputs import hash_rows
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
@@ -117,6 +118,33 @@ def test_texts_on_disk_are_split_and_labelled_as_those_in_memory(folder: Path) -
             task_of(folder, "text", on_disk)
         task = task_of(folder, "text", on_disk, separator=";")
         assert task.space.labels == ["a", "b"] and {*task.inputs.words} == {*"我很好今天热"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("tagging", {}), ("tagging", {"columns": {"kind": "kind"}}), ("text", {}), ("text", {"digits": False})],
+)
+def test_inputs_that_are_on_disk_too_are_counted(folder: Path, kind: str, more: dict[str, Any]) -> None:
+    parts = [tables(9, 12)[kind], tables(2, 25)[kind].slice(3, 9), tables(3, 20)[kind].slice(0, 5)]
+    table = pa.concat_tables([one.cast(parts[0].schema) for one in parts])
+    if kind == "tagging":  # the words of a training row with other values in a column
+        row = tables(2, 25)[kind].slice(1, 1)
+        table = pa.concat_tables([table, row.set_column(2, "kind", pa.array([["k9"] * len(row["kind"][0])]))])
+        parquet.write_table(table.slice(0, len(table) - (1 if more else 0)), folder / "tagging.parquet")
+    else:
+        parquet.write_table(table, folder / "text.parquet")
+    disk, memory = (task_of(folder, kind, on_disk, **more) for on_disk in (True, False))
+    found, expected = ([note for note in task.notes() if "part has" in note] for task in (disk, memory))
+    assert found == expected and len(found) == 1 and int(found[0].split()[5]) >= 14
+
+
+def test_hashes_of_rows_tell_lists_apart() -> None:
+    lists = [[], [0], [0, 0], [0, 1], [1, 0], [1], [2], [2, 1, 0], [0, 1]]
+    numbers = np.array([number for some in lists for number in some], dtype=np.int64)
+    lengths = np.array([len(some) for some in lists], dtype=np.int64)
+    found = hash_rows([(numbers, lengths)])
+    assert found[-1] == found[3] and len(set(found.tolist())) == 8
+    assert len(set(hash_rows([(numbers, lengths), (numbers[::-1], lengths[::-1])]).tolist())) == 9
 
 
 def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, Any]:

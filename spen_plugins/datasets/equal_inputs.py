@@ -45,10 +45,41 @@ def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
         parts: part -> the key of each row's input.
     """
     known = {part: set(parts[part]) for part in PARTS if part in parts}
-    counts = {(one, other): sum(key in known[one] for key in parts[other]) for one, other in combinations(known, 2)}
     return [
-        f"warning: the {one} part has {count:,} of the {len(parts[other]):,} {other} inputs, too: on these, scores "
-        "don't say how well new inputs are predicted"
-        for (one, other), count in counts.items()
-        if count
+        note
+        for one, other in combinations(known, 2)
+        for note in shared_said(one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
     ]
+
+
+def shared_said(one: str, other: str, count: int, size: int) -> list[str]:
+    """A warning if a part has some of the inputs, `size` in number, of another part."""
+    warning = (
+        f"warning: the {one} part has {count:,} of the {size:,} {other} inputs, too: on these, scores don't say how "
+        "well new inputs are predicted"
+    )
+    return [warning] if count else []
+
+
+def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64.
+
+    Args:
+        columns: of each list's column, `(number,)` the numbers, row after row, and `(row,)` how many a row has; int64.
+    """
+    found = np.zeros(len(columns[0][1]), dtype=np.uint64)
+    for numbers, lengths in columns:
+        ends = lengths.cumsum()
+        places = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
+        pieces = _mixed(_mixed(places.astype(np.uint64)) + numbers.astype(np.uint64))
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), pieces.cumsum(dtype=np.uint64)])
+        found = _mixed(found + sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
+    return found
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """SplitMix64's mixture of the bits of each number."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from spen_plugins.datasets.equal_inputs import hash_rows
 from spen_plugins.errors import ConfigError
 
 T = TypeVar("T")
@@ -139,6 +140,27 @@ class Index:
             for name, found in lists.items()
         }
 
+    def contains(self, rows: Mapping[str, Sequence[Sequence[str]]]) -> np.ndarray:
+        """Which of some rows are in the index, `(row,)` boolean, by hashes of 64 bits.
+
+        Args:
+            rows: column -> each row's list; only these columns are compared.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        asked = []
+        for name, values in rows.items():
+            lists = pa.array(values, pa.list_(pa.string()))
+            numbers = compute.index_in(lists.flatten(), pa.array(self.values[name], pa.string())).fill_null(-1)
+            asked.append((numbers, lists.value_lengths()))
+        wanted = _hashes(asked)
+        found = np.zeros(len(wanted), dtype=bool)
+        for batch in self._rows.data.table.select(list(rows)).to_batches():
+            found |= np.isin(wanted, _hashes([(lists.flatten(), lists.value_lengths()) for lists in batch.columns]))
+        self._rows = self._mapped() if self._is_there() else self._rows
+        return found
+
     def _mapped(self) -> Any:
         return dataset_class().from_file(str(self._file)).with_format("arrow")
 
@@ -148,6 +170,12 @@ class Index:
             return os.path.samestat(self._file.stat(), self._which)
         except OSError:
             return False
+
+
+def _hashes(columns: Sequence[tuple[Any, Any]]) -> np.ndarray:
+    """Hashes of rows, by each column's numbers, row after row, and how many of them a row has; arrays of pyarrow."""
+    arrays = [[one.to_numpy(zero_copy_only=False).astype(np.int64) for one in column] for column in columns]
+    return hash_rows(arrays)
 
 
 class OnDisk(Sequence[T]):

@@ -14,6 +14,7 @@ from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.equal_inputs import shared_said
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
@@ -77,7 +78,12 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         return _with_hidden(config, found), None
     sums = {config.train: checksum(locate(config.train)), **found.checksums}
     index, said = tagged_index(config, encoding, encode, sums[config.train])
-    notes = list(dict.fromkeys([said, *found.notes, *same_files(files, sums)]))
+    shared = []
+    for part, (_, some) in found.parts.items():
+        columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
+        known = index.contains({"words": [s.words for s in some], **columns})
+        shared += shared_said("train", part, int(known.sum()), len(some))
+    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or shared)]))
     return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
 
 
