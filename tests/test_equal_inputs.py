@@ -144,18 +144,18 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     split = split_file(path, labels=fields.get("labels"), label_count=fields.get("label_count"), say=said.append)
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
-    assert "; 62 of them have the input of an earlier row and stay in its part" in said[0]
+    assert "; 62 rows repeat the input of an earlier one and stay in its part" in said[0]
     check_apart(loaded(cls, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
 
     test = tmp_path / f"test.{name}"
     test.write_text(write(WORDS[:3] + (WORDS[40:45] if name != "table.csv" else [])))
     task = loaded(cls, train=str(path), test=str(test), **fields)
-    assert any("; 62 of them have the input of an earlier row" in note for note in task.notes())
+    assert any("; 62 rows repeat the input of an earlier one" in note for note in task.notes())
     assert any(note.startswith("warning: the") and " test inputs, too" in note for note in task.notes())
     train, validation = (inputs_of(task, part) for part in ("train", "validation"))
     assert len(train) + len(validation) == 31 and not train & validation and 4 <= len(validation) <= 9
     both = loaded(cls, train=str(path), validation=str(test), **fields)
-    assert len(both.part("train")) == 93 and not any("earlier row" in note for note in both.notes())
+    assert len(both.part("train")) == 93 and not any("earlier one" in note for note in both.notes())
     count = len(test_inputs := inputs_of(both, "validation"))
     note = f"warning: the train part has 3 of the {count} validation inputs, too: on these, scores don't say how well"
     assert test_inputs and any(found.startswith(note) for found in both.notes())
@@ -200,7 +200,7 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
     assert len(train) + len(validation) == 31 and not train & validation
     sizes = len(task.part("train")), len(task.part("validation"))
     assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
-    said = "62 of them have the input of an earlier row and stay in its part"
+    said = "62 rows repeat the input of an earlier one and stay in its part"
     assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
     task = given(train=(rows, labels), validation=(rows[:5], labels[:5]))
     assert len(task.part("train")) == 93
@@ -212,7 +212,7 @@ def test_columns_that_a_tagger_reads_are_input(tmp_path: Path) -> None:
     path.write_text("".join(f"well\tC{i % 15}\tO\n\n" for i in range(30)))
     test.write_text("ill\tC0\tO\n\n")
     task = loaded(Tagging, train=str(path), test=str(test), columns={"case": 1})
-    assert any("; 15 of them have" in note for note in task.notes())
+    assert any("; 15 rows repeat" in note for note in task.notes())
     with pytest.raises(DataError, match=r"found 30 rows of equal inputs with tags; expected at least two different"):
         loaded(Tagging, train=str(path), test=str(test))
 

@@ -34,8 +34,10 @@ def count_repeats(inputs: np.ndarray) -> int:
 def repeats_said(inputs: np.ndarray) -> str:
     """The end of a sentence on rows that were divided; empty if their inputs all differ."""
     repeats = count_repeats(inputs)
-    verbs = "has the input of an earlier row and stays" if repeats == 1 else "have the input of an earlier row and stay"
-    return f"; {repeats:,} of them {verbs} in its part" if repeats else ""
+    if not repeats:
+        return ""
+    rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
+    return f"; {rows} the input of an earlier one and stay{s} in its part"
 
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
