@@ -221,7 +221,7 @@ def test_short_sentences_may_repeat_as_often_as_they_do(tmp_path: Path) -> None:
     path = tmp_path / "talk.conll"
     path.write_text(conll([*WORDS[:15], *["yes"] * 60]))
     parts = json.loads(split_file(path).read_text())
-    assert all(parts.values()) and any({*range(15, 75)} <= {*rows} for rows in parts.values())
+    assert all(parts.values()) and {*range(15, 75)} <= {*parts["train"]}
 
 
 def test_what_cannot_be_divided(tmp_path: Path) -> None:
@@ -229,8 +229,16 @@ def test_what_cannot_be_divided(tmp_path: Path) -> None:
     path.write_text(conll(["yes", "no"] * 20))
     with pytest.raises(DataError, match="found 40 rows of 2 different inputs; expected more rows"):
         split_file(path)
-    rows = carve([{"x"}] * 4, "x", inputs=["a", "a", "a", "b"])
-    assert sorted([rows.train, rows.validation]) == [[0, 1, 2], [3]]
+
+
+@pytest.mark.parametrize("sizes", [(3, 1), (9, 8, 3), (5, 5), (60, 1, 1, 1, 1)])
+def test_inputs_too_frequent_to_validate_on_are_trained_on(sizes: tuple[int, ...]) -> None:
+    inputs = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    for seed in range(5):
+        for labels in ([{"x"}] * len(inputs), [{i} for i in inputs]):
+            kept = carve(labels, "x", inputs=inputs, seed=seed)
+            assert kept.validation and len(kept.train) >= len(kept.validation)
+            assert not {inputs[i] for i in kept.train} & {inputs[i] for i in kept.validation}
 
 
 def test_the_copies_of_rows_without_labels_are_trained_on() -> None:

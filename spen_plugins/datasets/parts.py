@@ -57,10 +57,11 @@ def carve(
         found = f"{len(known)} rows with {what}" if len(known) < 2 else f"{len(known)} rows of equal inputs with {what}"
         raise DataError(path, None, found, "at least two different ones, one of them to validate on")
     held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(different))
-    fold = stratify(label_matrix([found for _, found in some]), folds, seed, own)
+    fold = stratify(label_matrix([found for _, found in some]), folds, seed, own, held, home=folds - 1)
     holds = fold < held
     if not holds.any():  # of very few rows, a fold may be empty
-        holds = fold == np.bincount(fold).argmax()
+        sizes = np.bincount(fold)
+        holds = fold == (sizes.argmax() if len(different) == len(known) else np.where(sizes, sizes, len(fold)).argmin())
     validation = np.array(known)[holds].tolist()
     of = f"{'one' if held == 1 else held} of {folds} folds"
     train = sorted(set(range(len(labels))) - set(validation))

@@ -49,7 +49,7 @@ def split_file(
     where = locate(str(path))
     found = strata_of(where, None if labels is None else str(labels), label_count, say)
     inputs = number_inputs(found.inputs if together else range(len(found.labels)))
-    fold = stratify(found.labels, 10, seed, inputs)
+    fold = stratify(found.labels, 10, seed, inputs, most=2)
     split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
     if not all(split.values()):
         rows = f"{len(inputs)} rows" + f" of {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))

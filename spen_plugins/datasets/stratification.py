@@ -7,7 +7,9 @@ from collections.abc import Collection, Hashable, Sequence
 import numpy as np
 
 
-def stratify(labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | None = None) -> np.ndarray:
+def stratify(
+    labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | None = None, most: int = 1, home: int = 0
+) -> np.ndarray:
     """Iterative stratification (Sechidis et al. 2011, Algorithm 1).
 
     Rarest label first; each of its rows goes to the fold that still needs most rows of that label; ties go to the fold
@@ -18,6 +20,7 @@ def stratify(labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | Non
         folds: number of folds, of equal size.
         seed: equal seeds give equal folds (under one version of NumPy's generators).
         inputs: `(rows,)` number of each row's input, from 0 in the order of their first rows; None: all differ.
+        most, home: an input with more rows than so many folds goes to fold `home`.
 
     Returns:
         The fold of each row, `(rows,)`.
@@ -26,16 +29,20 @@ def stratify(labels: np.ndarray, folds: int, seed: int, inputs: np.ndarray | Non
         sizes = np.bincount(inputs)
         counts = np.zeros((len(sizes), labels.shape[1]), dtype=np.int32)
         np.add.at(counts, inputs, labels)
-        return _stratify(counts, sizes, folds, seed)[inputs]
-    return _stratify(labels, np.ones(len(labels), dtype=np.int64), folds, seed)
+        frequent = np.flatnonzero(sizes > max(1, most * len(labels) / folds))
+        return _stratify(counts, sizes, folds, seed, frequent, home)[inputs]
+    return _stratify(labels, np.ones(len(labels), dtype=np.int64), folds, seed, np.arange(0), home)
 
 
-def _stratify(labels: np.ndarray, sizes: np.ndarray, folds: int, seed: int) -> np.ndarray:
+def _stratify(
+    labels: np.ndarray, sizes: np.ndarray, folds: int, seed: int, frequent: np.ndarray, home: int
+) -> np.ndarray:
     """The fold of each group of rows, `(groups,)`.
 
     Args:
         labels: `(groups, labels)` how many of a group's rows have each label.
         sizes: `(groups,)` number of rows.
+        frequent: numbers of the groups that go to fold `home`.
     """
     rng = np.random.default_rng(seed)
     rows = int(sizes.sum())
@@ -48,7 +55,10 @@ def _stratify(labels: np.ndarray, sizes: np.ndarray, folds: int, seed: int) -> n
     wanted_rows = np.full(folds, rows / folds)
     wanted = np.tile(labels.sum(0) / folds, (folds, 1)).astype(float)
     left = labels.copy()
-    counts = labels.sum(0)  # of each label, in the rows that are left
+    fold[frequent], left[frequent] = home, 0
+    wanted[home] -= labels[frequent].sum(0)
+    wanted_rows[home] -= sizes[frequent].sum()
+    counts = left.sum(0)  # of each label, in the rows that are left
     while counts.any():
         label = np.where(counts > 0, counts, rows + 1).argmin()
         for group in largest_first(np.flatnonzero(left[:, label])):
