@@ -383,7 +383,7 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
         task = MultiLabel(MultiLabel.Config(train=path, validation=path, **given))
         task.load()
         assert task.columns.labels == labels and [*task.columns.features] == [c for c in "abcd" if c not in labels]
-        matrix, said = strata_of(Path(path), given.get("labels"), given.get("label_count"))
+        matrix, said, _ = strata_of(Path(path), given.get("labels"), given.get("label_count"))
         assert matrix[:2].tolist() == [[c in "ac" for c in labels], [c == "d" for c in labels]]
         assert f"{len(labels)} labels" in said
 

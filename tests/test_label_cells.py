@@ -68,7 +68,7 @@ def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
     wanted = [("sun", "warm"), ("wet",), (), ("sun",)]
     for separator in (None, ";"):
         assert [row.labels for row in read_texts(path, Layout(separator=separator)).rows] == wanted
-    matrix, said = strata_of(path)
+    matrix, said, _ = strata_of(path)
     assert matrix.sum(0).tolist() == [2, 1, 1] and "3 labels" in said
 
 
