@@ -361,3 +361,17 @@ def test_ten_thousand_columns(write):
 def test_empty_files(write, text):
     with pytest.raises(DataError, match=r"an empty file|comments or blank lines only"):
         read_roles(write(text))
+
+
+@pytest.mark.parametrize("placeholder", ["[WORD]", "_"])
+def test_words_that_are_left_out(write, placeholder):
+    """As in PropBank's skeletons; nothing could be learned from them, and nothing predicted."""
+    rows = [line.split() for line in CONLL_2012.splitlines()]
+    text = "\n".join(" ".join([*r[:3], placeholder, *r[4:]] if len(r) > 7 else r) for r in rows) + "\n"
+    for gold in (True, False):
+        with pytest.raises(DataError) as error:
+            read_roles(write(text, "train.gold_skel"), gold=gold)
+        assert f"train.gold_skel: found {placeholder} in place of 12 of 12 words; expected the words" in str(error.value)
+    with pytest.raises(DataError, match="in place of"):
+        read_roles(write(f"{placeholder} - *\n{placeholder} see (V*)\n"), layout="word-predicate")
+    read_roles(write(CONLL_2012.replace("Anna", placeholder).replace("Bob", placeholder)))

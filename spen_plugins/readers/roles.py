@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +50,8 @@ _COLUMNS = Format(
     "a token a line: the word, a column that marks predicates ('-' elsewhere), a column of brackets for each",
     _is_columns,
 )
+_PLACEHOLDERS = {"[WORD]": " (PropBank's release has map_all_to_conll.py for this, CoNLL-2012 skeleton2conll)", "_": ""}
+"""The words of files that are published without their text, and the scripts that fill them in."""
 FORMATS = [_JSON, _CONLLU, _CONLL_2009, _CONLL_2012, _PROPS, _COLUMNS]
 
 
@@ -61,12 +64,13 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
         gold: if true, every predicate must have its arguments.
 
     Raises:
-        DataError: the file is of no known format, or broken; with file, line, what was found and what was expected.
+        DataError: the file is of no known format, broken, or without its words; with file, line, what was found and
+            what was expected.
     """
-    if layout != "auto":
-        return RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
-    known = recognise(path, FORMATS)
-    if known is _JSON:
+    known = recognise(path, FORMATS) if layout == "auto" else None
+    if known is None:
+        found = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
+    elif known is _JSON:
         found = RoleFile(_read_json(path), known.name)
     elif known is _CONLLU:
         found = RoleFile(*read_conllu_roles(path))
@@ -82,7 +86,17 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
     if missing is not None:
         words = f"{' '.join(missing.words):.60}"
         raise DataError(path, None, f"a predicate without arguments, in {words!r}", "gold arguments of each predicate")
+    _check_words(path, found.sentences)
     return found
+
+
+def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
+    """Raise a DataError if most words are placeholders."""
+    words = Counter(word for sentence in sentences for word in sentence.words)
+    word, script = max(_PLACEHOLDERS.items(), key=lambda item: words[item[0]])
+    if words[word] * 2 > words.total():
+        found = f"{word} in place of {words[word]:,} of {words.total():,} words"
+        raise DataError(path, None, found, f"the words; fill them in from the corpus that was annotated{script}")
 
 
 def _read_json(path: Path) -> list[Sentence]:
