@@ -19,7 +19,7 @@ from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
 from spen_plugins.testing import check_task
-from tests.test_srl_task import TEST, TRAIN
+from tests.test_srl_task import TEST, TRAIN, UNSEEN
 
 # Ann came and saw 27 Ships . / She saw ships . / Bo saw 14 ships today .
 TREES = (
@@ -324,6 +324,10 @@ def test_read_with_and_without_trees(task, tmp_path):
     (tmp_path / "test.conllu").write_text(conllu(TREES[2]))
     [beside] = again.read(task.config.test)
     assert beside.candidates.tolist() == wanted.candidates.tolist()
+
+
+def test_roles_that_training_lacks_are_named(task):
+    assert task.notes()[-1] == UNSEEN
 
 
 def test_checksums_have_the_trees(task):

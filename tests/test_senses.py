@@ -174,6 +174,13 @@ def test_lemmas_of_the_words_alone(tmp_path: Path) -> None:
         assert task.part("validation")[0].candidates[0].sense == first
 
 
+def test_senses_that_neither_training_nor_the_lexicon_has_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 2)
+    (tmp_path / "b.conll").write_text("\n".join(COLUMNS.replace("give.01", s) for s in ("give.14", "give.77")) + "\n")
+    task = loaded("senses", train=str(tmp_path / "a.conll"), validation=str(tmp_path / "b.conll"))
+    assert task.notes()[-1] == "warning: no training example has 1 of the 3 senses (give.77): they can't be learned"
+
+
 def test_a_file_without_senses_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("Anna\t-\t(ARG0*)\nleft\tleave\t(V*)\n\n")
     files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))

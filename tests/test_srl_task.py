@@ -131,6 +131,16 @@ def test_unseen_gold_roles_count_as_missed(task):
     assert scores["roles"]["AM-TMP"]["gold"] == 1
 
 
+UNSEEN = "warning: no training example has 1 of the 3 roles (AM-TMP): they can't be learned"
+
+
+def test_roles_that_training_lacks_are_named(task):
+    assert task.notes()[-1] == UNSEEN
+    known = SemanticRoles(SemanticRoles.Config(train=task.config.test, validation=task.config.validation))
+    known.load()
+    assert not any("no training example" in note for note in known.notes())
+
+
 def test_scores_over_batches(task):
     first, second, third = task.part("train")
     metric = task.metric()

@@ -26,7 +26,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats
+from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats, unseen_roles
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
@@ -67,8 +67,9 @@ class RoleArcs(Task):
 
     def load(self) -> None:
         read = read_parts(self.config)
-        self._checksums, self._notes, self._split = read.checksums, read.notes, read.split
         sentences = {part: some for part, (_, some) in read.parts.items()}
+        self._checksums, self._split = read.checksums, read.split
+        self._notes = [*read.notes, *unseen_roles(sentences)]
         trees = self._read_trees(self.config.trees)
         self._checksums |= {name: sha256(locate(name)) for name in self.config.trees}
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}

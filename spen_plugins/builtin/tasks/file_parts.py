@@ -222,3 +222,17 @@ def read_file_parts(
         split = {part: files[part] for part in PARTS if part in files} | ({"validation": carved} if carved else {})
     warnings = same_files(files, checksums) or shared_inputs(keys_of_parts(rows, inputs))
     return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *warnings], split)
+
+
+def note_unseen(unseen: Sequence[str], total: int, what: str) -> list[str]:
+    """A warning of outputs that other parts have and no training example, if there are any.
+
+    Args:
+        unseen: their names.
+        total: number of different outputs in all parts.
+        what: the outputs' kind.
+    """
+    if not unseen:
+        return []
+    names = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
+    return [f"warning: no training example has {len(unseen)} of the {total} {what} ({names}): they can't be learned"]

@@ -15,7 +15,13 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import number
-from spen_plugins.builtin.tasks.file_parts import checksums_of, keys_of_parts, named_files, rows_of_parts
+from spen_plugins.builtin.tasks.file_parts import (
+    checksums_of,
+    keys_of_parts,
+    named_files,
+    note_unseen,
+    rows_of_parts,
+)
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
@@ -252,7 +258,5 @@ class LabelTask(Task):
         """Warn of labels that other parts have and no training example, which has those `seen`."""
         others = [example for name, some in self._parts.items() if name != "train" for example in some]
         unseen = sorted({i for example in others if example.gold is not None for i in example.gold.tolist()} - seen)
-        if unseen:
-            names = ", ".join(self.space.labels[i] for i in unseen[:5]) + (", …" if len(unseen) > 5 else "")
-            count = f"{len(unseen)} of the {len(self.space.labels)} labels"
-            self._notes.append(f"warning: no training example has {count} ({names}): they can't be learned")
+        labels = self.space.labels
+        self._notes += note_unseen([labels[i] for i in unseen], len(labels), "labels")

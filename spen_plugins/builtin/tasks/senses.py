@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, ChoiceInputs, X
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, note_unseen, read_file_parts
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
@@ -94,6 +94,10 @@ class Senses(PredicateTask):
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
         names = attributes(example.candidates for example in self._parts["train"])
         self._set(vocabulary, inventory, names)
+        senses = {part: set().union(*map(_senses, some)) for part, some in sentences.items()}
+        every = set().union(*senses.values())
+        unseen = sorted(sense for sense in every - senses["train"] if rolesets().get(sense) is None)
+        self._read.notes.extend(note_unseen(unseen, len(every), "senses"))
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         inventory = Inventory(facts["senses"], facts["forms"])

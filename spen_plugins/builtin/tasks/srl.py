@@ -12,7 +12,7 @@ import torch
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, note_unseen, read_file_parts
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
@@ -69,6 +69,7 @@ class SemanticRoles(PredicateTask):
         gold = [example for example in self._parts["train"] if example.tags is not None]
         if self._parts["train"] and not gold:
             raise DataError(self._read.parts["train"][0], None, "no predicate with roles (task.train)", "at least one")
+        self._read.notes.extend(unseen_roles(sentences))
         if self.config.repeat > 1:
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
         for part in PARTS:
@@ -261,6 +262,13 @@ def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
 
 def _roles(sentence: Sentence) -> set[str]:
     return {tag for proposition in sentence.propositions for tag in proposition.tags or ()}
+
+
+def unseen_roles(sentences: Mapping[str, Sequence[Sentence]]) -> list[str]:
+    """A warning if other parts have roles that no training sentence has."""
+    roles = {part: {tag[2:] for sentence in some for tag in _roles(sentence)} for part, some in sentences.items()}
+    every = set().union(*roles.values()) - {"", "V"}
+    return note_unseen(sorted(every - roles["train"]), len(every), "roles")
 
 
 def order_tags(tags: Iterable[str]) -> list[str]:
