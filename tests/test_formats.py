@@ -70,6 +70,19 @@ def test_gzip_is_read_as_what_is_in_it(tmp_path: Path) -> None:
                 read(path)
 
 
+def test_lines_end_at_line_feeds(tmp_path: Path) -> None:
+    """Where a format is recognised as where it is read; carriage returns end those of a file that has no line feeds."""
+    path = tmp_path / "x.csv"
+    lines = [f"a{mark}b,c" for mark in "\u2028\u2029\x85\x0b\x0c\x1c\r"]
+    for end in ("\n", "\r\n"):
+        path.write_bytes(end.join([*lines, "", "d,e", ""]).encode())
+        assert head_of(path).lines == read_lines(path) == [*lines, "", "d,e"]
+    path.write_bytes("\n".join(lines[:-1]).encode())
+    assert recognise(path, (CSV,)) is CSV and len(list(records(path, ","))) == len(lines) - 1
+    path.write_bytes(b"a,b\r1,2\r")
+    assert head_of(path).lines == ["a,b", "1,2"] and recognise(path, (CSV,)) is CSV
+
+
 def test_a_large_file_is_refused_with_its_size(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     path.write_bytes(b"a,b\n")

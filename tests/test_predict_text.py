@@ -148,6 +148,25 @@ def test_a_text_a_line_for_labels_of_texts(runs, spen):
         assert len(spen("predict", runs["text"], *words, input=given).stdout.splitlines()) == count
 
 
+INSIDE = "\u2028\u2029\x85\x0b\x0c\x1c\x1e"
+"""Characters at which `str.splitlines` ends a line, too."""
+
+
+def test_no_other_character_ends_a_line(runs, spen):
+    lines = [f"a{mark}match" for mark in INSIDE]
+    text = "\r\n".join([*lines, "", "the band"]) + "\r\n"
+    Path("t.txt").write_bytes(text.encode())
+    for words, given in ((["t.txt"], None), (["-"], text), (["--text", text], None)):
+        done = spen("predict", runs["text"], *words, input=given)
+        assert done.stdout.count("\n") == len(lines) + 2, done.output
+    examples = sp.load(runs["text"]).task.read_text(TokenisedText(text))
+    assert [example.text for example in examples] == [*lines, "", "the band"]
+    citation = "A. Writer. A\u2028Title. 1999."
+    assert len(loaded("citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
+    with pytest.raises(DataError, match="raw text; other formats are read from a file"):
+        tokenised.standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
+
+
 def test_tables_of_texts_are_predicted(runs, spen):
     """Of one column, and with labels that the run doesn't know, which evaluation refuses."""
     Path("only.csv").write_text('text\n"a match, at last"\n"two\nlines"\n')

@@ -49,7 +49,7 @@ def separator_of(head: Head) -> str | None:
     best, found = (False, 1), None
     for separator in SEPARATORS:
         try:
-            records = list(csv.reader(head.lines[:_LOOKED_AT], delimiter=separator))
+            records = list(csv.reader(StringIO("\n".join(head.lines[:_LOOKED_AT]), newline=""), delimiter=separator))
         except csv.Error:
             continue
         widths = [len(record) for record in records if record]

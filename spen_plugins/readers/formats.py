@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.text import opened, shorten
+from spen_plugins.readers.text import opened, shorten, split_lines
 
 LOOKED_AT = 1 << 16
 """Bytes, from the first, by which a file is recognised."""
@@ -36,10 +36,12 @@ class Head:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines that are complete, empty ones included; none of a binary file."""
+        """The lines that are complete, empty ones included; none of a binary file. Carriage returns end the lines of a
+        file that has no other line end."""
         if b"\0" in self.data:
             return []
-        lines = self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").splitlines()
+        text = self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+        lines = split_lines(text if "\n" in text else text.replace("\r", "\n"))
         return lines if self.whole or len(lines) < 2 else lines[:-1]
 
     @cached_property

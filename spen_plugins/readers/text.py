@@ -43,6 +43,11 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise DataError(path, line, "a zero byte", "UTF-8 text")
+    return split_lines(text)
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Lines of a text, without line ends (`\n` or `\r\n`); unlike `str.splitlines`, no other character ends a line."""
     lines = text.split("\n")
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]

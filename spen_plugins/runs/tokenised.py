@@ -12,7 +12,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.text import LARGEST, read_lines, shorten
+from spen_plugins.readers.text import LARGEST, read_lines, shorten, split_lines
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
@@ -122,7 +122,7 @@ def standard_input(stream: BinaryIO) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{data[error.start]:02x}, which is not UTF-8"
         raise DataError(where, line, found, "UTF-8 text") from None
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
         raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
     return text

@@ -28,7 +28,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.text import sha256
+from spen_plugins.readers.text import sha256, split_lines
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Writer
 
@@ -75,7 +75,7 @@ class Citations(Tagging):
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A citation a line."""
-        return [self.parse(line) for line in raw.text.splitlines() if line.strip()]
+        return [self.parse(line) for line in split_lines(raw.text) if line.strip()]
 
     def formats(self) -> dict[str, Writer]:
         return {}

@@ -31,7 +31,7 @@ from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
 from spen_plugins.readers.shards import checksum, of_shards
-from spen_plugins.readers.text import read_lines, sha256
+from spen_plugins.readers.text import read_lines, sha256, split_lines
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, TextInputs, Writer
@@ -186,7 +186,7 @@ class TextLabels(LabelTask):
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
-        return [Example(line.strip(), None) for line in raw.text.splitlines()]
+        return [Example(line.strip(), None) for line in split_lines(raw.text)]
 
     def formats(self) -> dict[str, Writer]:
         return {"csv": texts_csv(self._layout(), self.space.labels, self._place)}
