@@ -27,8 +27,11 @@ def spen(*words: object):
     return CliRunner().invoke(main.app, [str(word) for word in words], env={"COLUMNS": "200"})
 
 
-def spen_run(seeds: str):
-    words = ["mlc_seal", "data=train.csv", "validation=validation.csv", "test=test.csv", "labels=tag_*"]
+THREE = ("data=train.csv", "validation=validation.csv", "test=test.csv")
+
+
+def spen_run(seeds: str, *files: str):
+    words = ["mlc_seal", *(files or THREE), "labels=tag_*"]
     small = ["method=cross_entropy", "trainer.epochs=1", "features.hidden=[4]", f"seeds={seeds}"]
     return CliRunner().invoke(run.app, [*words, *small, "--out", "runs", "--device", "cpu"], env={"COLUMNS": "200"})
 
@@ -113,3 +116,68 @@ def test_probabilities_are_not_fitted_to_the_test_part() -> None:
         assert refused.exit_code == ConfigError.exit_status and "is the run's test part" in refused.output
     write(Path("other.csv"), 9)
     assert spen("calibrate", "runs/seed-0", "other.csv").exit_code == 0
+
+
+def scores(*words: object) -> tuple[dict, str, str]:
+    """Scores, what they are of, and what is said besides."""
+    done = spen("evaluate", *words)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    return found["scores"], found["protocol"]["split"], done.stderr
+
+
+def test_scores_of_rows_that_a_run_has_seen_are_warned_of() -> None:
+    """Whatever the file's name, and where the steps of inference are scored, too."""
+    shutil.copy("validation.csv", "copy.csv")
+    for file, setting in (("train.csv", "task.train"), ("copy.csv", "task.validation")):
+        _, split, said = scores("runs/seed-0", file)
+        assert split == f"all 40 examples of {file}, which the run trained or validated on"
+        assert f"warning: {file} is the run's {setting}, and the run trained" in said
+        assert "`spen evaluate runs/seed-0 --part test` does" in said
+    done = spen("evaluate", "runs/seed-0", "train.csv", "--refine", "gbi", "--trajectory")
+    assert done.exit_code == 2 and "without an energy" in done.output
+    write(Path("other.csv"), 9)
+    for file in ("test.csv", "other.csv"):
+        _, split, said = scores("runs/seed-0", file)
+        assert split == f"all 40 examples of {file}" and "warning" not in said
+    shutil.copy("train.csv", "test.csv")  # since the run was trained
+    assert "task.train" in scores("runs/seed-0", "test.csv")[2]
+
+
+def test_a_part_is_scored_by_the_runs_own_split() -> None:
+    of_files = [scores("runs/seed-0", f"{part}.csv")[0] for part in PARTS]
+    for part, expected in zip(PARTS, of_files, strict=True):
+        assert scores("runs/seed-0", "--part", part) == (expected, f"all 40 examples of the run's {part} part", "")
+    for words in ((), ("test.csv", "--part", "test")):
+        refused = spen("evaluate", "runs/seed-0", *words)
+        assert refused.exit_code == 2 and "expected a FILE, or --part" in refused.output
+    write(Path("validation.csv"), 9)
+    refused = spen("evaluate", "runs/seed-0", "--part", "test")
+    assert refused.exit_code == 1 and "validation.csv changed since" in refused.output
+    Path("test.csv").unlink()
+    refused = spen("evaluate", "runs/seed-0", "--part", "test")
+    assert refused.exit_code == 2 and "test.csv" in refused.output
+
+
+def test_a_part_of_one_file() -> None:
+    shutil.rmtree("runs")
+    assert spen("data", "split", "train.csv", "--labels", "tag_*").exit_code == 0
+    done = spen_run("0", "data=train.csv", "split=train.split.json")
+    assert done.exit_code == 0, done.output
+    _, split, said = scores("runs/seed-0", "train.csv")
+    assert split.startswith("all 40 examples") and "is the run's task.file" in said
+    rows = {part: len(some) for part, some in json.loads(Path("train.split.json").read_text()).items()}
+    found, split, said = scores("runs/seed-0", "--part", "test")
+    assert split == f"all {rows['test']} examples of the run's test part" and not said
+    kept = json.loads(Path("runs/seed-0/metrics.json").read_text())["test"]
+    assert found["example_f1"] == pytest.approx(kept["example_f1"])
+    refused = spen("calibrate", "runs/seed-0", "train.csv")
+    assert refused.exit_code == 2 and "holds the run's test part" in refused.output
+
+
+def test_a_part_that_a_run_lacks() -> None:
+    shutil.rmtree("runs")
+    assert spen_run("0", *THREE[:2]).exit_code == 0
+    refused = spen("evaluate", "runs/seed-0", "--part", "test")
+    assert refused.exit_code == 2 and "has no test part; give a file with gold" in refused.output
+    assert "; a file of other rows does" in scores("runs/seed-0", "train.csv")[2]

@@ -436,7 +436,7 @@ class Predictor:
         assert examples == ["x", "y"]
         return [{"labels": ["é"]}, [1, 2]]
 
-    def evaluate_file(self, path):
+    def evaluate_file(self, path, part):
         return {"scores": {"example_f1": 0.5}}
 
     def score_file(self, path):
@@ -446,6 +446,7 @@ class Predictor:
 @pytest.fixture
 def predictor(fake):
     fake("runs.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
+    fake("runs.sources", seen_in_training=lambda loaded, file: [])
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,19 @@ import typer
 from spen_plugins.cli.common import Out, check_kept, guarded, write_lines
 from spen_plugins.errors import ConfigError
 
+
+class OwnPart(StrEnum):
+    """A part of a run's data."""
+
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
 Run = Annotated[Path, typer.Argument(help="A run folder.", show_default=False)]
+Gold = Annotated[
+    Path | None, typer.Argument(help="A file in the format of the run's task, with gold.", show_default=False)
+]
 File = Annotated[Path, typer.Argument(help="A file in the format of the run's task.", show_default=False)]
 Input = Annotated[
     Path | None,
@@ -46,6 +59,12 @@ Language = Annotated[
     typer.Option(
         help="Code of raw text's language, whose spaCy tokeniser is used (default: en).",
         show_default=False,
+    ),
+]
+PartOption = Annotated[
+    OwnPart | None,
+    typer.Option(
+        "--part", help="A part of the run's own data, by its own split, in place of FILE.", show_default=False
     ),
 ]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")]
@@ -106,23 +125,26 @@ def predict(
 @guarded
 def evaluate(
     run: Run,
-    file: File,
+    file: Gold = None,
+    part: PartOption = None,
     out: Out = None,
     device: Device = "cpu",
     refine: Refine = None,
     trajectory: Trajectory = False,
     precision: Precision = "no",
 ) -> None:
-    """Score predictions against the gold outputs in a file; JSON."""
+    """Score predictions against the gold outputs in a file, or in a part of the run's data; JSON."""
+    if (file is None) == (part is None):
+        raise ConfigError("expected a FILE, or --part train, validation or test, and not both")
     check_kept(out, file)
-    from spen_plugins.runs import predictor
+    from spen_plugins.runs import predictor, sources
 
     loaded = predictor.load(run, device, _table(refine), precision)
     if trajectory:
-        write_lines(loaded.trajectory_file(file), out)
+        write_lines(loaded.trajectory_file(file, part), out)
     else:
-        write_lines([loaded.evaluate_file(file)], out, indent=2)
-    _say(loaded.task.notes())
+        write_lines([loaded.evaluate_file(file, part)], out, indent=2)
+    _say([] if file is None else [*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
 
 
 def _say(notes: Sequence[str]) -> None:

@@ -11,11 +11,10 @@ import torch
 
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Experiment, make_task
-from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
 from spen_plugins.model import Model
-from spen_plugins.readers.text import sha256
+from spen_plugins.runs import sources
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import calibration
 from spen_plugins.task import DECIDED, Metric, Task
@@ -24,22 +23,36 @@ if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
 
 
-def evaluate_file(predictor: Predictor, path: str | Path) -> dict[str, Any]:
-    """Scores against the gold in a file, with their protocol.
+def evaluate_file(predictor: Predictor, path: str | Path | None = None, part: str | None = None) -> dict[str, Any]:
+    """Scores against the gold in a file, or in a part of the run's own data, with their protocol.
 
     Raises:
-        DataError: the file has no gold.
+        ConfigError, RunError: the run's data are not there, have no such part, or have changed since training.
+        DataError: there is no gold.
     """
     task = predictor.task
-    examples = task.read(str(path))
-    labelled = _labelled(predictor, examples, path, "gold outputs to score against (spen predict needs none)")
+    examples, where = _read(predictor, path, part)
+    labelled = _labelled(predictor, examples, where, "gold outputs to score against (spen predict needs none)")
     metric = evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device)
     scores = {**metric.compute(), **metric.details()}
-    split = f"all {len(examples)} examples of {path}"
+    split = f"all {len(examples)} examples of {where}"
     if len(labelled) < len(examples):
-        split = f"the {len(labelled)} of {len(examples)} examples of {path} that have gold outputs"
+        split = f"the {len(labelled)} of {len(examples)} examples of {where} that have gold outputs"
+    if path is not None and sources.seen_in_training(predictor, path):
+        split += ", which the run trained or validated on"
     said = {**protocol(predictor.folder, predictor.model, task), "split": split, **predictor.refined}
     return {"scores": scores, "protocol": said}
+
+
+def _read(predictor: Predictor, path: str | Path | None, part: str | None) -> tuple[Sequence[Any], str]:
+    """The examples of a file, or of a part of the run's own data, and their name in messages."""
+    if part is None:
+        return predictor.task.read(str(path)), str(path)
+    run = predictor.folder
+    examples = task_again(predictor.experiment, run, "Give a file with gold in their place").part(part)
+    if not examples:
+        raise ConfigError(f"{run.path} has no {part} part; give a file with gold")
+    return examples, f"the run's {part} part"
 
 
 def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
@@ -55,20 +68,22 @@ def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
     return {**said, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
 
 
-def trajectory_file(predictor: Predictor, path: str | Path) -> Iterator[dict[str, Any]]:
+def trajectory_file(
+    predictor: Predictor, path: str | Path | None = None, part: str | None = None
+) -> Iterator[dict[str, Any]]:
     """Mean energy, scores and selection score after each step of the run's iterative inference, the start first.
 
-
     Raises:
-        ConfigError: the run predicts in one pass (or has no energy), and the predictor has no `refine`.
-        DataError: the file has no gold.
+        ConfigError: the run predicts in one pass (or has no energy), and the predictor has no `refine`; or as
+            `evaluate_file`.
+        DataError, RunError: as `evaluate_file`.
     """
     model, task = predictor.model, predictor.task
     if model.energy is None:
         raise ConfigError("there is no trajectory: this run was trained, or saved, without an energy")
     if not model.inference_net.iterative:
         raise ConfigError("there is no trajectory: the run predicts in one pass; ask for --refine gbi")
-    labelled = _labelled(predictor, task.read(str(path)), path, "gold outputs to score against")
+    labelled = _labelled(predictor, *_read(predictor, path, part), "gold outputs to score against")
     metrics: list[Metric] = []
     energies: list[float] = []
     model.inference_net.keep_iterates = True
@@ -125,8 +140,8 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         `decisions`.
 
     Raises:
-        ConfigError: the run's task has no decisions to calibrate, the predictor has `refine`, or the file is the run's
-            test part.
+        ConfigError: the run's task has no decisions to calibrate, the predictor has `refine`, or the file is or holds
+            the run's test part.
         DataError: the file has no gold.
         RunError: the run's data have changed since training.
     """
@@ -137,7 +152,7 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
         instead = "Give a file with gold in their place"
         examples = task_again(predictor.experiment, predictor.folder, instead).part("validation")
     else:
-        _check_not_test(predictor, path)
+        sources.check_not_test(predictor, path)
         examples = task.read(str(path))
     labelled = _labelled(predictor, examples, path, "gold outputs to calibrate probabilities against")
     decisions: list[calibration.Decisions] = []
@@ -151,17 +166,6 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     predictor.records["calibration.json"] = found
     task.temperature = found["temperature"]
     return found
-
-
-def _check_not_test(predictor: Predictor, path: str | Path) -> None:
-    tested = getattr(predictor.experiment.task.config, "test", None)
-    known = predictor.folder.environment().get("data_sha256", {}).get(tested)
-    file = locate(str(path))
-    if known is not None and file.is_file() and sha256(file) == known:
-        raise ConfigError(
-            f"{path} is the run's test part: fitted to it, probabilities would look better there than they are. "
-            "Expected another file with gold, or none, for the run's validation part"
-        )
 
 
 def choose_on_validation(predictor: Predictor) -> dict[str, Any]:

@@ -188,13 +188,13 @@ class Predictor:
                 found.update(zip(rows, answers, strict=True))
         return [found[row] for row in range(len(examples))]
 
-    def evaluate_file(self, path: str | Path) -> dict[str, Any]:
-        """Scores against the gold in a file; see `evaluating.evaluate_file`."""
-        return evaluating.evaluate_file(self, path)
+    def evaluate_file(self, path: str | Path | None = None, part: str | None = None) -> dict[str, Any]:
+        """Scores against the gold in a file, or in a part of the run's data; see `evaluating.evaluate_file`."""
+        return evaluating.evaluate_file(self, path, part)
 
-    def trajectory_file(self, path: str | Path) -> Iterator[dict[str, Any]]:
+    def trajectory_file(self, path: str | Path | None = None, part: str | None = None) -> Iterator[dict[str, Any]]:
         """Energy and scores after each step of inference; see `evaluating.trajectory_file`."""
-        return evaluating.trajectory_file(self, path)
+        return evaluating.trajectory_file(self, path, part)
 
     def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
         """Energies of the gold outputs in a file and of the predicted ones; see `evaluating.score_file`."""
