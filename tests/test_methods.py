@@ -227,6 +227,21 @@ def test_compare_takes_the_folder_whole(both):
     assert "| mine/nce |" in named.stdout
 
 
+def test_a_method_that_has_not_begun_is_left_out(copied, tmp_path):
+    for run in (copied / "nce").glob("seed-*"):
+        shutil.rmtree(run)
+    note = f"{copied}: left out, as no run is done: nce. Go on with: spen-run --resume {copied}"
+    for words in (["compare", copied], ["compare", f"mine={copied}"]):
+        done = CliRunner().invoke(spen_app, list(map(str, words)))
+        assert done.exit_code == 0 and note in done.stdout and "| nce |" not in done.stdout, done.output
+    done = CliRunner().invoke(spen_app, ["report", str(copied), "--out", str(tmp_path / "page.html")])
+    assert done.exit_code == 0 and "left out, as no run is done: nce" in (tmp_path / "page.html").read_text()
+    for metrics in (copied / "cross_entropy").glob("*/metrics.json"):
+        metrics.unlink()
+    done = CliRunner().invoke(spen_app, ["compare", str(copied)])
+    assert done.exit_code == 2 and f"{copied}: no run of its methods is done: cross_entropy, nce. Go on" in done.stderr
+
+
 def test_the_folder_predicts_with_the_run_that_was_chosen(copied):
     chosen = json.loads((copied / "methods.json").read_text())["run"]
     item = {"features": {}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -43,20 +43,22 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     Args:
         words: run folders or folders of run folders (one per seed), with or without a label before it:
             `runs/mine`, `mine=runs/mine`. Without a label the folder's name is used, or the path if two names are
-            equal. A folder of several methods (`methods.json`) is a group for each.
+            equal. A folder of several methods (`methods.json`) is a group for each; those without a run are left out
+            with a note.
         unfinished: if true, runs without scores are included; otherwise they are left out with a note.
 
     Raises:
         ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
     """
-    named = [one for word in words for one in _methods_apart(*_split(word))]
-    names = [path.resolve().name for label, path in named if label is None]
+    named = [one for word in words for one in _methods_apart(*_split(word), unfinished)]
+    names = [path.resolve().name for label, path, _ in named if label is None]
     groups = []
-    for label, path in named:
+    for label, path, notes in named:
         if label is None:
             name = path.resolve().name
             label = name if names.count(name) == 1 else str(path)
-        groups.append(read_group(label, path, unfinished))
+        group = read_group(label, path, unfinished)
+        groups.append(replace(group, notes=(*notes, *group.notes)))
     labels = [group.label for group in groups]
     for label in labels:
         if labels.count(label) > 1:
@@ -64,13 +66,30 @@ def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
     return groups
 
 
-def _methods_apart(label: str | None, path: Path) -> list[tuple[str | None, Path]]:
-    """A label and path for each method of a folder, or those given."""
-    own = [
-        (method if label is None else f"{label}/{method}", path / method)
-        for method in methods_of(path).get("methods", [])
-    ]
-    return own or [(label, path)]
+def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
+    """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
+
+    Raises:
+        ConfigError: no method has a run.
+    """
+    methods = methods_of(path).get("methods", [])
+    if not methods:
+        return [(label, path, ())]
+    own = [method for method in methods if any(unfinished or run.metrics() is not None for run in _runs(path / method))]
+    others = ", ".join(method for method in methods if method not in own)
+    resume = f"Go on with: spen-run --resume {quote(str(path))}"
+    if not own:
+        raise ConfigError(f"{path}: no run of its methods is done: {others}. {resume}")
+    note = (f"{path}: left out, as no run is done: {others}. {resume}",) if others else ()
+    named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
+    return [(*one, () if number else note) for number, one in enumerate(named)]
+
+
+def _runs(path: Path) -> list[RunFolder]:
+    """The run in a folder, or the runs one below."""
+    if (path / "config.json").exists():
+        return [RunFolder.open(path)]
+    return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
 
 
 def _split(word: str) -> tuple[str | None, Path]:
@@ -89,10 +108,7 @@ def _split(word: str) -> tuple[str | None, Path]:
 
 def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
     """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
-    if (path / "config.json").exists():
-        found = [RunFolder.open(path)]
-    else:
-        found = [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
+    found = _runs(path)
     if not found:
         deeper = f"; there are two below: name {path}/*" if any(path.glob("*/*/config.json")) else ""
         raise ConfigError(
