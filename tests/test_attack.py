@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,6 @@ def test_a_failure_is_found(tmp_path: Path) -> None:
         hows = ["raises", "hangs", "dies", "silent", "refuses", "fetches", "works"]
         run([Try(how, act(how)) for how in hows], Path(sys.argv[2]), 1, told, limit=2)
     """
-    import textwrap
-
     line = [sys.executable, "-c", textwrap.dedent(script), str(ATTACK), str(tmp_path)]
     said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     found = dict(row.split(" | ") for row in said.splitlines())
@@ -61,3 +60,48 @@ def test_a_failure_is_found(tmp_path: Path) -> None:
     assert found["silent"] == "exit status 2 without an error message"
     assert found["refuses"] == found["works"] == "None"
     assert "network" in found["fetches"] or "traceback" in found["fetches"]
+
+
+def test_a_command_that_loses_something_when_it_is_killed_is_found(tmp_path: Path) -> None:
+    script = """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from pathlib import Path
+        import operations
+        from commands import Command
+        from functools import partial
+        from interrupted import Interrupted
+        from tries import run
+
+        def work(how):
+            out, done = Path("run"), Path("run/metrics.json")
+            if how == "fussy" and out.exists():
+                print("error: run is there")
+                raise SystemExit(2)
+            if how == "tidy":
+                for path in Path().glob("*.partial"):
+                    path.unlink()
+            out.mkdir(exist_ok=True)
+            if how == "hasty" and done.exists():
+                raise SystemExit(0)
+            if how == "messy":
+                Path("run/metrics.partial").write_text("")
+            done.write_text("{")
+            Path("run/history.jsonl").write_text("")
+            done.write_text("{}")
+
+        hows = ["sound", "fussy", "tidy", "hasty", "messy"]
+        runs = Interrupted({how: Command(partial(work, how), ["on"]) for how in hows}, Path(sys.argv[2], "whole"))
+
+        def told(made, wrong): print(made.name, "|", wrong)
+        killed = partial(operations.watch, at=operations.killed_at(3))
+        run([runs.interrupted(how, how, killed) for how in hows], Path(sys.argv[2], "tries"), 1, told)
+    """
+    line = [sys.executable, "-c", textwrap.dedent(script), str(ATTACK), str(tmp_path)]
+    said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    found = dict(row.split(" | ") for row in said.splitlines())
+    assert found["sound"] == "None"
+    assert found["fussy"].startswith("run/history.jsonl differs") and "error: run is there" in found["fussy"]
+    assert found["tidy"] == "notes.partial of the user was changed or removed"
+    assert found["hasty"].startswith("run/history.jsonl differs")
+    assert found["messy"] == "unfinished files are left: ['metrics.partial']"

@@ -26,10 +26,14 @@ PROMISES = {
     "data": "damaged data files, trained on, predicted or split",
     "folders": "damaged run folders, in every command that reads one",
     "encoders": "damaged and hostile encoder folders",
-    "kills": "runs killed at a random time, then resumed: bit for bit the same",
-    "operations": "runs killed before a file operation, then resumed: bit for bit the same",
-    "disks": "full, read-only and failing disks; then resumed: bit for bit the same",
-    "documents": "odd documents through spen_en: alone, in batches, in processes",
+    "kills": "commands killed at a random time, then given again: the same result",
+    "operations": "commands killed before a file operation, then given again: the same result",
+    "disks": "full, read-only and failing disks; then given again: the same result",
+    "kept": "damaged plans, studies, shards and indexes that a command goes on from",
+    "annotate": "corpora of any format and damage through spen annotate",
+    "sklearn": "strange arrays and sentences through scikit-learn's interface",
+    "bytes": "damaged bytes for spaCy's components, and links where they are saved",
+    "plugins": "plugins with a mistake anywhere",
 }
 
 
@@ -53,7 +57,7 @@ def main(
     gc.freeze()  # a fork's collector leaves the pages of what was there before alone
     tallies: dict[str, Tally] = {}
     with Progress() as progress:
-        for name, (total, tries, weight) in kinds.items():
+        for name, (total, tries) in kinds.items():
             numbers = list(numbered(total, share, number))
             bar = progress.add_task(name, total=len(numbers))
 
@@ -63,7 +67,6 @@ def main(
                     progress.console.print(f"{made.name}: {wrong}", markup=False, highlight=False)
 
             tallies[name] = run(tries(seed, iter(numbers)), folder / name, jobs, told, limit)
-            tallies[name].tried *= weight
     table = markdown(tallies)
     typer.echo(table)
     if out:
@@ -75,34 +78,35 @@ def main(
         raise typer.Exit(1)
 
 
-def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int, Iterator[int]], Iterator], int]]:
-    """For each kind the number of its tries, how to make them, and the inputs that a try has."""
+def _kinds(folder: Path, names: list[str]) -> dict[str, tuple[int, Callable[[int, Iterator[int]], Iterator]]]:
+    """For each kind the number of its tries, and how to make them."""
+    import commands
+    import components
+    import corpora
     import data_files
-    import documents
     import encoders
+    import estimators
+    import kept
+    import mistakes
     import run_folders
     from interrupted import Interrupted
     from warm import warm
 
     import configs
 
-    inputs = warm(folder) if set(names) != {"documents"} else None
-    found = {}
-    for name, module in (("configs", configs), ("data", data_files), ("folders", run_folders)):
-        if name in names:
-            found[name] = (module.TOTAL, lambda seed, numbers, module=module: module.tries(inputs, seed, numbers), 1)
+    inputs = warm(folder)
+    simple = {"configs": configs, "data": data_files, "folders": run_folders, "annotate": corpora, "bytes": components}
+    simple |= {"plugins": mistakes}
+    found = {name: (module.TOTAL, partial(module.tries, inputs)) for name, module in simple.items()}
+    found["sklearn"] = (estimators.TOTAL, estimators.tries)
     if "encoders" in names:
         encoder = encoders.make(folder / "encoder")
-        found["encoders"] = (encoders.TOTAL, lambda seed, numbers: encoders.tries(inputs, encoder, seed, numbers), 1)
-    if set(names) & {"kills", "operations", "disks"}:
-        runs = Interrupted(inputs, folder / "whole")
-        for name, (total, choose) in runs.kinds().items():
-            if name in names:
-                found[name] = (total, partial(runs.tries, name, choose), 1)
-    if "documents" in names:
-        documents.pipeline()
-        found["documents"] = (documents.TOTAL // documents.TOGETHER, documents.tries, documents.TOGETHER)
-    return found
+        found["encoders"] = (encoders.TOTAL, partial(encoders.tries, inputs, encoder))
+    if set(names) & {"kills", "operations", "disks", "kept"}:
+        runs = Interrupted(commands.make(inputs, folder), folder / "whole")
+        found["kept"] = (kept.TOTAL, partial(kept.tries, runs))
+        found |= {name: (total, partial(runs.tries, name, choose)) for name, (total, choose) in runs.kinds().items()}
+    return {name: found[name] for name in PROMISES if name in names}
 
 
 def markdown(tallies: dict) -> str:

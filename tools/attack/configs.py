@@ -15,7 +15,7 @@ from warm import CONFIGS, Warm, spen_run
 
 from spen_plugins.config.evaluation import evaluate
 
-TOTAL = 10_000
+TOTAL = 4_000
 
 
 def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:

@@ -10,7 +10,7 @@ import inputs
 from tries import Ended, Try, command, lines_of_json, scores_of
 from warm import Warm, spen, spen_run
 
-TOTAL = 10_000
+TOTAL = 4_000
 
 
 def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:

@@ -41,6 +41,12 @@ def tagged(seed: int, rows: int, entities: bool) -> str:
     return "\n\n".join(found) + "\n"
 
 
+def lists(columns: str) -> list[list[list[str]]]:
+    """The words, and the tags, of each of such sentences."""
+    rows = [[line.split("\t") for line in block.splitlines()] for block in columns.strip().split("\n\n")]
+    return [[[cells[i] for cells in row] for row in rows] for i in range(2)]
+
+
 def roles(seed: int, rows: int) -> str:
     """JSON lines of words with a predicate and its roles."""
     draw, found = random.Random(seed), []

@@ -75,7 +75,8 @@ def complaint(ended: Ended, status: Sequence[int]) -> str | None:
     if ended.hung:
         return "no end within the limit"
     if "Traceback (most recent call last)" in ended.said:
-        return "traceback: " + ended.said.strip().splitlines()[-1][:200]
+        lines = ended.said.partition("Traceback (most recent call last)")[2].splitlines()[1:]
+        return "traceback: " + next((line for line in lines if line[:1].strip()), "")[:200]
     if ended.status < 0:
         return f"ended by {signal.Signals(-ended.status).name}"
     if ended.status not in status:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -15,7 +17,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import inputs
 import torch
 import torch._dynamo
-from tries import Ended, Try, command, run
+from tries import Try, command, run
 
 import spen_en  # noqa: F401 - imported before tries are forked, as all below
 import spen_plugins.research.seeds
@@ -23,7 +25,7 @@ import spen_plugins.runs.runner  # noqa: F401
 from spen_plugins.cli.main import main as spen
 from spen_plugins.cli.run import main as spen_run
 
-__all__ = ["CONFIGS", "Warm", "spen", "spen_run", "warm"]
+__all__ = ["CONFIGS", "Warm", "first", "spen", "spen_run", "warm"]
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -48,31 +50,28 @@ class Warm:
 def warm(folder: Path) -> Warm:
     """Inputs and finished runs below `folder`; what the runs imported is imported here, once for all tries."""
     torch.set_num_threads(1)
-    found = Warm(inputs.files(folder / "inputs"), {})
-    (folder / "imported").mkdir()
-
-    def train(name: str) -> Try:
-        def act(own: Path) -> None:
-            try:
-                command(spen_run, *found.words(name, str(folder / "runs" / name)))
-            finally:
-                (folder / "imported" / name).write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
-
-        return Try(name, act, status=(0,))
-
-    def told(made: Try, wrong: str | None) -> None:
-        if wrong:
-            raise SystemExit(f"the run of {made.name} that tries begin from: {wrong}; see {folder / 'first'}")
-        found.runs[made.name] = folder / "runs" / made.name
-
-    run([train(name) for name in found.arguments], folder / "first", 2, told, limit=600)
-    imported = {line for file in (folder / "imported").iterdir() for line in file.read_text("utf-8").splitlines()}
-    for name in sorted(imported - sys.modules.keys()):
-        with suppress(ImportError):
-            import_module(name)
+    arguments = inputs.files(folder / "inputs")
+    found = Warm(arguments, {name: folder / "runs" / name for name in arguments})
+    acts = {name: partial(command, spen_run, *found.words(name, str(out))) for name, out in found.runs.items()}
+    first(acts, folder / "first")
     return found
 
 
-def refused(ended: Ended) -> bool:
-    """Whether the command said that its input is wrong."""
-    return ended.status in (1, 2)
+def first(acts: dict[str, Callable[[], None]], folder: Path) -> None:
+    """Do what tries begin from, each in a process, and import here what that imported: once for all tries."""
+
+    def recorded(act: Callable[[], None], own: Path) -> None:
+        try:
+            act()
+        finally:
+            (folder / f"{own.name}.imported").write_text("\n".join(sorted(sys.modules)), encoding="utf-8")
+
+    def told(made: Try, wrong: str | None) -> None:
+        if wrong:
+            raise SystemExit(f"the {made.name} that tries begin from: {wrong}; see {folder}")
+
+    run([Try(name, partial(recorded, act), status=(0,)) for name, act in acts.items()], folder, 2, told, limit=600)
+    imported = {line for file in folder.glob("*.imported") for line in file.read_text("utf-8").splitlines()}
+    for name in sorted(imported - sys.modules.keys()):
+        with suppress(ImportError):
+            import_module(name)

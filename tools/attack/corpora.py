@@ -1,0 +1,96 @@
+"""Corpora of any format and damage through `spen annotate`, beside files of the user's in the folder of the output."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import inputs
+from tries import Ended, Try, command
+from warm import Warm, spen
+
+TOTAL = 800
+SUFFIXES = {
+    "lines": ".txt", "jsonl": ".jsonl", "json": ".json", "csv": ".csv", "html": ".html", "parquet": ".parquet",
+    "docbin": ".spacy",
+}  # fmt: skip
+OTHERS = (*SUFFIXES.values(), ".ndjson", ".tsv", ".md", "")
+ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "latin-1", "utf-8-sig", "utf-7")
+OPTIONS = ("--errors keep", "--documents file", "--text n", "--to docbin", "--columns pos")
+"""Options that are given now and then."""
+
+
+def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
+    """Tries with these numbers."""
+    for number in numbers:
+        yield _try(f"annotate-{seed}-{number}", random.Random(f"annotate {seed} {number}"), warm)
+
+
+def content(kind: str, texts: list[str]) -> bytes:
+    """A file of texts."""
+    if kind == "parquet":
+        import pyarrow
+        from pyarrow import parquet
+
+        buffer = io.BytesIO()
+        parquet.write_table(pyarrow.table({"text": texts, "n": list(range(len(texts)))}), buffer)
+        return buffer.getvalue()
+    if kind == "docbin":
+        import spacy
+        from spacy.tokens import DocBin
+
+        return DocBin(docs=[spacy.blank("en")(text) for text in texts]).to_bytes()
+    rows = [{"text": text, "n": n} for n, text in enumerate(texts)]
+    return {
+        "lines": "".join(f"{text}\n" for text in texts),
+        "jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+        "json": json.dumps(rows, indent=1),
+        "csv": "n,text\n" + "".join(f'{n},"{text}"\n' for n, text in enumerate(texts)),
+        "html": "<html><body>\n" + "".join(f"<p>{text}</p>\n" for text in texts) + "</body></html>\n",
+    }[kind].encode()
+
+
+def _try(name: str, draw: random.Random, warm: Warm) -> Try:
+    kind, sound, packed = draw.choice(sorted(SUFFIXES)), draw.random() < 0.3, draw.random() < 0.15
+    texts = [" ".join(draw.choices(inputs.WORDS, k=5)) for _ in range(draw.choice((1, 3, 20)))]
+    data, suffix = content(kind, texts), SUFFIXES[kind]
+    out = draw.choice(("out", "corpus/out"))
+    options = [option for option in OPTIONS if draw.random() < 0.15]
+    if not sound:
+        text = data.decode("utf-8", "replace") + "é\n"
+        data = inputs.damaged(data, draw) if draw.random() < 0.7 else text.encode(draw.choice(ENCODINGS))
+        suffix = draw.choice((suffix, suffix, draw.choice(OTHERS)))
+        options += [f"--from {draw.choice(('text', 'jsonl', 'parquet', 'docbin'))}"] * (draw.random() < 0.2)
+    if packed:
+        data, suffix = gzip.compress(data)[: draw.choice((None, None if sound else 20))], suffix + ".gz"
+    file = f"corpus/a{suffix}"
+    words = [draw.choice((file, "corpus", "corpus/*")), "--out", out, *" ".join(options).split()]
+    theirs = {file: data} | ({f"{out}/mine.partial": b"the user's\n"} if draw.random() < 0.3 else {})
+
+    def act(folder: Path) -> None:
+        for path, written in theirs.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(written)
+        command(spen, "annotate", str(warm.runs["pos_infnet"]), *words)
+
+    def check(folder: Path, ended: Ended) -> str | None:
+        for path, written in theirs.items():
+            if not (folder / path).is_file() or (folder / path).read_bytes() != written:
+                return f"{path} of the user was changed or removed"
+        if ended.status or "docbin" in words:
+            return None
+        from pyarrow import parquet
+
+        shards = sorted((folder / out).glob("shard-*.parquet"))
+        found = [row["text"] or "" for shard in shards for row in parquet.read_table(shard).to_pylist()]
+        if any("\0" in text for text in found):
+            return "a zero byte was annotated as a part of a text"
+        if sound and not {"file", "n"} & {*words} and found != texts:
+            return f"annotated as {len(found)} other texts: {found[:2]}"
+        return None
+
+    return Try(f"{name}-{kind}{suffix}", act, check)
