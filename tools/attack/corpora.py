@@ -62,7 +62,7 @@ def _try(name: str, draw: random.Random, warm: Warm) -> Try:
     options = [option for option in OPTIONS if draw.random() < 0.15]
     if not sound:
         text = data.decode("utf-8", "replace") + "é\n"
-        data = inputs.damaged(data, draw) if draw.random() < 0.7 else text.encode(draw.choice(ENCODINGS))
+        data = inputs.damaged(data, draw) if draw.random() < 0.7 else text.encode(draw.choice(ENCODINGS), "replace")
         suffix = draw.choice((suffix, suffix, draw.choice(OTHERS)))
         options += [f"--from {draw.choice(('text', 'jsonl', 'parquet', 'docbin'))}"] * (draw.random() < 0.2)
     if packed:
