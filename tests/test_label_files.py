@@ -19,6 +19,8 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.cells import BINARY, Texts, table_of
 from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.tagged import TagPlaces
+from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.readers.text_columns import Layout
 
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b
@@ -564,6 +566,51 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
     for given in (None, "written", "labels", "is_a,is_b"):
         matrix, said, _ = strata_of(path, given)
         assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
+
+
+def not_utf_8(texts: list[bytes]) -> Any:
+    """A column of texts that pyarrow doesn't look into."""
+    arrow = pytest.importorskip("pyarrow")
+    return arrow.Array.from_buffers(arrow.string(), len(texts), arrow.array(texts, arrow.binary()).buffers())
+
+
+def test_columns_of_parquet_that_are_not_utf_8(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    column = not_utf_8([b"tea", b"caf\xe9"])
+    for name, columns in (
+        ("text", {"text": column, "label": ["a", "b"]}),
+        ("label", {"text": ["tea", "coffee"], "label": column}),
+    ):
+        parquet.write_table(arrow.table(columns), tmp_path / name)
+        with pytest.raises(DataError, match=f"found column {name!r} damaged .*index 1"):
+            list(read_texts(tmp_path / name, Layout()).rows)
+    parquet.write_table(arrow.table({"size": [1, 2], "drink": column, "hot": [0, 1]}), tmp_path / "table")
+    with pytest.raises(DataError, match=r"found column 'drink' damaged .*index 1"):
+        read_table(str(tmp_path / "table"))
+    assert read_table(str(tmp_path / "table"), unused=["drink"]).format == "Parquet"
+    lists = arrow.ListArray.from_arrays(arrow.array([0, 1, 2], arrow.int32()), column)
+    parquet.write_table(arrow.table({"words": lists, "tags": [["A"], ["B"]]}), tmp_path / "tags")
+    with pytest.raises(DataError, match="found column 'words' damaged"):
+        list(tagged_rows(TagPlaces(), tmp_path / "tags", True))
+
+
+@pytest.mark.parametrize(
+    ("value", "zone", "text"), [(10**18, None, None), (10**15, "Mars/Olympus", "2001-09-09 01:46")]
+)
+def test_times_that_python_lacks(value: int, zone: str | None, text: str | None, tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    when = arrow.array([value, value], arrow.timestamp("us", tz=zone))
+    parquet.write_table(arrow.table({"when": when, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "x")
+    assert [row.labels for row in read_texts(tmp_path / "x", Layout()).rows] == [("a",), ("b",)]
+    if text is None:
+        with pytest.raises(DataError, match=r":1: found null in column 'when'"):
+            read_texts(tmp_path / "x", Layout("when"))
+    else:
+        assert next(iter(read_texts(tmp_path / "x", Layout("when")).rows)).text.startswith(text)
+    lists = arrow.ListArray.from_arrays(arrow.array([0, 1, 2], arrow.int32()), when)
+    parquet.write_table(arrow.table({"when": lists, "text": ["x", "y"], "label": ["a", "b"]}), tmp_path / "y")
+    with pytest.raises(DataError, match=r"values in column 'when' of type list<.* that can't be read"):
+        list(read_texts(tmp_path / "y", Layout()).rows)
 
 
 EMPTY = [

@@ -13,6 +13,7 @@ from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR, LabelCells
+from spen_plugins.readers.parquet import cells_of
 from spen_plugins.readers.shards import check_in_memory, column_names, of_shards, pieces, shards
 from spen_plugins.readers.text import read_lines, shorten
 from spen_plugins.readers.text_columns import (
@@ -246,7 +247,8 @@ def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int
     if form is PARQUET:
         yield 0, column_names(path)
         for piece in pieces(path):
-            columns = ([_cell(value) for value in column.to_pylist()] for column in piece.rows.columns)
+            named = zip(piece.rows.schema.names, piece.rows.columns, strict=True)
+            columns = ([_cell(value) for value in cells_of(path, name, column)] for name, column in named)
             yield from enumerate(map(list, zip(*columns, strict=True)), piece.first)
     elif form is TSV:
         for number, line in enumerate(read_lines(path), 1):

@@ -33,6 +33,7 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
     found = stored(path)
     if not found.num_rows:
         raise DataError(path, None, "no rows", "at least one")
+    check_valid(path, found.select([i for i, name in enumerate(found.column_names) if name not in unused]))
     columns: dict[str, np.ndarray | Texts] = {}
     for field, column in zip(found.schema, found.columns, strict=True):
         if field.name == _INDEX:
@@ -66,6 +67,40 @@ def stored(path: str | Path) -> Any:
         return parquet.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(path, None, f"a damaged Parquet file ({error})", "a whole one") from None
+
+
+def check_valid(path: str | Path, rows: Any) -> None:
+    """Check a table's or batch's columns, which pyarrow believes when it reads them; a DataError names the column."""
+    import pyarrow as pa
+
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            reason = str(error).rpartition("Invalid: ")[2]
+            raise DataError(path, None, f"column {name!r} damaged ({reason})", "valid values, texts in UTF-8") from None
+
+
+def cells_of(path: str | Path, name: str, column: Any) -> list[Any]:
+    """The cells of a valid column, as Python's values; times in an unknown zone are texts, in UTC, and those after 9999 None.
+
+    Raises:
+        DataError: they have no such values.
+    """
+    import pyarrow as pa
+
+    try:
+        return column.to_pylist()
+    except (ValueError, OverflowError, LookupError):  # Python has no such time, or no such zone
+        pass
+    try:
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp(column.type.unit))
+        texts = column.cast(pa.string()).to_pylist()
+        return [None if text and text.startswith("<value out of range") else text for text in texts]
+    except pa.ArrowException as error:
+        found = f"values in column {name!r} of type {column.type} that can't be read ({error})"
+        raise DataError(path, None, found, "texts, numbers, or lists of them") from None
 
 
 def column_names(path: str | Path) -> list[str]:

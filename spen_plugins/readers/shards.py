@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
-from spen_plugins.readers.parquet import MOST_CELLS
+from spen_plugins.readers.parquet import MOST_CELLS, check_valid
 from spen_plugins.readers.text import as_it_is, check_size, sha256
 
 SUFFIXES = (".parquet", ".arrow")
@@ -105,18 +105,20 @@ def pieces(path: Path) -> Iterator[Piece]:
     first = 1
     with _table(path) as table:
         names = _class_labels(table.schema_arrow if hasattr(table, "schema_arrow") else table.schema)
-        for rows in _batches(table):
+        for rows in _batches(path, table):
             yield Piece(path, first, _named(rows, names))
             first += len(rows)
 
 
-def _batches(table: Any) -> Iterator[Any]:
+def _batches(path: Path, table: Any) -> Iterator[Any]:
     if hasattr(table, "iter_batches"):
-        yield from table.iter_batches(AT_ONCE)
+        for rows in table.iter_batches(AT_ONCE):
+            check_valid(path, rows)
+            yield rows
         return
     whole = map(table.get_batch, range(table.num_record_batches)) if hasattr(table, "num_record_batches") else table
     for rows in whole:
-        rows.validate(full=True)  # Arrow itself believes the offsets that a file has
+        check_valid(path, rows)
         for start in range(0, len(rows), AT_ONCE):
             yield rows.slice(start, AT_ONCE)
 
