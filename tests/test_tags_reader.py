@@ -126,6 +126,11 @@ def test_a_damaged_docbin_and_one_without_spacy(tmp_path, monkeypatch):
     (tmp_path / "cut").write_bytes(path.read_bytes()[:60])
     with pytest.raises(DataError, match=r"cut: found a damaged file .* expected a DocBin"):
         read_tagged(config(), tmp_path / "cut", gold=True)
+    stored = DocBin().from_disk(doc_bin(tmp_path / "b", tag=True))
+    stored.strings.discard(f"X{POS[0][0]}")
+    stored.to_disk(tmp_path / "lacks")
+    with pytest.raises(DataError, match=r"lacks: found doc 1 with a string that the file lacks"):
+        read_tagged(config(tags="xpos"), tmp_path / "lacks", gold=True)
     monkeypatch.setitem(sys.modules, "spacy.tokens", None)
     with pytest.raises(ConfigError, match=r"which is not installed: pip install 'spen-plugins\[spacy\]'"):
         read_tagged(config(), path, gold=True)

@@ -60,28 +60,36 @@ def read_docbin(
     check_fields(wanted, FIELDS, "spaCy's docs")
     if "ents" in tags.split("+") and scheme == "none":
         raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
-    found = []
+    found: list[TaggedSentence] = []
     for number, doc in enumerate(docs, 1):
-        lacks = {key: name for key, name in wanted.items() if (gold or key != "tags") and not _has(doc, name)}
-        for key, name in lacks.items():
-            other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
-            raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
-        annotated = _has(doc, tags)
-        for tokens in _sentences(doc):
-            tagged = annotated
-            if tagged and (missing := [token for token in tokens if not _is_tagged(token, tags)]):
-                if gold:
-                    _refuse(path, number, missing[0], tags)
-                tagged = False
-            values = {key: _values(tokens, name, scheme) for key, name in wanted.items() if tagged or key != "tags"}
-            found.append(
-                TaggedSentence(
-                    values["words"], values.get("tags"), {name: values[f"columns.{name}"] for name in columns or {}}
-                )
-            )
+        try:
+            found += _tagged(path, number, doc, wanted, gold, scheme)
+        except KeyError as error:  # of spaCy's table of strings
+            raise DataError(path, None, f"doc {number} with a string that the file lacks", "a whole DocBin") from error
     if not found:
         raise DataError(path, None, "no words", "docs with words")
     return found
+
+
+def _tagged(
+    path: Path, number: int, doc: Doc, wanted: Mapping[str, str], gold: bool, scheme: str
+) -> Iterator[TaggedSentence]:
+    """The sentences of a doc; as of `read_docbin`."""
+    lacks = {key: name for key, name in wanted.items() if (gold or key != "tags") and not _has(doc, name)}
+    for key, name in lacks.items():
+        other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
+        raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
+    tags = wanted["tags"]
+    annotated = _has(doc, tags)
+    for tokens in _sentences(doc):
+        tagged = annotated
+        if tagged and (missing := [token for token in tokens if not _is_tagged(token, tags)]):
+            if gold:
+                _refuse(path, number, missing[0], tags)
+            tagged = False
+        values = {key: _values(tokens, name, scheme) for key, name in wanted.items() if tagged or key != "tags"}
+        columns = {key.removeprefix("columns."): value for key, value in values.items() if key.startswith("columns.")}
+        yield TaggedSentence(values["words"], values.get("tags"), columns)
 
 
 def _docs(path: Path) -> list[Doc]:
