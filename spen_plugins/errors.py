@@ -6,10 +6,12 @@ Exit status: 1 the run failed, 2 the config, the data or a plugin is wrong (repo
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 LONGEST = 500
 """Characters of what was found in a file that a message shows."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and line breaks
 
 
 class SpenError(Exception):
@@ -67,3 +69,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' Did you mean 'x'?' if one of `known` is similar, else ''."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters as Python writes them: a terminal would obey them (`\x1b[2J` clears it)."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)

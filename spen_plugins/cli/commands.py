@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins import builtin
-from spen_plugins.cli.common import guarded, typed
+from spen_plugins.cli.common import guarded, say, typed
 from spen_plugins.errors import PluginError, did_you_mean
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
         """Write the help, and errors of plugins to stderr."""
         super().format_help(ctx, formatter)
         for note in self._notes():
-            typer.echo(note, err=True)
+            say(note)
 
     def _missing(self, name: str) -> str:
         """The error for a command whose plugin is broken or not installed."""

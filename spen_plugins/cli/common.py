@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import io
 import os
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
-from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.errors import ConfigError, SpenError, visible
 from spen_plugins.files import is_stream, to_json, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -57,29 +61,99 @@ def app(help_text: str, group: type[TyperGroup] = TyperGroup, completion: bool =
     )
 
 
-def guarded(command: F) -> F:
-    """The command with user errors reported as one message on stderr and an exit status (1, 2 or 130).
+OUTPUT = "standard output"
 
-    An `OSError` with the name of a file (one that may not be read, a loop of links, a name too long) is one, too.
-    """
+
+class _Output(io.TextIOWrapper):
+    """Standard output whose errors name it."""
+
+    def write(self, text: str) -> int:
+        with _named():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _named():
+            super().flush()
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, OUTPUT) from None
+
+
+def run_program(application: typer.Typer) -> NoReturn:
+    """Run an application and end the process; also reports errors outside its commands, and of standard output."""
+    _prepare_streams()
+    try:
+        try:
+            application()
+        finally:
+            sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        status = _report(error)
+        if status is None:
+            raise
+        sys.exit(status)
+    raise AssertionError("an application ends its process")
+
+
+def _prepare_streams() -> None:
+    """Write UTF-8, as in files, and the bytes of file names as they are; let a closed stream fail when it is used."""
+    for name, flags in (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:  # its number would go to the next file that is opened
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "r" if name == "stdin" else "w", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        assert isinstance(stream, io.TextIOWrapper)
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    lines, through = sys.stdout.line_buffering, sys.stdout.write_through  # type: ignore[union-attr]
+    output = sys.stdout.detach()  # type: ignore[union-attr]
+    sys.stdout = _Output(output, "utf-8", "surrogateescape", line_buffering=lines, write_through=through)
+
+
+def guarded(command: F) -> F:
+    """The command with errors of users and of the system reported as one message and an exit status (1, 2 or 130)."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             return command(*args, **kwargs)
-        except SpenError as error:
-            _say_error(str(error))
-            raise typer.Exit(error.exit_status) from None
-        except OSError as error:
-            if error.filename is None:
+        except (Exception, KeyboardInterrupt) as error:
+            status = _report(error)
+            if status is None:
                 raise
-            _say_error(f"{error.filename}: {error.strerror}")
-            raise typer.Exit(SpenError.exit_status) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(status) from None
 
     return run  # type: ignore[return-value]
+
+
+def _report(error: BaseException) -> int | None:
+    """Print the message of an error and return the exit status; None for a mistake of ours or a plugin's."""
+    if isinstance(error, SpenError):
+        _say_error(str(error))
+        return error.exit_status
+    if isinstance(error, KeyboardInterrupt):
+        typer.echo("interrupted", err=True)
+        return INTERRUPTED
+    if any(mark in str(error) for mark in _NO_MEMORY) or isinstance(error, MemoryError):
+        reason = (str(error).strip() or "no reason given").splitlines()[-1]
+        _say_error(f"memory ran out ({reason}); raise its limit (ulimit -v), or give the command less at once")
+    elif isinstance(error, OSError):
+        reason = error.strerror or str(error)
+        if error.filename == OUTPUT:  # what is left of it is of no use at the process's end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        if error.filename != OUTPUT or error.errno != errno.EPIPE:  # `| head -1`
+            _say_error(where + reason)
+    else:
+        return None
+    return SpenError.exit_status
+
+
+_NO_MEMORY = ("allocate memory", "bad_alloc", "failed to map segment", "can't start new thread")
+"""Parts of messages of the system and its libraries."""
 
 
 def _say_error(text: str) -> None:
@@ -87,7 +161,12 @@ def _say_error(text: str) -> None:
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
-    typer.echo(text, err=True)
+    say(text)
+
+
+def say(text: str) -> None:
+    """Print a message to standard error."""
+    typer.echo(visible(text), err=True)
 
 
 def typed(name: str) -> str:
@@ -164,6 +243,7 @@ def write_lines(values: Iterable[Any], out: Path | None, indent: int | None = No
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
-    """Rows as aligned lines; the last column is not padded."""
+    """Rows as aligned lines; the last column is not padded, and control characters are visible."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
     return [indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

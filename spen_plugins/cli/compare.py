@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spen_plugins.cli.common import Against, Out, Part, Runs, guarded
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, visible
 
 if TYPE_CHECKING:
     from spen_plugins.research.compare import Comparison
@@ -71,7 +71,7 @@ def compare(
     comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)
     if out is not None or form in (Format.table, Format.csv):  # others have the notes in their text
         for note in comparison.notes:
-            typer.secho(f"note: {note}", err=True, fg=typer.colors.YELLOW)
+            typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:
         text = _rendered(comparison, None if out is None else WIDTH)
     else:
@@ -87,8 +87,7 @@ def compare(
 
 def _rendered(comparison: Comparison, width: int | None) -> str:
     """The table as text, by default as wide as the terminal."""
-    from rich.console import Console
-
+    from spen_plugins.console import Console
     from spen_plugins.research.tables import terminal
 
     console = Console(width=width)

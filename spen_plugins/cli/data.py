@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, guarded, writable_file
+from spen_plugins.cli.common import check_kept, columns, guarded, say, writable_file
 
 app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
@@ -54,7 +54,7 @@ def get(name: Name, yes: Yes = False) -> None:
         name,
         yes,
         lambda question: typer.confirm(question, err=True),
-        say=lambda sentence: typer.echo(f"{sentence}; waiting", err=True),
+        say=lambda sentence: say(f"{sentence}; waiting"),
     )
     typer.echo(str(folder))
 
@@ -80,7 +80,7 @@ def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount =
     check_kept(out, file)
     from spen_plugins import datasets
 
-    made = datasets.split_file(file, out, seed, label_count, labels, lambda text: typer.echo(text, err=True))
+    made = datasets.split_file(file, out, seed, label_count, labels, say)
     typer.echo(str(made))
 
 

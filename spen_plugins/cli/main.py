@@ -8,7 +8,7 @@ import typer
 
 from spen_plugins.cli.commands import Commands
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import show_version
+from spen_plugins.cli.common import run_program, show_version
 
 app = make_app(
     "Structured prediction energy networks: plugins, finished runs, data. `spen-run` trains.", Commands, completion=True
@@ -24,7 +24,7 @@ def spen(version: Version = False) -> None:
 
 def main() -> None:
     """Entry point of `spen`."""
-    app()
+    run_program(app)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.cli.common import Runs, guarded
+from spen_plugins.cli.common import Runs, guarded, say
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.errors import ConfigError
 
@@ -175,7 +175,7 @@ def _groups(words: list[str]) -> list[Group]:
 
     groups = read_groups(words, unfinished=True)
     for note in (note for group in groups for note in group.notes):
-        typer.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     return groups
 
 
@@ -186,7 +186,7 @@ def _one(word: str) -> Group:
         paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
         raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
     if len(group.runs) > 1:
-        typer.echo(f"note: of several seeds the first is plotted: {group.runs[0].path}", err=True)
+        say(f"note: of several seeds the first is plotted: {group.runs[0].path}")
     return group
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import columns, guarded, typed
+from spen_plugins.cli.common import columns, guarded, say, typed
+from spen_plugins.errors import visible
 
 if TYPE_CHECKING:
     from spen_plugins.registry import Registry
@@ -31,7 +32,7 @@ def list_plugins(check: Check = False) -> None:
     ):
         typer.echo(line)
         for error in (plugin.error or "").splitlines():
-            typer.echo(f"    {error}")
+            typer.echo(f"    {visible(error)}")
     if any(plugin.error is not None for plugin in found):
         raise typer.Exit(2)
 
@@ -46,9 +47,9 @@ def describe(kind: Kind, type_name: Type = None) -> None:
         typer.echo("\n".join(_listing(registry, kind)))
         for plugin in registry.plugins():
             if plugin.error is not None:
-                typer.echo(f"note: {plugin.error}", err=True)
+                say(f"note: {plugin.error}")
     else:
-        typer.echo("\n".join(_description(registry, kind, type_name)))
+        typer.echo(visible("\n".join(_description(registry, kind, type_name))))
 
 
 def _listing(registry: Registry, kind: str) -> list[str]:

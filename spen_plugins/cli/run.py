@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import columns, guarded, show_version
+from spen_plugins.cli.common import columns, guarded, run_program, show_version
 from spen_plugins.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def first_sentence(text: str) -> str:
 
 def main() -> None:
     """Entry point of `spen-run`."""
-    app()
+    run_program(app)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -21,6 +20,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
+from spen_plugins.console import Console
+from spen_plugins.errors import visible
 from spen_plugins.loop.order import Epochs
 from spen_plugins.trainer import Stage
 
@@ -71,10 +72,10 @@ class Reporter:
         if self._progress is not None:
             self._progress.stop()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str | Text) -> None:
         """Print one line, unless quiet."""
         if not self.quiet:
-            self.console.print(text, highlight=False, soft_wrap=True)
+            self.console.print(text, soft_wrap=True)
 
     def stage(self, stage: Stage, epoch: int, epochs: Epochs | str) -> None:
         """Report that a stage starts or resumes; `epochs` may be an epoch's length in words."""
@@ -116,12 +117,10 @@ class Reporter:
 
     def epoch_done(self, record: Mapping[str, Any], seconds: float, best: float) -> None:
         """Print one line with the losses of each phase and the score."""
-        star = "[green]best[/green]" if record["best"] else f"best {best:.4f}"
-        self.say(
-            f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  "
-            f"validation {self.selection if record['score'] == record['validation'].get(self.selection) else 'score'} "
-            f"{record['score']:.4f}  {star}  {seconds:.1f} s"
-        )
+        score = self.selection if record["score"] == record["validation"].get(self.selection) else "score"
+        said = f"epoch {record['epoch'] + 1:3d}  {_line(record['losses'])}  validation {score} {record['score']:.4f}  "
+        star = ("best", "green") if record["best"] else f"best {best:.4f}"
+        self.say(Text.assemble(visible(said), star, f"  {seconds:.1f} s"))
         if self._progress is not None:
             self._progress.advance(self._all)
 

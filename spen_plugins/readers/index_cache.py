@@ -132,8 +132,9 @@ def _counted(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]
     """The same batches; a terminal shows how far they are."""
     if not sys.stderr.isatty():
         return batches
-    from rich.console import Console
     from rich.progress import track
+
+    from spen_plugins.console import Console
 
     return track(batches, "batches of examples", console=Console(stderr=True), transient=True)
 

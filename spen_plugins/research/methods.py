@@ -13,9 +13,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from rich.console import Console
-
 from spen_plugins.config.experiment import check
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
@@ -156,10 +155,10 @@ def _choose(out: Path, done: Sequence[str], console: Console) -> None:
     table = compare(groups, "test" if tested else "validation", [score])
     console.print(terminal(table, console.width))
     for note in table.notes:
-        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"note: {note}", soft_wrap=True)
     said = ", ".join(f"{method} {mean.shown(found.unit)}" for method, mean in means.items())
-    console.print(f"{score} on the validation part: {said}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"chosen: {chosen.label}; its best run is {best}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{score} on the validation part: {said}", soft_wrap=True)
+    console.print(f"chosen: {chosen.label}; its best run is {best}", soft_wrap=True)
     record = {
         "methods": methods_of(out)["methods"],
         "chosen": chosen.label,

@@ -13,10 +13,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeAlias
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
@@ -179,7 +178,7 @@ def run_all(
             failures[out] = str(error)
             continue
         if done := [str(seed) for seed in seeds if seed not in waiting[out]]:
-            console.print(f"{_label(out, plans)}done already: seed {', '.join(done)}", highlight=False)
+            console.print(f"{_label(out, plans)}done already: seed {', '.join(done)}")
     if any(waiting.values()):
         check_same_data(_folder(out, seed) for out in waiting for seed in plans[out] if seed not in waiting[out])
     failed: dict[Path, dict[int, str]] = {}
@@ -243,7 +242,7 @@ def _at_once(
 
     def say(run: Run, text: str) -> None:
         between = " " if text == "done" else ": "
-        console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}", highlight=False)
+        console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}")
 
     words = [sys.executable, "-m", __name__]
     lines = {(out, seed): [*words, str(out), str(seed), device or "", str(checkpoint_seconds)] for out, seed in runs}
@@ -286,7 +285,7 @@ def summary(out: Path) -> Table:
     metrics = [one for one in found if one is not None]
     parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
     count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
-    table = Table(title=escape(f"{out}: mean ± standard error over {count}"), title_justify="left")
+    table = Table(title=f"{out}: mean ± standard error over {count}", title_justify="left")
     table.add_column("score")
     for part in parts:
         table.add_column(part, justify="right")

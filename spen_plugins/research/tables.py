@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rich.markup import escape
 from rich.table import Table
 
 from spen_plugins.readers.csv_rows import written
@@ -121,11 +120,11 @@ def terminal(comparison: Comparison, width: int) -> Table:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if sum(widths) + 3 * len(widths) + 1 > width:
         rows = [list(column) for column in zip(*rows, strict=True)]
-    table = Table(caption=escape(caption(comparison)), caption_justify="left")
+    table = Table(caption=caption(comparison), caption_justify="left")
     for i, title in enumerate(rows[0]):
-        table.add_column(escape(title), justify="right" if i else "left", overflow="fold")
+        table.add_column(title, justify="right" if i else "left", overflow="fold")
     for row in rows[1:]:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     return table
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from rich.console import Console
 from torch import Tensor
 
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import build, check
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.loop.constant import Constant
 from spen_plugins.registry import Registry

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelerate import Accelerator
-from rich.console import Console
 from torch import Tensor
 
 from spen_plugins.config.experiment import Built
+from spen_plugins.console import Console
 from spen_plugins.loop import evaluate
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.evaluation import example_ratios
@@ -56,7 +56,7 @@ def _learned_nothing(task: Task, validation: Mapping[str, Any], constant: Mappin
 
 def _nothing_learned(task: Task, validation: Mapping[str, Any], constant: Mapping[str, float]) -> str:
     return (
-        f"[bold]warning:[/bold] nothing was learned that helps {task.selection} on the validation part: it is "
+        f"warning: nothing was learned that helps {task.selection} on the validation part: it is "
         f"{validation[task.selection]:.4f}, and {constant['validation']:.4f} if every input gets the same output. "
         f"There are {len(task.part('train'))} training examples; more of them help most. Where the method has such "
         "settings, more updates (trainer.epoch_updates, trainer.epochs), a smaller trainer.batch_size or another "

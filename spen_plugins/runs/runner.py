@@ -11,11 +11,10 @@ from shlex import quote
 from typing import Any
 
 from accelerate import Accelerator
-from rich.console import Console
-from rich.markup import escape
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
 from spen_plugins.config.memory import check_memory, memory_of_training
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
@@ -122,7 +121,7 @@ def resume(
     folder = RunFolder.open(path)
     console = Console(quiet=quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
-        console.print(f"{path} is already done; its scores are in metrics.json", markup=False)
+        console.print(f"{path} is already done; its scores are in metrics.json")
         return path
     if (path.parent / TOGETHER).exists():
         raise ConfigError(
@@ -159,7 +158,7 @@ def built_again(
         except ConfigError as error:
             if not folder.checkpoint.exists():
                 raise
-            console.print(f"[yellow]note:[/yellow] {error}; a stage that begins anew begins from other weights")
+            console.print(f"note: {error}; a stage that begins anew begins from other weights")
     except (ConfigError, DataError) as error:
         began = before.get("working_folder", str(Path.cwd()))
         if began == str(Path.cwd()):
@@ -177,7 +176,7 @@ def built_again(
     installed = packages()
     for name, version in before.get("packages", {}).items():
         if (current := installed.get(name)) != version:
-            console.print(f"[yellow]note:[/yellow] the run began with {name} {version}, this is {current}")
+            console.print(f"note: the run began with {name} {version}, this is {current}")
     return built
 
 
@@ -248,9 +247,9 @@ def _train(
     with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
-        reporter.say(f"run folder {escape(str(folder.path))}; seed {experiment.seed}; {accelerator.device}{processes}")
+        reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}{processes}")
         for note in (*task.notes(), *_passed_over(built)):
-            reporter.say(escape(note))
+            reporter.say(note)
         reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
         loop = Loop(
             model,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from spen_plugins.console import Console
 from spen_plugins.runs.folder import RunFolder
 
 
@@ -16,7 +15,7 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     """Print the table at the end of a run: scores, calibration and protocol."""
     metrics = folder.metrics() or {}
     protocol = metrics.pop("protocol", {})
-    table = Table(title=escape(str(folder.path)), title_justify="left")
+    table = Table(title=str(folder.path), title_justify="left")
     table.add_column("score")
     for part in metrics:
         table.add_column(part, justify="right")
@@ -27,12 +26,12 @@ def print_scores(console: Console, folder: RunFolder) -> None:
     console.print(table)
     for part, scores in metrics.items():
         if found := scores.get("ranking"):
-            console.print(_ranking_line(part, found), highlight=False, markup=False, soft_wrap=True)
+            console.print(_ranking_line(part, found), soft_wrap=True)
     if calibration := folder.calibration():
-        console.print(_calibration_line(calibration), highlight=False, markup=False, soft_wrap=True)
+        console.print(_calibration_line(calibration), soft_wrap=True)
     for name, text in protocol.items():
         if text is not None:
-            console.print(f"{name}: {_said(text)}", highlight=False, markup=False, style="dim", soft_wrap=True)
+            console.print(f"{name}: {_said(text)}", style="dim", soft_wrap=True)
 
 
 def _said(value: Any) -> str:

@@ -16,11 +16,10 @@ from shlex import quote
 from typing import Any
 
 from accelerate import Accelerator
-from rich.console import Console
-from rich.markup import escape
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
 from spen_plugins.config.memory import memory_of_training
+from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, save_json
@@ -97,7 +96,7 @@ def resume(
     """
     folders = {name: RunFolder.open(out / name) for name in _parts(out)}
     if all(folder.metrics() is not None for folder in folders.values()):
-        Console(quiet=quiet, stderr=True).print(f"{out} is already done", markup=False)
+        Console(quiet=quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
     registry = registry or Registry()
     experiments = {
@@ -243,11 +242,11 @@ def _train(
     seed = next(iter(experiments.values())).seed
     go_on = f"Go on with: spen together {quote(str(out))} --resume"
     with Reporter(console, "mean", quiet) as reporter, interrupts() as stop:
-        reporter.say(f"folder {escape(str(out))}; seed {seed}; {accelerator.device}")
+        reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}
         for name, part in built.items():
             for note in part.task.notes():
-                reporter.say(escape(f"{name}: {note}"))
+                reporter.say(f"{name}: {note}")
             counts = sum(parameter.numel() for parameter in part.model.parameters())
             reporter.say(f"{name}: {len(part.task.part('train')):,} examples, {counts:,} parameters, encoder included")
             folders[name].checkpoint = checkpoint
@@ -269,7 +268,7 @@ def _train(
             raise Interrupted(f"{error} in {out}. {go_on}") from error
     try:
         for name, part in built.items():
-            console.print(f"\n{name}", markup=False, highlight=False)
+            console.print(f"\n{name}")
             finish(part, folders[name], accelerator, console, True, loops[name].constant)
     except KeyboardInterrupt:
         raise Interrupted(f"stopped in its last evaluation; training is done and saved. {go_on}") from None

@@ -1,0 +1,131 @@
+"""Standard streams of the commands: closed, full or of another encoding; control characters and brackets in names."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from rich.table import Table
+
+from spen_plugins.cli.common import columns, guarded
+from spen_plugins.console import Console
+from spen_plugins.errors import visible
+
+FULL = Path("/dev/full")
+
+PROGRAM = """
+import sys, typer
+from spen_plugins.cli.common import app, guarded, run_program
+from spen_plugins.errors import DataError
+
+made = app("Says something.")
+
+@made.command()
+@guarded
+def say(text: str, fail: str = ""):
+    if fail == "memory":
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory")
+    if fail == "data":
+        raise DataError(text, 1, "this", "that")
+    typer.echo("read " + sys.stdin.read() if text == "-" else text)
+
+run_program(made)
+"""
+
+
+def run(words: list[str | bytes], redirected: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """The program in a shell, as a user starts it."""
+    line = ["sh", "-c", f'exec "$0" "$@" {redirected}', sys.executable, "-c", PROGRAM, *words]
+    return subprocess.run(line, capture_output=True, env={**os.environ, **environment}, check=False)
+
+
+def sentence(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The only line on standard error."""
+    [line] = done.stderr.decode().splitlines()
+    return line
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["text"], ["--help"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("redirected", "reason"),
+    [
+        (">&-", "Bad file descriptor"),
+        pytest.param(
+            ">/dev/full", "No space left on device", marks=pytest.mark.skipif(not FULL.exists(), reason="no /dev/full")
+        ),
+    ],
+)
+def test_output_that_is_not_written_is_an_error(redirected, reason, words, unbuffered):
+    done = run(words, redirected, PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 1
+    assert sentence(done) == f"error: standard output: {reason}"
+
+
+def test_a_closed_standard_error_hurts_nothing():
+    assert run(["text"], "2>&-").stdout == b"text\n"
+    assert run(["text", "--fail=data"], "2>&-").returncode == 2
+
+
+def test_output_nobody_reads_is_no_error():
+    program = [sys.executable, "-c", PROGRAM, "x" * 100_000]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_output_is_utf_8_as_files_are(encoding):
+    done = run(["中 ž"], PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "中 ž\n".encode(), b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of other systems are UTF-8")
+def test_the_bytes_of_a_file_name_stay():
+    assert run([b"caf\xe9"]).stdout == b"caf\xe9\n"
+    assert (
+        sentence(run([b"caf\xe9\x1b[31m", "--fail=data"])) == r"error: caf\udce9\x1b[31m:1: found this; expected that"
+    )
+
+
+def test_memory_that_ran_out_is_said_in_a_sentence():
+    done = run(["text", "--fail=memory"])
+    assert done.returncode == 1
+    assert sentence(done).startswith("error: memory ran out (") and "ulimit" in sentence(done)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), OSError("no network"), PermissionError(13, "denied", "f.txt")], ids=repr
+)
+def test_errors_of_the_system_have_no_traceback(error, capsys):
+    def fails():
+        raise error
+
+    with pytest.raises(typer.Exit) as found:
+        guarded(fails)()
+    assert found.value.exit_code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
+
+
+def test_names_command_no_terminal():
+    assert visible("a\x1b[2J\x9b1mé\tb\n") == "a\\x1b[2J\\x9b1mé\tb\n"
+    assert columns([["\x1b[31m", "b"]]) == ["\\x1b[31m  b"]
+    drawn = io.StringIO()
+    console = Console(file=drawn, width=100, force_terminal=True, color_system=None)
+    table = Table(title="[/t]")
+    table.add_column("[bold]label")
+    table.add_row("\x1b[31mred :dog:")
+    console.print(table)
+    console.print("run [/folder] \x1b]0;title\x07")
+    text = drawn.getvalue()
+    assert all(
+        name in text for name in ("[/t]", "[bold]label", "\\x1b[31mred :dog:", "run [/folder] \\x1b]0;title\\x07")
+    )
+    assert "\x1b]0" not in text and "\x1b[31m" not in text
