@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import DataError
-from spen_plugins.files import save_json
+from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.readers.clusters import read_clusters
 from spen_plugins.readers.images import image_files, read_image
@@ -37,7 +37,8 @@ from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.vectors import read_vectors
 from spen_plugins.research.gbi_plots import read_trajectory
 from spen_plugins.runs import runner
-from spen_plugins.runs.tokenised import standard_input
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.tokenised import argument, standard_input
 
 SMALL = {
     "features.hidden": "[4]",
@@ -405,9 +406,40 @@ def test_files_larger_than_memory_are_refused_with_their_size(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("data", "says"),
-    [(b"caf\xe9", "line|:1: found byte 0xe9"), (b"\n\n\xff", ":3: found byte"), (b"a\tb", "expected raw text")],
+    [
+        (b"caf\xe9", "line|:1: found byte 0xe9"),
+        (b"\n\n\xff", ":3: found byte"),
+        (b"a\tb", "expected raw text"),
+        (b"a\0b\0", ":1: found a zero byte"),
+    ],
 )
 def test_standard_input_is_text(data: bytes, says: str) -> None:
     with pytest.raises(DataError, match=says):
         standard_input(io.BytesIO(data))
     assert standard_input(io.BytesIO(b"\xef\xbb\xbfcaf\xc3\xa9\n")) == "café\n"
+
+
+def test_words_of_a_command_line_are_utf_8(tmp_path: Path) -> None:
+    assert argument("café") == argument(b"caf\xc3\xa9".decode("ascii", "surrogateescape")) == "café"
+    word = b"caf\xe9".decode("utf-8", "surrogateescape")
+    with pytest.raises(DataError, match="--text:1: found byte 0xe9, which is not UTF-8"):
+        argument(word)
+    with pytest.raises(ConfigError, match=r"argument 'data': found 'caf.*', which is not UTF-8; rename the file"):
+        parse_arguments([f"data={word}"])
+    with pytest.raises(ConfigError, match="found a name that is not UTF-8"):
+        RunFolder.check_free(tmp_path / word)
+
+
+def test_a_closed_standard_input_is_said() -> None:
+    with os.fdopen(os.open(os.devnull, os.O_WRONLY), "rb") as closed, pytest.raises(DataError, match="can't be read"):
+        standard_input(closed)
+
+
+def test_memory_that_runs_out_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    (tmp_path / "x.json").write_text("{}")
+    monkeypatch.setattr("spen_plugins.files.reading.from_json", fails)
+    with pytest.raises(MemoryError):
+        read_json(tmp_path / "x.json")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import Out, check_kept, guarded, write_lines
+from spen_plugins.cli.common import Out, check_kept, guarded, say, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -111,9 +111,9 @@ def predict(
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every, form)))
-    raw = tokenised.TokenisedText("" if text is None else text, language, predicates, device)
+    raw = tokenised.TokenisedText("", language, predicates, device)
     if text is not None or str(file) == "-":
-        raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else text
+        raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
         examples, notes = loaded.task.read_text(raw), []
     else:
         examples, notes = tokenised.read(loaded, file, raw)
@@ -150,7 +150,7 @@ def evaluate(
 def _say(notes: Sequence[str]) -> None:
     """What a file was recognised as, on standard error."""
     for note in notes:
-        typer.echo(note, err=True)
+        say(note)
 
 
 def _table(refine: str | None) -> Any:

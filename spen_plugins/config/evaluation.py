@@ -90,6 +90,8 @@ def parse_arguments(words: Iterable[str]) -> dict[str, str]:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise ConfigError(f"argument {word!r}: expected name=value, as in seed=7 or trainer.epochs=3")
+        if not word.isascii() and word.encode("utf-8", "replace").decode() != word:
+            raise ConfigError(f"argument {name!r}: found {value!a}, which is not UTF-8; rename the file if it is one")
         if name in arguments:
             raise ConfigError(f"argument {name!r} is given twice: {arguments[name]!r} and {value!r}")
         arguments[name] = value

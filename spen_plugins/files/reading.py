@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,7 +52,8 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
 
 def _content(path: Path) -> bytes:
     with open_file(path) as file:
-        data = file.read(LARGEST_JSON + 1)
+        size = os.fstat(file.fileno()).st_size  # `read` takes as much memory as it may have to return
+        data = file.read(min(size, LARGEST_JSON) + 1)
     if len(data) > LARGEST_JSON:
         raise ValueError(f"found more than {LARGEST_JSON >> 20} MiB; expected fewer, as it is kept in memory")
     return data
@@ -121,7 +123,7 @@ def _damage(path: Path, line: int | None = None) -> Iterator[None]:
     """Errors of reading a file, whatever its library raises for a damaged one, as a `RunError`."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, MemoryError):
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__

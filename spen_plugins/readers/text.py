@@ -34,16 +34,7 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
         data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(path, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text") from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(path, line, "a zero byte", "UTF-8 text")
-    return split_lines(text)
+    return split_lines(decoded(path, data))
 
 
 def split_lines(text: str) -> list[str]:
@@ -54,6 +45,20 @@ def split_lines(text: str) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def decoded(where: str | Path, data: bytes) -> str:
+    """A text in UTF-8, without a byte order mark; a DataError with the line of a byte that is not, or is zero."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(where, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(where, line, "a zero byte", "UTF-8 text")
+    return text
 
 
 def check_size(path: str | Path, largest: int = LARGEST) -> None:

@@ -95,6 +95,10 @@ class RunFolder:
     def check_free(path: Path, instead: str | None = None) -> None:
         """Raise a ConfigError unless a folder is new or empty, but for what a killed process had begun to write."""
         try:
+            str(path.absolute()).encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"the run folder {path}: found a name that is not UTF-8; choose another") from None
+        try:
             free = is_free(path)
         except OSError as error:
             raise ConfigError(f"the run folder {path} can't be read: {error.strerror}") from error

@@ -12,7 +12,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.text import LARGEST, read_lines, shorten, split_lines
+from spen_plugins.readers.text import LARGEST, decoded, read_lines, shorten, split_lines
 from spen_plugins.registry import Registry
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
@@ -113,19 +113,22 @@ def standard_input(stream: BinaryIO) -> str:
         DataError: it is too large, not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
     """
     where = "standard input"
-    data = stream.read(LARGEST + 1)
+    try:
+        data = stream.read(LARGEST + 1)
+    except OSError as error:  # it is closed, or a folder
+        raise DataError(where, None, f"what can't be read ({error.strerror})", "raw text") from None
     if len(data) > LARGEST:
         raise DataError(where, None, f"more than {LARGEST / 1e9:.1f} GB", "less, as all of it is kept in memory")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte 0x{data[error.start]:02x}, which is not UTF-8"
-        raise DataError(where, line, found, "UTF-8 text") from None
+    text = decoded(where, data)
     first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
         raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
     return text
+
+
+def argument(text: str) -> str:
+    """Raw text from a command line, in which Python keeps bytes that are not UTF-8 as surrogates; a DataError then."""
+    return decoded("--text", text.encode("utf-8", "surrogateescape"))
 
 
 def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
