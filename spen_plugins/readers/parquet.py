@@ -82,7 +82,7 @@ def check_valid(path: str | Path, rows: Any) -> None:
 
 
 def cells_of(path: str | Path, name: str, column: Any) -> list[Any]:
-    """The cells of a valid column, as Python's values. Times in an unknown zone are texts, in UTC; those after 9999, None.
+    """The cells of a valid column. Times in an unknown zone are texts, in UTC; those after the year 9999 are None.
 
     Raises:
         DataError: they have no such values.
