@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from spen_plugins.cli.run import app, parse_seeds
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files.lock import locked
+from spen_plugins.research import seeds
 from spen_plugins.runs import runner
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
@@ -173,8 +174,6 @@ def test_a_seed_that_fails_does_not_stop_the_others(copied, two, jobs):
 
 
 def test_stopping_says_how_to_go_on_with_all(copied, monkeypatch):
-    from spen_plugins.errors import Interrupted
-
     def stopped(*_):
         raise Interrupted("stopped")
 
@@ -183,3 +182,16 @@ def test_stopping_says_how_to_go_on_with_all(copied, monkeypatch):
     done = spen_run("--resume", copied)
     assert done.exit_code == 130
     assert f"spen-run --resume {copied}" in done.stderr.replace("\n", "")
+
+
+@pytest.mark.parametrize("several", ["seeds=0,1", "methods=cross_entropy,nce seeds=0,1"])
+def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_path, monkeypatch):
+    """Ctrl-C while the processes start: the folder goes, so there is nothing to resume."""
+
+    def stopped(*_):
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr(seeds, "side_by_side", stopped)
+    done = spen_run("mlc_seal", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
+    assert done.exit_code == 130 and "Give the same command again" in done.stderr
+    assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from spen_plugins.config.experiment import check
@@ -22,7 +21,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
-from spen_plugins.research.seeds import add_to_plan, planned, run_all, seeds_of, writable
+from spen_plugins.research.seeds import add_to_plan, has_begun, interrupted, planned, run_all, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, methods_of
@@ -70,7 +69,7 @@ def run_methods(
                 _plan(out, configs, methods, seeds, source)
                 _run_all(out, device, quiet, checkpoint_seconds, jobs)
             finally:
-                if not any(out.glob("*/seed-*/config.json")):  # nothing began: a corrected config may use the folder
+                if not has_begun(out):  # nothing began: a corrected config may use the folder
                     for method in methods:
                         shutil.rmtree(out / method, ignore_errors=True)
                     (out / METHODS).unlink(missing_ok=True)
@@ -124,9 +123,7 @@ def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: flo
                     failures[folder] = str(error)
             failures |= run_all(plans, device, quiet, checkpoint_seconds, jobs)
     except Interrupted as error:
-        raise Interrupted(
-            f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}"
-        ) from error
+        raise interrupted(out) from error
     done = [method for method in methods if out / method not in failures]
     if done:
         _choose(out, done, Console(quiet=quiet))

@@ -66,7 +66,7 @@ def run_seeds(
             try:
                 _run(out, seeds, device, quiet, checkpoint_seconds, jobs)
             finally:
-                if not any(out.glob("seed-*/config.json")):  # nothing began: a corrected config may use the folder
+                if not has_begun(out):  # nothing began: a corrected config may use the folder
                     for folder in filter(is_free, out.glob("seed-*")):
                         shutil.rmtree(folder, ignore_errors=True)
                     (out / PLAN).unlink(missing_ok=True)
@@ -228,7 +228,7 @@ def _in_turn(
         try:
             _run_one(out, seed, device, quiet, checkpoint_seconds)
         except Interrupted as error:
-            raise _interrupted(out) from error
+            raise interrupted(out) from error
         except RunError as error:
             failures[seed] = str(error)
     return failures
@@ -251,7 +251,7 @@ def _at_once(
         for (out, seed), text in side_by_side(lines, jobs, say, _progress).items():
             failures.setdefault(out, {})[seed] = text
     except Interrupted as error:
-        raise _interrupted(runs[0][0]) from error
+        raise interrupted(runs[0][0]) from error
     return failures
 
 
@@ -300,7 +300,15 @@ def _folder(out: Path, seed: int) -> Path:
     return out / f"seed-{seed}"
 
 
-def _interrupted(out: Path) -> Interrupted:
+def has_begun(out: Path) -> bool:
+    """True if a run in a folder of seeds, or of methods, has begun."""
+    return any(out.glob("seed-*/config.json")) or any(out.glob("*/seed-*/config.json"))
+
+
+def interrupted(out: Path) -> Interrupted:
+    """The error of a signal: how to go on with the seeds or methods of a folder."""
+    if not has_begun(out):
+        return Interrupted("stopped before a run began; nothing was trained. Give the same command again")
     return Interrupted(f"stopped; what was trained is saved. Go on with: spen-run --resume {quote(str(out))}")
 
 
