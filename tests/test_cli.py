@@ -172,6 +172,12 @@ def test_help_lists_it_without_its_import(spen, greeting):
     assert "spen_acme" in sys.modules and "acme_commands" not in sys.modules
 
 
+def test_the_help_of_a_plugin_commands_no_terminal(spen, greeting):
+    greeting.module("acme_commands", HELLO.replace("Say hello", "Say \\x1b[31mhello"))
+    for words in (["--help"], ["say-hello", "--help"]):
+        assert r"Say \x1b[31mhello" in spen(*words).stdout
+
+
 def test_the_cores_commands_need_no_plugin(spen, predictor, greeting):
     assert spen("predict", "runs/x", "f").exit_code == 0
     assert "spen_acme" not in sys.modules

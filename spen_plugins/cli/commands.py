@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from spen_plugins import builtin
 from spen_plugins.cli.common import guarded, say, typed
-from spen_plugins.errors import PluginError, did_you_mean
+from spen_plugins.errors import PluginError, did_you_mean, visible
 
 if TYPE_CHECKING:
     from spen_plugins.registry.host import PluginHost
@@ -104,7 +104,7 @@ class PluginCommand(TyperCommand):
 
     def _summary(self, plugin: str) -> str:
         target = self._host.load(plugin)["command"][self._short]
-        return f"{docstring(target)} ({self._host.known[plugin].distribution})".strip()
+        return visible(f"{docstring(target)} ({self._host.known[plugin].distribution})".strip())
 
 
 def docstring(target: Callable[..., Any] | str) -> str:
@@ -130,7 +130,7 @@ def _made(name: str, value: Any) -> Any:
         function, value = value, typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         value.command(name)(function)
     command = typer.main.get_command(value)
-    command.name = name
+    command.name, command.help = name, visible(command.help or "")
     return command
 
 
