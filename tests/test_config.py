@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from itertools import pairwise
@@ -364,3 +365,9 @@ def test_our_own_configs_evaluate_and_explain_their_arguments(path):
     assert {"task", "inference_net", "trainer"} <= set(config) <= set(TABLES)
     assert json.loads(json.dumps(config)) == config
     assert all(parameter.default not in (None, "?") for parameter in parameters(path))
+
+
+def test_a_pipe_is_no_config(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jsonnet")
+    with pytest.raises(ConfigError, match=r"x\.jsonnet is a pipe"):
+        evaluate(tmp_path / "x.jsonnet")

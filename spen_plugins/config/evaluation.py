@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from spen_plugins.config import confined, jsonnet, shipped
 from spen_plugins.config.jsonnet import Parameter
 from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.files import no_file
 
 TABLES = ("seed", "task", "features", "inference_net", "energy", "energy_loss", "trainer", "init", "precision")
 """The keys of an experiment, which an override may set even if the config omits them."""
@@ -131,7 +132,7 @@ def find(path: str | Path) -> Path:
     """
     found = shipped.find(Path(path))
     if not found.is_file():
-        what = "is a folder" if found.is_dir() else "does not exist"
+        what = f"is {no_file(found)}" if found.exists() else "does not exist"
         siblings = [str(p) for p in found.parent.glob("*") if p.suffix in SUFFIXES] if found.parent.is_dir() else []
         near = did_you_mean(str(path), [*siblings, *shipped.names()])
         if Path(path).stem in shipped.names():
