@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from pydantic import Field
 from torch import Tensor, nn
 
 import spen_plugins as sp
 from spen_plugins import testing
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.fields import wrong_default
-from spen_plugins.errors import PluginError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.ownership import check_stages
+from spen_plugins.loop.random_state import random_state
+from spen_plugins.loop.rehearsal import rehearse
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
+from spen_plugins.runs import runner
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
@@ -282,6 +293,178 @@ def test_stages_are_a_list(toy: ToyTask) -> None:
     model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
     with pytest.raises(PluginError, match="the trainer's stages are a Stage; expected a list of Stage"):
         check_stages(model, sp.Stage("a", (energy_phase(), net_phase()), 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"trains": ("inference_net", "inference_net.liner")},
+            "phase 'net' trains 'inference_net.liner', .* Did you mean",
+        ),
+        ({"frozen": ("energy", "cost_net")}, "'frozen' has 'cost_net', and the model has no parameter or module"),
+    ],
+)
+def test_a_prefix_is_the_name_of_something(toy: ToyTask, fields: Any, says: str) -> None:
+    model = sp.Model(ToyNet(sp.Config(), toy), ToyEnergy(sp.Config(), toy), None)
+    phase = replace(net_phase(), trains=fields.get("trains", ("inference_net",)))
+    with pytest.raises(ConfigError, match=says):
+        check_stages(model, [sp.Stage("a", (phase,), 1, frozen=fields.get("frozen", ("energy",)))])
+
+
+# A few examples pass through all stages before the first of them is trained
+
+
+class NoForward(sp.Energy):
+    """It is all there but for `forward`."""
+
+
+class WrongName(ToyEnergy):
+    def forward(self, features: Any, y: Tensor) -> Tensor:
+        return self.scores(features, y)
+
+    def scores(self, features: Any, y: Tensor) -> Tensor:
+        return self.liner(y).sum(-1)
+
+
+class WrongWidth(ToyEnergy):
+    def encode(self, x: sp.X) -> Tensor:
+        return self.linear(x.inputs["vector"][:, :3])
+
+
+class Rule:
+    """A loss and a gradient rule with a mistake each."""
+
+    def __call__(self, update: sp.Update) -> None:
+        update.backward(update.losses)
+
+    @staticmethod
+    def loss(context: sp.Context) -> Any:
+        return {"a": context.proposal.logits.sum() / context.examples}
+
+
+def rehearsed(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) -> sp.Model:
+    """Rehearse two stages: cross entropy, which is right, and another one with the energy."""
+    model = sp.Model(ToyNet(sp.Config(), toy), energy(sp.Config(), toy), None)
+    fields = {name: second.pop(name) for name in ("loss", "gradient", "measures") if name in second}
+    frozen = sp.frozen_except(model, "inference_net")
+    stages = [
+        sp.Stage("first", (replace(net_phase(), loss=wanted),), 1, frozen=frozen),
+        sp.Stage("second", (replace(net_phase(), **fields),), 1, frozen=frozen, **second),
+    ]
+    rehearse(model, toy, stages, sp.TrainerConfig(), 0, Accelerator(cpu=True))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"energy": NoForward},
+            "^NoForward.forward is called in phase 'net' of stage 'second', and is not implemented",
+        ),
+        (
+            {"energy": WrongName},
+            "^WrongName.scores fails in phase 'net' .*AttributeError: .*no attribute 'liner'.*line",
+        ),
+        ({"energy": WrongWidth}, "^WrongWidth.encode fails in phase 'net' of stage 'second', .*RuntimeError: mat1"),
+        ({"loss": Rule.loss}, "^Rule.loss fails in phase 'net' .*AttributeError: 'LiveContext' .* 'examples'"),
+        ({"loss": lambda c: {"a": sp.cross_entropy(c).mean()}}, r"loss 'a' of phase 'net' has shape \(\)"),
+        ({"gradient": Rule()}, "in phase 'net' of stage 'second', .*AttributeError: 'Update' .* 'losses'"),
+        ({"measures": lambda c: {"m": c.nothing}}, "AttributeError: 'LiveContext' object has no attribute 'nothing'"),
+        ({"start": lambda model: model.nothing}, "fails at the start of stage 'second', .*no attribute 'nothing'"),
+        ({"set": lambda: None}, "fails at the start of stage 'second', .*TypeError"),
+        ({"select": lambda model, batches: batches.x}, "fails in the validation of stage 'second', .*'x'"),
+    ],
+)
+def test_a_mistake_in_a_later_stage_is_named_before_training(toy: ToyTask, fields: Any, says: str) -> None:
+    rehearsed(toy)
+    with pytest.raises(PluginError, match=says):
+        rehearsed(toy, **fields)
+
+
+@pytest.mark.parametrize(
+    "error", [sp.RunError("diverged"), ZeroDivisionError("no count"), torch.linalg.LinAlgError("x")]
+)
+def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, error: Exception) -> None:
+    def fails(*given: Any) -> Any:
+        raise error
+
+    rehearsed(toy, loss=fails)
+    rehearsed(toy, gradient=fails)
+    rehearsed(toy, start=fails)
+
+
+class ChangesItself(ToyEnergy):
+    """An energy that changes itself at each call, in all the ways that there are."""
+
+    def __init__(self, config: Any, task: sp.Task) -> None:
+        super().__init__(config, task)
+        self.norm = nn.BatchNorm1d(4)
+        self.register_buffer("table", torch.zeros(3), persistent=False)
+        self.seen, self.steps, self.mean, self.rng = [], {"n": 0}, torch.zeros(2), np.random.default_rng(3)
+
+    def encode(self, x: sp.X) -> Tensor:
+        self.seen.append(len(self.seen))
+        self.steps["n"] += 1
+        self.mean += 1
+        self.table = self.table + self.rng.random()
+        self.late = random.random() + np.random.random()
+        return self.norm(super().encode(x)[:, 0]).unsqueeze(1)
+
+
+def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
+    calls, drawn = [0], torch.Generator().manual_seed(1)
+
+    class Loss:
+        total = 0.0
+
+        def __call__(self, context: sp.Context) -> Any:
+            calls[0] += 1
+            self.total += 1 + float(torch.rand((), generator=drawn))
+            return {"a": context.energy(context.proposal.rsample(3)).sum(1)}
+
+    def start(model: sp.Model) -> None:
+        with torch.no_grad():
+            model.energy.linear.weight.zero_()
+        model.energy.drop.p = 0.1
+
+    loss, model = Loss(), sp.Model(ToyNet(sp.Config(), toy), ChangesItself(sp.Config(), toy), None)
+    phases = (replace(energy_phase(), loss=loss), replace(net_phase(), loss=partial(Loss.__call__, loss)))
+    stages = [sp.Stage("first", phases, 1), sp.Stage("second", phases, 1, start=start, set=start, select=_score)]
+
+    def state() -> Any:
+        energy = vars(model.energy)
+        own = {name: deepcopy(energy[name]) for name in ("seen", "steps", "mean")}
+        weights = {name: value.clone() for name, value in [*model.named_parameters(), *model.named_buffers()]}
+        modes = [module.training for module in model.modules()]
+        numbers = energy["rng"].bit_generator.state, drawn.get_state().tolist(), random_state()
+        return [own, weights, modes, model.energy.drop.p, vars(loss).copy(), calls[:], "late" in energy, str(numbers)]
+
+    model.inference_net.eval()
+    torch.set_printoptions(threshold=10_000_000)
+    before = state()
+    rehearse(model, toy, stages, sp.TrainerConfig(), 0, Accelerator(cpu=True))
+    after = state()
+    torch.set_printoptions(profile="default")
+    assert str(before) == str(after)
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def _score(model: sp.Model, batches: Any) -> float:
+    model.energy.at(batches[0].x)(batches[0].gold)
+    return 0.0
+
+
+def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
+    """Of SEAL-static the net learns first; the energy's mistake is said before."""
+    site.install("bad", HOOKS)
+    site.module("parts_of_bad", "import spen_plugins as sp\nclass E(sp.Energy): pass")
+    config = evaluate("mlc_seal", {"method": "static_nce", "trainer.epochs": "1"})
+    config |= {"energy": {"type": "bad.e"}}
+    with pytest.raises(PluginError, match=r"E\.forward is called in .* of stage .*, and is not implemented"):
+        runner.run(config, "mlc_seal", tmp_path / "run", "cpu", True)
+    assert not (tmp_path / "run").exists()
 
 
 class Inner(sp.Config):

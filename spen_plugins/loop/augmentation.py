@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
+from spen_plugins.batch import Batch
+from spen_plugins.readers.on_disk import chosen
 from spen_plugins.task import Task
+from spen_plugins.trainer import Stage
+
+
+def batch_of(
+    task: Task, stage: Stage, examples: Sequence[Any], rows: Sequence[int], place: tuple[int, int, int]
+) -> Batch:
+    """The batch of some rows of a stage's examples, without gold if the stage hides it; `place`: seed, stage, pass."""
+    batch = task.collate(augmented(task, chosen(examples, rows), rows, *place), rows)
+    return batch if stage.gold else replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled))
 
 
 def augmented(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from spen_plugins.errors import ConfigError, Interrupted, NonFiniteLoss
 from spen_plugins.loop import ledger
 from spen_plugins.loop.active import ActivePhase, averaged, planned_updates
 from spen_plugins.loop.attention import attention_of
-from spen_plugins.loop.augmentation import augmented
+from spen_plugins.loop.augmentation import batch_of
 from spen_plugins.loop.checkpoint import Store, fitting, put_phases, put_weights
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.context import LiveContext, NetStates
@@ -30,7 +29,6 @@ from spen_plugins.loop.processes import everyones, restore_own, same_weights, sh
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.model import Model
-from spen_plugins.readers.on_disk import chosen
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, TrainerConfig, Update
 
@@ -205,10 +203,7 @@ class Loop:
         parts = shares(rows, self.accelerator, self.config.accumulate)
         at = self.position
         place = (self.seed, at.stage, self.epochs.number_of_pass(at.epoch, at.batch))
-        examples = [augmented(self.task, chosen(self.train, part), part, *place) for part in parts]
-        found = [self.task.collate(some, part) for some, part in zip(examples, parts, strict=True)]
-        if not stage.gold:
-            found = [replace(batch, gold=None, labelled=torch.zeros_like(batch.labelled)) for batch in found]
+        found = [batch_of(self.task, stage, self.train, part, place) for part in parts]
         return [batch.to(self.accelerator.device) for batch in found]
 
     def _update(self, stage: Stage, active: ActivePhase, contexts: Sequence[LiveContext], examples: int) -> None:

@@ -47,9 +47,9 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
 
     Raises:
         PluginError: it is no list of stages.
-        ConfigError: no epoch, or two stages of one name; as `assign`; a player's groups name a prefix of none
-            of its parameters in any of its stages and of none that are frozen beside them, or give a shared parameter
-            two rates; a decay by layer is of no layers.
+        ConfigError: no epoch, or two stages of one name; as `assign`; a phase or `frozen` has a prefix of nothing; a
+            player's groups name a prefix of none of its parameters in any of its stages and of none that are frozen
+            beside them, or give a shared parameter two rates; a decay by layer is of no layers.
     """
     if not isinstance(stages, Sequence) or not all(isinstance(stage, Stage) for stage in stages):
         raise PluginError(f"the trainer's stages are a {type(stages).__name__}; expected a list of Stage")
@@ -61,6 +61,8 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
     if not sum(stage.epochs for stage in stages):
         said = f"stages {', '.join(names)} have 0" if names else "it has no stage"
         raise ConfigError(f"the trainer trains for no epoch: {said}; expected at least one")
+    for stage in stages:
+        _check_prefixes(model, stage)
     assigned = [(stage, assign(model, stage)) for stage in stages]
     owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
     aliases = _aliases(model)
@@ -92,6 +94,20 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                 raise ConfigError(
                     f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
                     f"so.{did_you_mean(prefix, known)} They begin with: {first}; for one rate of all: groups={{}}"
+                )
+
+
+def _check_prefixes(model: Model, stage: Stage) -> None:
+    """Raise a ConfigError for a prefix that is the name of no parameter and of no module."""
+    modules = (name for name, _ in model.named_modules(remove_duplicate=False))
+    names = {*modules, *(name for name, _ in model.named_parameters(remove_duplicate=False)), *vars(model)["_modules"]}
+    claims = [(f"phase {phase.name!r} trains", phase.trains) for phase in stage.phases]
+    for what, prefixes in (*claims, ("'frozen' has", stage.frozen)):
+        for prefix in prefixes:
+            if prefix not in names:
+                raise ConfigError(
+                    f"stage {stage.name!r}: {what} {prefix!r}, and the model has no parameter or module of that name."
+                    f"{did_you_mean(prefix, names)}"
                 )
 
 

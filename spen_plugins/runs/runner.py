@@ -23,6 +23,7 @@ from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.processes import ProcessLost, everyones, wait_for_all
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.loop.rehearsal import rehearse
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
@@ -36,6 +37,8 @@ from spen_plugins.trainer import Stage
 
 TOGETHER = "together.json"
 """File of a folder whose runs are trained together: their names."""
+SMALLER = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
+"""What to do if memory runs out in training."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ def run(
     built = build(experiment, task)
     warm_start(experiment.init, built)
     stages = stages_of(experiment, built, accelerator)
+    with memory_of_training(SMALLER):
+        rehearse(built.model, task, stages, built.trainer.config, experiment.seed, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
@@ -265,9 +270,8 @@ def _train(
             after_epoch,
             probe(built, accelerator.device),
         )
-        smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
         try:
-            with memory_of_training(smaller):
+            with memory_of_training(SMALLER):
                 loop.run(resume)
         except (Interrupted, ProcessLost) as error:
             raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error

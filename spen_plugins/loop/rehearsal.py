@@ -1,0 +1,166 @@
+"""The rehearsal: a few examples pass through every phase of every stage before training, and nothing changes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from spen_plugins.batch import Batch
+from spen_plugins.component import Component
+from spen_plugins.errors import PluginError, RunError, SpenError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.loop import ledger
+from spen_plugins.loop.active import ActivePhase
+from spen_plugins.loop.attention import attention_of
+from spen_plugins.loop.augmentation import batch_of
+from spen_plugins.loop.context import LiveContext, NetStates
+from spen_plugins.loop.evaluation import batches
+from spen_plugins.loop.order import epochs_of
+from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.put_back import put_back
+from spen_plugins.model import Model
+from spen_plugins.task import Task
+from spen_plugins.trainer import Stage, Trainer, TrainerConfig, Update
+
+EXAMPLES = 8
+"""Most examples of the first batch that take part."""
+MISTAKES = (AttributeError, ImportError, NameError, NotImplementedError, TypeError)
+"""Errors that do not depend on the weights that earlier stages learn."""
+
+
+def rehearse(
+    model: Model, task: Task, stages: Sequence[Stage], config: TrainerConfig, seed: int, accelerator: Accelerator
+) -> None:
+    """Computes the losses, gradients and measures of every phase on a few examples, so that a mistake in a component
+    shows before the stages ahead of it are trained.
+
+    No weight is updated. Weights, buffers, attributes, gradient rules and random states are put back afterwards.
+
+    Raises:
+        PluginError: a component raised an error; the message names its class and method.
+    """
+    if not len(task.part("train")):
+        return  # the loop reports it
+    callables: list[Any] = [f for stage in stages for f in (stage.start, stage.set, stage.select)]
+    callables += [f for stage in stages for phase in stage.phases for f in (phase.loss, phase.gradient, phase.measures)]
+    with put_back(model, callables, shared=(task, *vars(task).values())):
+        nets = NetStates(model)
+        for number, stage in enumerate(stages):
+            if stage.epochs and stage.phases:
+                with attention_of(stage):
+                    _Rehearsal(nets, task, stage, config, (seed, number), accelerator).run()
+
+
+class _Rehearsal:
+    """One stage's rehearsal."""
+
+    def __init__(
+        self,
+        nets: NetStates,
+        task: Task,
+        stage: Stage,
+        config: TrainerConfig,
+        place: tuple[int, int],
+        accelerator: Accelerator,
+    ) -> None:
+        self.nets, self.model, self.task, self.stage = nets, nets.model, task, stage
+        self.config, self.place, self.accelerator = config, place, accelerator
+
+    def run(self) -> None:
+        stage, model = self.stage, self.model
+        for call in (stage.start, stage.set):
+            if call is not None:
+                with _naming(call, f"at the start of stage {stage.name!r}", MISTAKES):
+                    call(model)
+        batch = self._first_batch()
+        if batch is None:
+            return
+        owned = assign(model, stage)
+        phases = [
+            ActivePhase(phase, owned[phase.name], touched(model, owned[phase.name].values()), self.accelerator)
+            for phase in stage.phases
+            if owned[phase.name]
+        ]
+        context = LiveContext(self.nets, batch)
+        for active in phases:
+            self.nets.phase_begins(active)
+            with _naming(active.phase.loss, f"in phase {active.phase.name!r} of stage {stage.name!r}"):
+                self._rehearse(active, phases, context)
+            for parameter in active.parameters:
+                parameter.grad = None
+            for name in active.touches:
+                self.nets.moves[name] += 1
+        if stage.select is not None and len(validation := self.task.part("validation")):
+            model.eval()
+            self.nets.modes.clear()
+            some = batches(self.task, validation[:2], 2, self.accelerator.device)
+            with torch.no_grad(), _naming(stage.select, f"in the validation of stage {stage.name!r}", MISTAKES):
+                stage.select(model, some)
+
+    def _first_batch(self) -> Batch | None:
+        """A few examples of the stage's first batch; all of it if those have no gold."""
+        stage, task = self.stage, self.task
+        examples = task.part("train") if stage.examples is None else stage.examples
+        if not len(examples):
+            return None
+        rows = epochs_of(task, examples, self.config, *self.place).order(0)[0]
+        for some in (rows[:EXAMPLES], rows):
+            batch = batch_of(task, stage, examples, some, (*self.place, 0))
+            if batch.labelled.any():
+                break
+        return batch.to(self.accelerator.device)
+
+    def _rehearse(self, active: ActivePhase, phases: Sequence[ActivePhase], context: LiveContext) -> None:
+        phase, examples = active.phase, len(context.batch)
+        with self.accelerator.autocast():
+            terms = phase.loss(context)
+            ledger.check_terms(terms, examples, phase.name)
+            loss = sum(term.sum() for term in terms.values()) / examples
+        if self.config.gradient_norms_every:
+            ledger.add_measures({}, active, context, self.accelerator)
+        owned = {other.phase.name: other.parameters for other in phases}
+        phase.gradient(
+            Update(context, self.stage, phase, loss, active.parameters, owned, examples, torch.Tensor.backward)
+        )
+
+
+@contextmanager
+def _naming(call: Callable[..., Any], where: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Errors of the given kinds as a `PluginError` that names the class and the method. Other errors, and those that
+    depend on numbers, are left to training, which has other weights by then."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except (RunError, ArithmeticError, torch.linalg.LinAlgError):
+        pass
+    except SpenError:
+        raise
+    except kinds as error:
+        method, place = _method(error)
+        call = getattr(call, "func", call)  # a partial
+        name = method or getattr(call, "__qualname__", type(call).__name__)
+        if isinstance(error, NotImplementedError) and not str(error):
+            raise PluginError(
+                f"{name} is called {where}, and is not implemented; expected the class to have it"
+            ) from error
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise PluginError(f"{name} fails {where}, in a trial before training: {said}{place}") from error
+    except Exception:
+        pass
+
+
+def _method(error: Exception) -> tuple[str, str]:
+    """The innermost method of a component in an error's traceback, `Class.method`, and the place of the error in it."""
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        this = frame.f_locals.get("self")
+        ours = isinstance(this, (Component, FeatureNetwork, Task, Trainer))
+        if ours and not str(frame.f_globals.get("__name__")).startswith("torch."):
+            code = frame.f_code
+            return f"{type(this).__name__}.{code.co_name}", f" ({code.co_filename}, line {line})"
+    return "", ""
