@@ -395,6 +395,14 @@ def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, er
     rehearsed(toy, start=fails)
 
 
+class Cache(dict[str, int]):
+    """A table with attributes of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = np.zeros(2)
+
+
 class ChangesItself(ToyEnergy):
     """An energy that changes itself at each call, in all the ways that there are."""
 
@@ -403,11 +411,14 @@ class ChangesItself(ToyEnergy):
         self.norm = nn.BatchNorm1d(4)
         self.register_buffer("table", torch.zeros(3), persistent=False)
         self.seen, self.steps, self.mean, self.rng = [], {"n": 0}, torch.zeros(2), np.random.default_rng(3)
+        self.cache = Cache()
 
     def encode(self, x: sp.X) -> Tensor:
         self.seen.append(len(self.seen))
         self.steps["n"] += 1
         self.mean += 1
+        self.cache["a"] = 1
+        self.cache.numbers[0] += 1
         self.table = self.table + self.rng.random()
         self.late = random.random() + np.random.random()
         return self.norm(super().encode(x)[:, 0]).unsqueeze(1)
@@ -435,7 +446,8 @@ def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
 
     def state() -> Any:
         energy = vars(model.energy)
-        own = {name: deepcopy(energy[name]) for name in ("seen", "steps", "mean")}
+        own = {name: deepcopy(energy[name]) for name in ("seen", "steps", "mean", "cache")}
+        own["numbers"] = energy["cache"].numbers.tolist()
         weights = {name: value.clone() for name, value in [*model.named_parameters(), *model.named_buffers()]}
         modes = [module.training for module in model.modules()]
         numbers = energy["rng"].bit_generator.state, drawn.get_state().tolist(), random_state()

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from spen_plugins.loop.random_state import random_state, set_random_state
 
 LARGE = 1 << 22
-"""Numbers of a tensor that is not trained, such as a table of vectors, from which on its values are not copied."""
+"""Most numbers of an array, or of a tensor that is not trained, that are copied; a table of vectors has more."""
 _CONSTANT = (str, bytes, int, float, complex, type, ModuleType, BaseModel, torch.dtype, torch.device, type(None))
 
 
@@ -46,6 +46,9 @@ def put_back(model: nn.Module, others: Sequence[Any], shared: Sequence[Any] = ()
             if restore is not None:
                 stack.callback(restore)
             waiting += parts
+            if not isinstance(one, FunctionType) and isinstance(table := getattr(one, "__dict__", None), dict):
+                stack.callback(_fill, table, dict(table))
+                waiting += table.values()
         yield
 
 
@@ -53,6 +56,9 @@ def _look_at(one: Any) -> tuple[Callable[[], None] | None, Sequence[Any]]:
     """A function that puts an object back, if it can change, and the objects that it holds."""
     if isinstance(one, Tensor):
         return _values(one), ()
+    if isinstance(one, np.ndarray):
+        small = one.flags.writeable and one.size <= LARGE
+        return partial(np.copyto, one, one.copy()) if small else None, list(one.flat) if one.dtype == object else ()
     if isinstance(one, torch.Generator):
         return partial(one.set_state, one.get_state()), ()
     if isinstance(one, np.random.Generator):
@@ -75,10 +81,9 @@ def _look_at(one: Any) -> tuple[Callable[[], None] | None, Sequence[Any]]:
         return partial(setattr, one, "cell_contents", held), [held]
     if isinstance(one, (list, set, deque)):
         return partial(_fill, one, list(one)), list(one)
-    table = one if isinstance(one, dict) else getattr(one, "__dict__", None)
-    if not isinstance(table, dict):
-        return None, ()
-    return partial(_fill, table, dict(table)), list(table.values())
+    if isinstance(one, dict):
+        return partial(_fill, one, dict(one)), list(one.values())
+    return None, ()
 
 
 def _fill(container: Any, held: Any) -> None:
