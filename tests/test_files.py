@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import secrets
 import signal
 import stat
@@ -16,10 +17,11 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.files import is_free, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
+from spen_plugins.files import is_free, lock, remove_partial, save_bytes, save_json, save_text, writing, writing_folder
 from spen_plugins.files.lock import locked
 from spen_plugins.files.unfinished import LOCK
 
@@ -214,6 +216,32 @@ def test_who_is_waited_for_may_be_killed(tmp_path: Path) -> None:
         assert json.loads((tmp_path / LOCK).read_text())["process"] == os.getpid()
     holder.communicate()
     assert f"process {holder.pid} on" in said[0]
+
+
+def test_a_stopped_holder_is_named_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "REMIND", 0.05)
+    code = "import sys, time\nfrom pathlib import Path\nfrom spen_plugins.files.lock import locked\n"
+    code += "with locked(Path(sys.argv[1])): print(flush=True), time.sleep(600)"
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline()
+    holder.send_signal(signal.SIGSTOP)
+    while psutil.Process(holder.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    stopped = rf"process {holder.pid} on .* is stopped \(kill -CONT {holder.pid} continues it\)"
+    with pytest.raises(ConfigError, match=stopped), locked(tmp_path):
+        pass
+    said: list[str] = []
+
+    def listen(sentence: str) -> None:
+        said.append(sentence)
+        if len(said) == 3:
+            holder.kill()
+
+    with locked(tmp_path, listen):
+        pass
+    holder.communicate()
+    assert re.search(stopped + "; waiting until it ends", said[0])
+    assert all(re.search(stopped + r"; waiting for \d+ s so far", sentence) for sentence in said[1:3])
 
 
 def test_a_holder_can_be_waited_for(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ from spen_plugins.builtin.tasks.multilabel import MultiLabel  # noqa: E402
 from spen_plugins.cli.main import app  # noqa: E402
 from spen_plugins.config.evaluation import evaluate, parse_value  # noqa: E402
 from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
+from spen_plugins.files.unfinished import LOCK  # noqa: E402
 from spen_plugins.research import space as spaces  # noqa: E402
 from spen_plugins.research import study as studies  # noqa: E402
 from spen_plugins.research import sweep as sweeps  # noqa: E402
@@ -372,6 +374,57 @@ def test_a_living_process_keeps_its_trials(tmp_path: Path) -> None:
     again = studies.ask(study, 0, "other")
     assert again.suggest_float("x", 0, 1) == trial.params["x"]
     assert [t.number for t in studies.counted(study)] == [1]
+
+
+def test_a_full_disk_costs_no_trial(describe, fake_run, monkeypatch, tmp_path: Path) -> None:
+    fake_run(lambda config: [0.5])
+    train, full = runner.run, True
+
+    def fill(*what: Any, **how: Any) -> Any:
+        with monkeypatch.context() as patch:
+            if full:
+                patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+            return train(*what, **how)
+
+    monkeypatch.setattr(runner, "run", fill)
+    with pytest.raises(RunError, match=r"No space left.*The same command goes on, and repeats trial 0"):
+        sweep(describe(2), lambda _: None)
+    full = False
+    sweep(describe(2), lambda _: None)
+    assert [row["state"] for row in rows(tmp_path / "sweep")] == ["fail", "complete", "complete"]
+
+
+@pytest.mark.parametrize("damage", ["garbage", "half", "empty", "missing", "folder", "torn journal"])
+def test_a_damaged_study_is_named(describe, fake_run, tmp_path: Path, damage: str) -> None:
+    fake_run(lambda config: [0.5])
+    journal = "journal" in damage
+    place = tmp_path / "trials.log" if journal else tmp_path / "sweep/study.db"
+    storage = {"storage": str(place)} if journal else {}
+    sweep(describe(2, **storage), lambda _: None)
+    data = place.read_bytes()
+    place.unlink()
+    if damage == "folder":
+        place.mkdir()
+    elif damage != "missing":
+        cut = {"garbage": b"trials " * 99, "empty": b""}.get(damage, data[: len(data) // 2])
+        place.write_bytes(cut)
+    says = "found trial-0, trial-1 in .*, and no trial in the study" if damage in ("empty", "missing") else "damaged"
+    with pytest.raises((ConfigError, RunError), match=says):
+        sweep(describe(3, **storage), lambda _: None)
+    assert (tmp_path / "sweep/trial-0/config.json").exists()
+
+
+@pytest.mark.parametrize("place", [LOCK, "workers/0.lock"])
+def test_a_pipe_in_place_of_a_lock_hangs_nobody(describe, fake_run, tmp_path: Path, place: str) -> None:
+    fake_run(lambda config: [0.5])
+    (tmp_path / "sweep/workers").mkdir(parents=True)
+    os.mkfifo(tmp_path / "sweep" / place)
+    if place == LOCK:
+        with pytest.raises(ConfigError, match="no lock of ours: it is no regular file"):
+            sweep(describe(1), lambda _: None)
+    else:
+        sweep(describe(1), lambda _: None)
+        assert (tmp_path / "sweep" / place).exists()
 
 
 def test_an_interrupted_trial_is_repeated(describe, monkeypatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,9 @@ from typing import BinaryIO
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.files.unfinished import LOCK, UNSUPPORTED, make_folder
+
+REMIND = 60.0
+"""Seconds between two reminders of who waits for a lock."""
 
 
 @contextmanager
@@ -24,8 +28,8 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
 
     Args:
         folder: the folder.
-        wait: called with a sentence that names the holder if another process holds the folder, before waiting for it;
-            None: an error.
+        wait: called with a sentence that names the holder if another process holds the folder, before waiting for it,
+            and every `REMIND` seconds while waiting; None: an error.
 
     Raises:
         ConfigError: another process, or another thread of this one, holds it, or it can't be written.
@@ -46,6 +50,7 @@ def locked(folder: Path, wait: Callable[[str], None] | None = None) -> Iterator[
 
 def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
     """The lock file, open and held, with the holder's name in it."""
+    waited = False
     while True:
         # Not blocked by a pipe, and no link is followed: this file is written to.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -54,8 +59,7 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                 raise ConfigError(f"{path} is no lock of ours: it is no regular file, or has other names; remove it")
-            if _wait_for(file, path, wait):
-                wait = _nothing  # said once, whoever holds it in between
+            waited |= _wait_for(file, path, wait, waited)
             with suppress(FileNotFoundError):
                 if os.path.samestat(found, path.lstat()):  # the holder before removes its own
                     file.seek(0)  # a killed holder's name may have been read
@@ -69,12 +73,8 @@ def _hold(path: Path, wait: Callable[[str], None] | None) -> BinaryIO:
         file.close()
 
 
-def _nothing(sentence: str) -> None:
-    """Says nothing."""
-
-
-def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) -> bool:
-    """Lock an open file; true if another process held it."""
+def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None, waited: bool) -> bool:
+    """Lock an open file; true if another process held it. After `waited` only the reminders are said."""
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -85,8 +85,10 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) ->
         said = f"{path.parent} is in use by {_holder(file)}"
         if wait is None:
             raise ConfigError(f"{said}; wait until it ends, or stop it") from None
-        wait(said)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        if not waited:
+            wait(f"{said}; waiting until it ends")
+        with _reminding(file, path, wait):
+            fcntl.flock(file, fcntl.LOCK_EX)
         return True
     except OSError as error:
         if error.errno not in UNSUPPORTED:
@@ -94,10 +96,42 @@ def _wait_for(file: BinaryIO, path: Path, wait: Callable[[str], None] | None) ->
     return False
 
 
+@contextmanager
+def _reminding(file: BinaryIO, path: Path, wait: Callable[[str], None]) -> Iterator[None]:
+    """Say every `REMIND` seconds for whom one waits, and for how long."""
+    begun, over = time.monotonic(), threading.Event()
+
+    def remind() -> None:
+        while not over.wait(REMIND):
+            seconds = time.monotonic() - begun
+            wait(f"{path.parent} is still in use by {_holder(file)}; waiting for {seconds:.0f} s so far")
+
+    thread = threading.Thread(target=remind, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def _holder(file: BinaryIO) -> str:
     """Who holds a lock file, for messages."""
     try:
+        file.seek(0)
         found = json.loads(file.read(1000))
-        return f"process {found['process']} on {found['host']}, since {found['since']}"
+        stopped = found["host"] == socket.gethostname() and _is_stopped(found["process"])
+        said = f"process {found['process']} on {found['host']}, since {found['since']}"
+        return f"{said}, which is stopped (kill -CONT {found['process']} continues it)" if stopped else said
     except (OSError, ValueError, TypeError, KeyError):  # it is just being written
         return "another process"
+
+
+def _is_stopped(process: int) -> bool:
+    """True of a process that SIGSTOP or Ctrl-Z has stopped."""
+    import psutil
+
+    try:
+        return psutil.Process(process).status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False

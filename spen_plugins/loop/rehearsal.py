@@ -27,7 +27,7 @@ from spen_plugins.model import Model
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, TrainerConfig, Update
 
-EXAMPLES = 8
+EXAMPLES = 4
 """Most examples of the first batch that take part."""
 MISTAKES = (AttributeError, ImportError, NameError, NotImplementedError, TypeError)
 """Errors that do not depend on the weights that earlier stages learn."""

@@ -54,7 +54,7 @@ def kept_index(
         if _reason(folder, wanted) is None:
             return _opened(source, folder, "indexed before")
     folder = next((folder for folder in folders if _writable(folder.parent)), folders[-1])
-    with locked(folder.parent, wait=_say):
+    with locked(folder.parent, wait=_say_always):
         why = _reason(folder, wanted)
         if why is None:  # another process has just made it
             return _opened(source, folder, "indexed before")
@@ -141,4 +141,8 @@ def _counted(batches: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]
 
 def _say(sentence: str) -> None:
     if sys.stderr.isatty():
-        print(sentence, file=sys.stderr, flush=True)
+        _say_always(sentence)
+
+
+def _say_always(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from spen_plugins.errors import ConfigError
+from spen_plugins.errors import ConfigError, RunError, SpenError
+from spen_plugins.files.lock import locked
 from spen_plugins.research.trials import running
 
 if TYPE_CHECKING:
@@ -22,14 +24,19 @@ Pruner = Literal["median", "hyperband", "none"]
 
 WORKER, RETRY_OF, UNCOUNTED = "worker", "retry_of", "uncounted"
 """A trial's attributes: the process that runs it, the killed trial it repeats, why it does not count."""
-
-
-LOCK = "sweep.lock"
-"""A file in the sweep's folder: its holder creates the study's tables, or writes its results."""
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_STORAGES = ("sqlalchemy.", "sqlite3", "optuna.exceptions", "json.decoder")
+"""Modules of the errors that a study's storage raises."""
 
 
 def open_study(
-    folder: Path, storage: str | None, name: str, pruner: Pruner, epochs: int, facts: Mapping[str, dict[str, Any]]
+    folder: Path,
+    storage: str | None,
+    name: str,
+    pruner: Pruner,
+    epochs: int,
+    facts: Mapping[str, dict[str, Any]],
+    say: Callable[[str], None] = print,
 ) -> Study:
     """The study of this name, created if it does not exist.
 
@@ -41,16 +48,18 @@ def open_study(
         pruner: pruner of trials with low scores.
         epochs: maximal number of epochs of a trial.
         facts: settings that all trials of a study share; a study with other facts is another experiment.
+        say: called with a sentence if another process holds the folder.
 
     Raises:
-        ConfigError: the storage can't be opened, or the study belongs to another experiment.
+        ConfigError: the storage can't be opened, the study belongs to another experiment, or the folder has trials of a
+            study that is lost.
     """
     try:
         import optuna
     except ImportError as error:
         raise ConfigError("a sweep needs optuna: pip install 'spen-plugins[research]'") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with locked(folder / LOCK):  # creating an SQLite file's tables from two processes at once fails
+    with locked(folder, say):  # creating an SQLite file's tables from two processes at once fails
         study = optuna.create_study(
             storage=_storage(storage or f"sqlite:///{(folder / 'study.db').resolve()}"),
             study_name=name,
@@ -66,7 +75,41 @@ def open_study(
                     "compared with new ones; take another --out (or --name, where --storage is shared)"
                 )
             study.set_user_attr(key, value)
+    left = sorted(file.parent.name for file in folder.glob("trial-*/config.json"))
+    if left and not study.get_trials(deepcopy=False):
+        raise ConfigError(
+            f"found {', '.join(left[:3])}{', …' * (len(left) > 3)} in {folder}, and no trial in the study {name!r}; "
+            "expected the study of these trials. Take another --out, or the --storage and --name of before"
+        )
     return study
+
+
+@contextmanager
+def storage_errors(place: str) -> Iterator[None]:
+    """Errors of a study's storage as a `RunError`: a full disk, a damaged file, a lock that somebody keeps."""
+    try:
+        yield
+    except Exception as error:
+        causes = list(_causes(error))
+        if isinstance(error, SpenError) or not any(type(one).__module__.startswith(_STORAGES) for one in causes):
+            raise
+        reason = str(causes[-1]).partition("\n")[0]
+        raise RunError(
+            f"the study in {place} can't be read or written: {reason}. If the disk is full, the same command goes on "
+            "once there is room; if the file is damaged, take another --out (or --storage)"
+        ) from error
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """True of an error that is the disk's, not the trial's: a disk that is full, read-only or broken."""
+    return any(isinstance(one, OSError) and one.errno in _DISK for one in _causes(error))
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it was raised from."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def ask(study: Study, seed: int, worker: str) -> Trial:
@@ -113,6 +156,8 @@ def reclaim(study: Study, workers: Path) -> list[int]:
     """
     given: list[int] = []
     for path in sorted(workers.glob("*.lock")):
+        if not path.is_file():  # a pipe would hang
+            continue
         with path.open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -130,17 +175,10 @@ def worker(workers: Path) -> Iterator[str]:
     """This process's name, marked as alive inside the context."""
     workers.mkdir(parents=True, exist_ok=True)
     name = uuid.uuid4().hex
-    with locked(workers / f"{name}.lock"):
+    with (workers / f"{name}.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield name
         (workers / f"{name}.lock").unlink(missing_ok=True)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """A lock for one process at a time; the system releases it if the process dies."""
-    with path.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _running(study: Study, worker: str) -> list[int]:
@@ -148,8 +186,10 @@ def _running(study: Study, worker: str) -> list[int]:
 
 
 def _storage(place: str) -> BaseStorage:
+    from optuna.exceptions import StorageInternalError
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+    from sqlalchemy.exc import DBAPIError
 
     try:
         if place.endswith((".log", ".journal")):
@@ -157,6 +197,8 @@ def _storage(place: str) -> BaseStorage:
             return JournalStorage(JournalFileBackend(place, lock))
         waiting = {"connect_args": {"timeout": 60}} if place.startswith("sqlite") else {}
         return RDBStorage(place, engine_kwargs=waiting)
+    except (DBAPIError, StorageInternalError):  # the place is one, and what is there is damaged or can't be reached
+        raise
     except Exception as error:
         raise ConfigError(
             f"--storage {place}: {str(error).splitlines()[0]}. Expected sqlite:///file.db, a journal file (file.log), "

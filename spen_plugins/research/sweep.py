@@ -15,6 +15,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.files import save_json
+from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
 from spen_plugins.research import study as studies
 from spen_plugins.research import trials
@@ -93,11 +94,12 @@ def sweep(what: Sweep, say: Say = print) -> Path:
     facts = {"config": what.evaluate(first(space)), "space": {name: d.model_dump() for name, d in space.items()}}
     check_same_data(file.parent for file in sorted(what.folder.glob("trial-*/environment.json")))
     name = what.name or what.folder.resolve().name
-    study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts)
-    with studies.worker(what.folder / "workers") as worker:
-        _run_trials(study, what, space, worker, say)
-    with studies.locked(what.folder / studies.LOCK):  # two processes that end at once would write the same files
-        return _conclude(study, what, say)
+    with studies.storage_errors(what.storage or str(what.folder / "study.db")):
+        study = studies.open_study(what.folder, what.storage, name, what.pruner, epochs, facts, say)
+        with studies.worker(what.folder / "workers") as worker:
+            _run_trials(study, what, space, worker, say)
+        with locked(what.folder, say):  # two processes that end at once would write the same files
+            return _conclude(study, what, say)
 
 
 def first(space: Space) -> dict[str, str]:
@@ -167,6 +169,8 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
         studies.repeat(study, trial.number)
         raise Interrupted("stopped by the user; the same command goes on with the trials that are left") from error
     except (ConfigError, DataError, RunError) as error:
+        if studies.is_disk_error(error):  # the trial stays unfinished, so that the next call repeats it
+            raise RunError(f"{error}. The same command goes on, and repeats trial {trial.number}") from error
         trial.set_user_attr("error", str(error))
         hopeless = not isinstance(error, RunError) and not trials.scored(study)
         if hopeless:
