@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs import evaluating
+from spen_plugins.runs import decoding, evaluating
 from spen_plugins.runs.decoding import decode_by_energy
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import expected_f1 as module
@@ -150,6 +153,38 @@ def test_a_run_is_decoded_anew_with_its_own_nets(run: Path, tmp_path: Path) -> N
     ):
         failed = CliRunner().invoke(app, words)
         assert failed.exit_code == 2 and said in failed.output
+
+
+def test_a_killed_decode_leaves_no_run_and_the_same_command_goes_on(run: Path, tmp_path: Path) -> None:
+    words = ["decode", str(run), str(tmp_path / "out"), "--by", "threshold"]
+
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if not (child := os.fork()):
+        decoding.finish = die  # all is written but for the scores
+        CliRunner().invoke(app, words)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not (tmp_path / "out").exists() and len(list(tmp_path.iterdir())) == 1
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["out"], "what the killed one wrote is removed"
+    assert RunFolder.open(tmp_path / "out").metrics() is not None
+
+
+def test_a_full_disk_leaves_no_decoded_run(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["decode", str(run), str(tmp_path / "out"), "--by", "threshold"]
+    for what in ("copyfile", "fsync"):
+        with monkeypatch.context() as patch:
+
+            def full(*_: object) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            patch.setattr(decoding.shutil if what == "copyfile" else os, what, full)
+            done = CliRunner().invoke(app, words)
+        assert done.exit_code in (1, 2) and "No space left" in done.output, done.output
+        assert not any(tmp_path.iterdir())
+    assert CliRunner().invoke(app, words).exit_code == 0
 
 
 def test_the_old_decoder_gives_the_old_scores(run: Path, tmp_path: Path) -> None:

@@ -133,6 +133,37 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
     together.resume(out, "cpu", quiet=True)  # done: nothing happens
 
 
+@pytest.mark.parametrize("files", [0, 1, 2, 3, 5])
+def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkeypatch, files: int) -> None:
+    """At the first files of the folder, in which nothing is trained yet."""
+    out, replace, done = tmp_path / "both", Path.replace, []
+
+    class KilledError(BaseException):
+        pass
+
+    def kill(path: Path, target: Path) -> Path:
+        if len(done) == files:
+            raise KilledError
+        done.append(target)
+        return replace(path, target)
+
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(Path, "replace", kill)
+        together.run(given(trained / "bert"), out, "cpu", quiet=True)
+    assert not list(out.rglob("*.safetensors"))
+    if files:
+        for part in TASKS:
+            with pytest.raises(ConfigError, match=r"go on with: spen together|is not a run folder"):
+                runner.resume(out / part)
+        with pytest.raises(ConfigError, match=r"not empty.*spen together .* --resume"):
+            together.run(given(trained / "bert"), out, "cpu", quiet=True)
+        together.resume(out, "cpu", quiet=True)
+    else:
+        together.run(given(trained / "bert"), out, "cpu", quiet=True)
+    for part in TASKS:
+        same(out / part, trained / "both" / part)
+
+
 def test_a_turn_moves_its_part_and_the_encoder_by_its_own_gradient(tmp_path: Path, monkeypatch) -> None:
     """The gradient that a turn's optimiser gets is that of the part alone, at the present weights."""
     seen, step = [], active.ActivePhase.step

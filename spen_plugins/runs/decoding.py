@@ -14,7 +14,8 @@ from torch import Tensor
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import build, check
 from spen_plugins.console import Console
-from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.errors import ConfigError
+from spen_plugins.files import writing_folder
 from spen_plugins.loop.constant import Constant
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import make_accelerator
@@ -22,6 +23,7 @@ from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
+from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.weights import put, tensors_of
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
@@ -123,25 +125,29 @@ def _write(
     quiet: bool,
     registry: Registry,
 ) -> Path:
-    """A run folder with another config and a run's weights, by the names they have there, and its scores."""
+    """A run folder with another config and a run's weights, by the names they have there, and its scores.
+
+    It is whole or not there: without its scores it would look like a run that can be resumed.
+    """
     run = source.path
     experiment = check(config, f"spen decode {run}", registry)  # not the run's own config, which is right
+    RunFolder.check_free(out, INSTEAD)
     task = task_again(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
     put(weights, tensors_of(built.model), run)
     accelerator = make_accelerator("no", device)
     built.model.to(accelerator.device)
-    folder = RunFolder.create(out, experiment.table(), INSTEAD)
-    try:
+    with writing_folder(out) as fresh:
+        folder = RunFolder.create(fresh, experiment.table())
         for name in KEPT:
             if (run / name).exists():
-                shutil.copyfile(run / name, out / name)
+                shutil.copyfile(run / name, fresh / name)
         if source.assets.exists():
             shutil.copytree(source.assets, folder.assets)
-    except OSError as error:
-        raise RunError(f"{out} can't be written: {error.strerror or error}") from error
-    folder.save_weights(built.model)
-    constant = Constant(task, built.trainer.config.evaluated_at_once)
-    tested = "test" in (source.metrics() or {})
-    finish(built, folder, accelerator, Console(quiet=quiet), tested, constant, trained=False)
+        folder.save_weights(built.model)
+        constant = Constant(task, built.trainer.config.evaluated_at_once)
+        tested = "test" in (source.metrics() or {})
+        finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
+        RunFolder.check_free(out, INSTEAD)  # another process may have written there since
+    print_scores(Console(quiet=quiet), RunFolder(out))
     return out

@@ -2,7 +2,7 @@
 
 The folder has a run folder for each part, ordinary but for its training state, which is that of all parts:
 
-together.json  names of the parts, in order
+together.json  names of the parts, in order, and their configs; written before them, so that training can go on
 checkpoint/    the last training state
 """
 
@@ -74,11 +74,10 @@ def run(
     built = {name: _built(experiment) for name, experiment in experiments.items()}
     stages = _stages(experiments, built, accelerator)
     folders = {name: RunFolder(out / name) for name in configs}
-    with _held(out, folders):
+    with _held(out, folders, {name: experiment.table() for name, experiment in experiments.items()}):
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
             describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
-        save_json({"parts": list(configs)}, out / TOGETHER)  # last: without it nothing was begun
         return _train(experiments, built, stages, folders, out, accelerator, quiet, checkpoint_seconds, False)
 
 
@@ -94,17 +93,22 @@ def resume(
     Raises:
         ConfigError: no such folder, another process is training it, or the data files have changed since.
     """
-    folders = {name: RunFolder.open(out / name) for name in _parts(out)}
+    names, tables = _parts(out)
+    folders = {name: RunFolder(out / name) for name in names}
     if all(folder.metrics() is not None for folder in folders.values()):
         Console(quiet=quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
     registry = registry or Registry()
-    experiments = {
-        name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
-    }
-    before = next(iter(folders.values())).environment().get("device")
-    accelerator = _accelerator(experiments, device or before)
     with _held(out, folders):
+        for name, folder in folders.items():
+            if name in tables and not (folder.path / "config.json").exists():  # killed before it was written
+                RunFolder.create(folder.path, tables[name])
+            RunFolder.open(folder.path)
+        experiments = {
+            name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
+        }
+        before = next(iter(folders.values())).environment().get("device")
+        accelerator = _accelerator(experiments, device or before)
         console = Console(quiet=quiet, stderr=True)
         built = {
             name: built_again(experiment, folders[name], accelerator, registry, console)
@@ -155,16 +159,19 @@ def _check_names(names: Sequence[str]) -> None:
             )
 
 
-def _parts(out: Path) -> list[str]:
-    """The names of a folder's parts."""
+def _parts(out: Path) -> tuple[list[str], dict[str, Any]]:
+    """The names of a folder's parts, and their configs."""
     try:
-        names = read_json(out / TOGETHER).get("parts")
+        found = read_json(out / TOGETHER)
     except FileNotFoundError:
         raise ConfigError(f"{out} holds no runs trained together: there is no {TOGETHER} in it") from None
+    names, tables = found.get("parts"), found.get("configs", {})  # earlier versions wrote no configs
     if not isinstance(names, list) or not all(isinstance(name, str) and NAME.fullmatch(name) for name in names):
         raise RunError(f"{out / TOGETHER} is damaged: expected the names of its parts")
+    if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+        raise RunError(f"{out / TOGETHER} is damaged: expected a config for each part")
     _check_names(names)
-    return names
+    return names, tables
 
 
 def _accelerator(experiments: Mapping[str, Experiment], device: str | None) -> Accelerator:
@@ -219,11 +226,16 @@ def _stages(
 
 
 @contextmanager
-def _held(out: Path, folders: Mapping[str, RunFolder]) -> Iterator[None]:
-    """Keep other runs out of the folder and its parts."""
+def _held(
+    out: Path, folders: Mapping[str, RunFolder], tables: Mapping[str, dict[str, Any]] | None = None
+) -> Iterator[None]:
+    """Keep other runs out of the folder and its parts; `tables`: the parts' configs, if training begins."""
     with ExitStack() as stack:
-        for path in (out, *(folder.path for folder in folders.values())):
-            stack.enter_context(locked(path))
+        stack.enter_context(locked(out))
+        if tables is not None:  # before anything else, so that whatever a kill leaves can be resumed
+            save_json({"parts": list(tables), "configs": tables}, out / TOGETHER)
+        for folder in folders.values():
+            stack.enter_context(locked(folder.path))
         yield
 
 
