@@ -395,6 +395,15 @@ def test_errors_that_depend_on_the_weights_are_left_to_training(toy: ToyTask, er
     rehearsed(toy, start=fails)
 
 
+def test_a_stage_whose_start_needs_the_one_before_is_left_to_training(toy: ToyTask) -> None:
+    """Its start reads what the stage before writes, and its loss needs that."""
+
+    def start(model: sp.Model) -> None:
+        model.table = Path("no such file").read_text()
+
+    rehearsed(toy, start=start, loss=lambda c: {"a": c.model.table})
+
+
 class Cache(dict[str, int]):
     """A table with attributes of its own."""
 

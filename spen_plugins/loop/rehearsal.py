@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -48,12 +48,16 @@ def rehearse(
         return  # the loop reports it
     callables: list[Any] = [f for stage in stages for f in (stage.start, stage.set, stage.select)]
     callables += [f for stage in stages for phase in stage.phases for f in (phase.loss, phase.gradient, phase.measures)]
-    with put_back(model, callables, shared=(task, *vars(task).values())):
+    with put_back(model, callables, shared=(task, *vars(task).values())), suppress(_LeftToTrainingError):
         nets = NetStates(model)
         for number, stage in enumerate(stages):
             if stage.epochs and stage.phases:
                 with attention_of(stage):
                     _Rehearsal(nets, task, stage, config, (seed, number), accelerator).run()
+
+
+class _LeftToTrainingError(Exception):
+    """An error that training may not meet, because it has other weights or files by then."""
 
 
 class _Rehearsal:
@@ -89,7 +93,10 @@ class _Rehearsal:
         context = LiveContext(self.nets, batch)
         for active in phases:
             self.nets.phase_begins(active)
-            with _naming(active.phase.loss, f"in phase {active.phase.name!r} of stage {stage.name!r}"):
+            with (
+                suppress(_LeftToTrainingError),
+                _naming(active.phase.loss, f"in phase {active.phase.name!r} of stage {stage.name!r}"),
+            ):
                 self._rehearse(active, phases, context)
             for parameter in active.parameters:
                 parameter.grad = None
@@ -99,7 +106,8 @@ class _Rehearsal:
             model.eval()
             self.nets.modes.clear()
             some = batches(self.task, validation[:2], 2, self.accelerator.device)
-            with torch.no_grad(), _naming(stage.select, f"in the validation of stage {stage.name!r}", MISTAKES):
+            where = f"in the validation of stage {stage.name!r}"
+            with suppress(_LeftToTrainingError), torch.no_grad(), _naming(stage.select, where, MISTAKES):
                 stage.select(model, some)
 
     def _first_batch(self) -> Batch | None:
@@ -132,16 +140,16 @@ class _Rehearsal:
 @contextmanager
 def _naming(call: Callable[..., Any], where: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
     """Errors of the given kinds as a `PluginError` that names the class and the method. Other errors, and those that
-    depend on numbers, are left to training, which has other weights by then."""
+    depend on numbers, are left to training, which has other weights by then: `_LeftToTrainingError`."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError):
-        raise
-    except (RunError, ArithmeticError, torch.linalg.LinAlgError):
-        pass
+    except (RunError, ArithmeticError, torch.linalg.LinAlgError) as error:
+        raise _LeftToTrainingError from error
     except SpenError:
         raise
     except kinds as error:
+        if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
+            raise
         method, place = _method(error)
         call = getattr(call, "func", call)  # a partial
         name = method or getattr(call, "__qualname__", type(call).__name__)
@@ -151,8 +159,8 @@ def _naming(call: Callable[..., Any], where: str, kinds: tuple[type[Exception], 
             ) from error
         said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise PluginError(f"{name} fails {where}, in a trial before training: {said}{place}") from error
-    except Exception:
-        pass
+    except Exception as error:
+        raise _LeftToTrainingError from error
 
 
 def _method(error: Exception) -> tuple[str, str]:
