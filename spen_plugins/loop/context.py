@@ -10,6 +10,7 @@ import torch
 
 from spen_plugins.batch import Batch
 from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import PluginError
 from spen_plugins.loop.active import ActivePhase
 from spen_plugins.model import Model
 from spen_plugins.spaces import Proposal
@@ -76,10 +77,18 @@ class LiveContext(Context):
     @property
     def proposal(self) -> Proposal:
         net = self.model.inference_net
-        if net.uses_energy:
-            make = lambda: net.training_proposal(self.batch.x, self.energy)  # noqa: E731
-            return self._keep("proposal", ("inference_net", "energy"), make)
-        return self._keep("proposal", ("inference_net",), lambda: net.training_proposal(self.batch.x))
+        needs = ("inference_net", "energy") if net.uses_energy else ("inference_net",)
+
+        def make() -> Proposal:
+            made = net.training_proposal(self.batch.x, self.energy if net.uses_energy else None)
+            if not isinstance(made, Proposal):
+                raise PluginError(
+                    f"{type(net).__name__}.forward returns a {type(made).__name__}; expected a Proposal, such as "
+                    "self.space.independent(logits, x.mask)"
+                )
+            return made
+
+        return self._keep("proposal", needs, make)
 
     def _keep(self, what: str, nets: tuple[str, ...], make: Callable[[], Any]) -> Any:
         # The y-independent part of a fixed energy is computed without a graph. A proposal always has its graph: the
