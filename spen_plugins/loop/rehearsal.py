@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches
 from spen_plugins.loop.order import epochs_of
 from spen_plugins.loop.ownership import assign, touched
-from spen_plugins.loop.put_back import put_back
+from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.model import Model
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, TrainerConfig, Update
@@ -33,27 +34,34 @@ MISTAKES = (AttributeError, ImportError, NameError, NotImplementedError, TypeErr
 """Errors that do not depend on the weights that earlier stages learn."""
 
 
-def rehearse(
-    model: Model, task: Task, stages: Sequence[Stage], config: TrainerConfig, seed: int, accelerator: Accelerator
-) -> None:
+def rehearse(model: Model, task: Task, trainer: Trainer, seed: int, accelerator: Accelerator) -> None:
     """Computes the losses, gradients and measures of every phase on a few examples, so that a mistake in a component
     shows before the stages ahead of it are trained.
 
-    No weight is updated. Weights, buffers, attributes, gradient rules and random states are put back afterwards.
+    A copy of the model and the trainer takes part, and random states are restored. A model that cannot be copied is
+    not rehearsed.
 
     Raises:
         PluginError: a component raised an error; the message names its class and method.
     """
     if not len(task.part("train")):
         return  # the loop reports it
-    callables: list[Any] = [f for stage in stages for f in (stage.start, stage.set, stage.select)]
-    callables += [f for stage in stages for phase in stage.phases for f in (phase.loss, phase.gradient, phase.measures)]
-    with put_back(model, callables, shared=(task, *vars(task).values())), suppress(_LeftToTrainingError):
-        nets = NetStates(model)
-        for number, stage in enumerate(stages):
+    shared = {id(one): one for one in (task, *vars(task).values())}
+    try:
+        twin, own = deepcopy((model, trainer), shared)
+    except Exception:  # whatever a component of somebody else's holds: a lock, an open file
+        return
+    before = random_state()
+    try:
+        nets = NetStates(twin)
+        for number, stage in enumerate(own.stages(twin, task)):
             if stage.epochs and stage.phases:
                 with attention_of(stage):
-                    _Rehearsal(nets, task, stage, config, (seed, number), accelerator).run()
+                    _Rehearsal(nets, task, stage, own.config, (seed, number), accelerator).run()
+    except _LeftToTrainingError:
+        pass
+    finally:
+        set_random_state(before)
 
 
 class _LeftToTrainingError(Exception):

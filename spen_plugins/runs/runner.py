@@ -97,7 +97,7 @@ def run(
     warm_start(experiment.init, built)
     stages = stages_of(experiment, built, accelerator)
     with memory_of_training(SMALLER):
-        rehearse(built.model, task, stages, built.trainer.config, experiment.seed, accelerator)
+        rehearse(built.model, task, built.trainer, experiment.seed, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
