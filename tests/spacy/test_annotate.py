@@ -237,7 +237,7 @@ def test_a_job_killed_at_any_shard_goes_on(
             assert invoke(pipeline, path, out=tmp_path / out, shard_size=size).exit_code == 130
         before = {p: p.stat().st_mtime_ns for p in (tmp_path / out).glob("shard-*")}
         assert len(before) == number
-        (tmp_path / out / "shard-000000.parquet.1234.partial").touch()
+        (tmp_path / out / f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial").touch()
         assert rows(path, out=out) == wanted
         assert {p: p.stat().st_mtime_ns for p in before} == before
         assert {p.name for p in (tmp_path / out).iterdir()} == {p.name for p in (tmp_path / "whole").iterdir()}
@@ -263,6 +263,22 @@ def test_what_has_changed_is_refused(pipeline: Path, tmp_path: Path, rows: Annot
     assert "_plan.json is damaged" in refused(pipeline, path, out=out)
     (out / "_plan.json").unlink()
     assert "and no _plan.json" in refused(pipeline, path, out=out)
+
+
+def test_partial_files_of_others_stay(pipeline: Path, tmp_path: Path, rows: Annotate) -> None:
+    path, name = text_file(tmp_path), f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial"
+    (rejected := tmp_path / "rejected").mkdir()
+    for file in ("film.mkv.partial", name):
+        (rejected / file).write_text("mine")
+    assert "holds 'film.mkv.partial' and no _plan.json" in refused(pipeline, path, out=rejected)
+    assert {p.name for p in rejected.iterdir()} == {"film.mkv.partial", name}
+    rows(path)
+    for file in ("film.mkv.partial", name):
+        (tmp_path / "out" / file).write_text("mine")
+    assert "found --text body" in refused(pipeline, path, out=tmp_path / "out", text="body")
+    assert (tmp_path / "out" / name).exists()
+    rows(path)
+    assert (tmp_path / "out/film.mkv.partial").exists() and not (tmp_path / "out" / name).exists()
 
 
 def test_two_at_once_are_told(pipeline: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -166,7 +166,7 @@ def annotate(
         raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet")
     from spen_spacy.annotate import engines, on_ray, parquet
     from spen_spacy.annotate.pipeline import find
-    from spen_spacy.annotate.plan import Job, reading_of, settled
+    from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
     from spen_spacy.annotate.progress import follow
     from spen_spacy.annotate.sources import find as find_sources
 
@@ -187,8 +187,8 @@ def annotate(
         raise ConfigError(f"--shard-size: found {shard_size}; expected more than 0, at most {LARGEST_SHARD}")
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
     with locked(out):
-        _tidy(out)
         plan = settled(out, options | {"--language": named.language}, identity, sources, size)
+        _tidy(out, is_unfinished)
         job = Job(
             pipeline=named,
             identity=identity,
@@ -207,13 +207,13 @@ def annotate(
         else:
             done = engines.here(nlp, job, todo)
         typer.echo(follow(done, len(plan.shards), len(todo)))
-        _tidy(out)
+        _tidy(out, is_unfinished)
     typer.echo(f"{out}: all of {len(plan.shards)} shards")
 
 
-def _tidy(out: Path) -> None:
-    """Remove what processes that were killed had begun to write; this process holds the folder."""
-    for left in out.glob("*.partial"):
+def _tidy(out: Path, is_unfinished: Callable[[Path], bool]) -> None:
+    """Remove what processes that were killed had begun to write; this process holds the folder, and it has our plan."""
+    for left in filter(is_unfinished, out.iterdir()):
         left.unlink(missing_ok=True)
 
 

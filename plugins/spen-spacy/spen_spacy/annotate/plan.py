@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from spen_spacy.annotate.sources import Piece, Reading, Source, head
 
 PLAN = "_plan.json"  # readers of a folder of Parquet pass over names that begin so
 SUFFIX = {"parquet": ".parquet", "docbin": ".spacy"}
+_UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
 SHARDS = 64
 """Number of shards by default, if each is then of a size between these."""
 SIZES = 1 << 16, 1 << 22
@@ -104,7 +106,7 @@ def settled(
                 f"{out} holds annotations that were begun with other facts: {difference}. {AGAIN.format(out=out)}"
             )
         return plan
-    if found := [p.name for p in out.iterdir() if p.name != ".lock" and p.suffix != ".partial"]:
+    if found := [p.name for p in out.iterdir() if p.name != ".lock" and not is_unfinished(p)]:
         raise sp.ConfigError(f"{out} holds {found[0]!r} and no {PLAN}; expected an empty or a new folder")
     reading = reading_of(options)
     if size is None:
@@ -115,6 +117,11 @@ def settled(
     with sp.writing(path) as temporary:
         temporary.write_text(json.dumps(_plain(plan)), encoding="utf-8")
     return plan
+
+
+def is_unfinished(path: Path) -> bool:
+    """True for a plan or a shard under its temporary name (`spen_plugins.writing`), false for any other file."""
+    return bool(_UNFINISHED.fullmatch(path.name)) and path.is_file()
 
 
 def reading_of(options: Mapping[str, Any]) -> Reading:
