@@ -220,6 +220,16 @@ def test_nothing_that_can_be_read_is_an_error_that_says_what_to_do(tmp_path: Pat
         checkpoint.load()
 
 
+def test_files_that_are_no_states_stay(tmp_path: Path) -> None:
+    for name in ("statement.txt", "state-of-mind.csv", "states.json"):
+        (tmp_path / name).touch()
+    checkpoint = Checkpoint(tmp_path)
+    for number in range(3):
+        checkpoint.save({"number": number}, alone=True)
+    names = {"statement.txt", "state-of-mind.csv", "states.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "state-3.json", "state-3.safetensors"}
+
+
 def test_a_state_of_an_earlier_version_is_read_and_then_replaced(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.save({"a": torch.ones(2)})

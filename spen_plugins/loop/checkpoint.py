@@ -16,6 +16,9 @@ from spen_plugins.files import check_finite, check_kind, make_folder, read_json,
 from spen_plugins.model import Model
 from spen_plugins.readers.text import sha256
 
+_OURS = re.compile(r"state(-\d+)?\.(json|safetensors)")
+"""Names of the files of a state."""
+
 
 def flatten(value: Any, tensors: dict[str, Tensor], name: str = "") -> Any:
     """JSON for `value`, with its tensors put into `tensors` under dotted names, shared ones once."""
@@ -89,7 +92,7 @@ class Checkpoint:
         save_json({"tensors": file.name, "sha256": sha256(file), "state": table}, self.folder / f"{name}.json", None)
         new = {file.name, f"{name}.json"}
         for old in self.folder.glob("state*"):
-            if old.name not in (new if alone else new | self._good):
+            if _OURS.fullmatch(old.name) and old.name not in (new if alone else new | self._good):
                 with suppress(OSError):
                     old.unlink()
         self._good = new
@@ -123,7 +126,8 @@ class Checkpoint:
 
     def _indices(self) -> list[Path]:
         """The JSON files, newest first; earlier versions wrote one `state.json`."""
-        return sorted(self.folder.glob("state*.json"), key=_number, reverse=True)
+        indices = (path for path in self.folder.glob("state*.json") if _OURS.fullmatch(path.name))
+        return sorted(indices, key=_number, reverse=True)
 
     def _read(self, path: Path) -> dict[str, Any]:
         index = read_json(path, constants=True)
