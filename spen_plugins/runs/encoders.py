@@ -122,15 +122,19 @@ def assets(run: Path) -> Path:
 
 
 def remove_unused(pipeline: Path) -> None:
-    """Remove the encoders and assets that no run of a pipeline names any more; none while a run's index is damaged."""
+    """Remove the encoders and assets that no run of a pipeline names any more; none while a run's index is damaged.
+
+    A linked folder of encoders or assets may serve other pipelines, and is left alone.
+    """
     runs = {path.parent for name in (INDEX, f"{ASSETS}.json") for path in pipeline.glob(f"*/*/{name}")}
     try:
         used = {_folder(run) / file for run in runs for file in _index(run).values()} | {assets(run) for run in runs}
     except RunError:
         return
-    for path in [*(pipeline / FOLDER).glob("*"), *(pipeline / ASSETS).glob("*")]:
+    folders = [folder for folder in (pipeline / FOLDER, pipeline / ASSETS) if not folder.is_symlink()]
+    for path in [path for folder in folders for path in folder.glob("*")]:
         if path.absolute() not in used and (_FILE.fullmatch(path.name) or _DIGEST.fullmatch(path.name)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _folder(run: Path, name: str = FOLDER) -> Path:

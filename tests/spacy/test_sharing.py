@@ -182,6 +182,31 @@ def test_a_written_pipeline_has_the_encoder_once(runs: Path, tmp_path: Path) -> 
     assert (tmp_path / "there/assets/mine").exists()
 
 
+def test_saving_deletes_nothing_behind_links(nlp: Language, tmp_path: Path) -> None:
+    nlp.to_disk(here := tmp_path / "here")
+    stale = "0123456789abcdef"
+    for name in ("encoders", "assets", "spen_srl"):
+        (here / name).rename(tmp_path / name)
+        (here / name).symlink_to(tmp_path / name)
+    (tmp_path / "encoders" / f"{stale}.safetensors").write_text("of another pipeline")
+    (tmp_path / "assets" / stale).mkdir()
+    (tmp_path / "spen_srl/predicates").mkdir()
+    (tmp_path / "spen_srl/model/mine.txt").write_text("mine")
+    before = sorted(path for path in tmp_path.rglob("*") if here not in path.parents)
+    nlp.to_disk(here)
+    assert sorted(path for path in tmp_path.rglob("*") if here not in path.parents) == before
+    assert (here / "encoders").is_symlink() and not (here / "spen_srl").is_symlink()
+    wanted = said(nlp.pipe(docs(nlp)))
+    same(said((read := spacy.load(here)).pipe(docs(read))), wanted)
+    (here / "assets").unlink()
+    (here / "assets").mkdir()
+    (here / "assets" / stale).symlink_to(tmp_path / "assets" / stale)
+    (here / "spen_srl/predicates").symlink_to(tmp_path / "spen_srl/predicates")
+    nlp.to_disk(here)
+    assert not (here / "assets" / stale).is_symlink() and not (here / "spen_srl/predicates").is_symlink()
+    assert sorted(path for path in tmp_path.rglob("*") if here not in path.parents) == before
+
+
 def test_a_component_saved_alone_has_its_encoder(nlp: Language, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "pipeline")
     for name in ("config.cfg", "meta.json"):  # such files elsewhere are of other things

@@ -161,10 +161,13 @@ class Component(Pipe):
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write each part's run to a folder of its name, and remove the parts of an earlier save.
 
-        In a pipeline's folder the components' equal pretrained encoders are written once.
+        In a pipeline's folder the components' equal pretrained encoders are written once, and a link in the place of
+        the component's folder is replaced: what it leads to may be another pipeline's.
         """
         path = Path(path)
         in_pipeline = _saved(path) is not None
+        if in_pipeline and path.is_symlink():
+            path.unlink()
         self._write(path, apart=in_pipeline)
         if in_pipeline:
             RunFolder.remove_unused(path.parent)
@@ -176,6 +179,8 @@ class Component(Pipe):
             if part in self._runs:
                 with writing_folder(path / part) as fresh:
                     self._runs[part].save(fresh, apart)
+            elif (path / part).is_symlink():
+                (path / part).unlink()
             else:
                 shutil.rmtree(path / part, ignore_errors=True)
 
