@@ -180,6 +180,18 @@ def test_a_compressed_file_in_bytes_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_overlapping_files_in_bytes_are_refused(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("model/a.json", b" " * 10_000)
+        [only] = archive.infolist()
+        archive.filelist += [only] * 50
+        archive._didModify = True
+    with pytest.raises(RunError, match="expected files that do not overlap"):
+        unpack(packed.getvalue(), tmp_path / "target")
+    assert not (tmp_path / "target").exists()
+
+
 def test_damaged_bytes_are_refused(nlp: Language) -> None:
     with pytest.raises(RunError, match="damaged"):
         nlp.get_pipe("spen_ner").from_bytes(b"nothing")

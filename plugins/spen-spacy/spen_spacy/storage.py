@@ -23,11 +23,15 @@ def unpack(data: bytes, folder: Path) -> None:
     """The inverse of `pack`.
 
     Raises:
-        RunError: the bytes aren't an archive, a file in it would be outside the folder, or is compressed: few bytes
-            may stand for many.
+        RunError: the bytes aren't an archive, or a file in it would be outside the folder, is compressed or overlaps
+            another: few bytes may stand for many.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            stored = (info.file_size for info in archive.infolist() if info.compress_type == zipfile.ZIP_STORED)
+            if (size := sum(stored)) > len(data):
+                found = f"files of {size:,} bytes in {len(data):,}"
+                raise RunError(f"the component's bytes hold {found}; expected files that do not overlap")
             for info in archive.infolist():
                 name = PurePosixPath(info.filename)
                 if name.is_absolute() or ".." in name.parts or any(mark in info.filename for mark in "\\:"):
