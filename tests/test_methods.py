@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,18 @@ def test_without_seeds_there_is_one(tmp_path):
         "x/cross_entropy/seed-3",
         "x/margin/seed-3",
     ]
+
+
+def test_side_by_side_takes_modules_from_pythonpath_and_none_from_the_working_directory(tmp_path, monkeypatch):
+    (work := tmp_path / "work").mkdir()
+    for name in ("typing", "random"):
+        (work / f"{name}.py").write_text("raise RuntimeError('not of Python')")
+    (mine := tmp_path / "mine").mkdir()
+    (mine / "of_mine.py").write_text("from random import random")
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("PYTHONPATH", str(mine))
+    lines = {"module": [sys.executable, "-m", "of_mine"], "code": [sys.executable, "-c", "import typing, of_mine"]}
+    assert side_by_side.side_by_side(lines, 2, lambda *_: None, lambda _: "") == {}
 
 
 def test_methods_run_side_by_side(copied, monkeypatch):

@@ -37,6 +37,7 @@ def side_by_side(
     waiting, failures = list(lines), {}
     running: dict[K, tuple[subprocess.Popen[bytes], Any]] = {}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    environment["PYTHONSAFEPATH"] = "1"  # a typing.py in the working directory is not Python's
     refused, told, said = "", False, time.monotonic()
     with interrupts() as stop:
         while running or (waiting and not (stop.is_set() or refused)):

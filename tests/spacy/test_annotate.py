@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 import spacy
@@ -447,6 +453,51 @@ def test_processes_write_the_same_bytes_though_one_is_killed(job: tuple[Job, lis
             multiprocessing.active_children()[0].kill()
     assert sorted(done) == [shard.number for shard in job[1]] and len(done) > 10
     assert written(tmp_path / "here") == written(tmp_path / "there")
+
+
+@pytest.fixture
+def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, with modules of the names of Python's; they leave a file `ran`."""
+    (folder := tmp_path / "work").mkdir()
+    for name in ("typing", "random", "csv", "pickle"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w'); raise RuntimeError")
+    monkeypatch.chdir(folder)
+    return tmp_path / "ran"
+
+
+def test_workers_start_without_the_working_directory_and_without_ctrl_c(shadows: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with engines._starting():
+        pool = ProcessPoolExecutor(1, spawn)
+        blocked = pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, [])
+    with pool:
+        assert signal.SIGINT in blocked.result() and not shadows.exists()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.slow
+def test_a_command_with_processes_needs_nothing_of_the_working_directory(
+    job: tuple[Job, list[Shard]], tmp_path: Path, shadows: Path
+) -> None:
+    """Then the same command again, with Ctrl-C while its processes start."""
+    words = [Path(sys.executable).with_name("spen"), "annotate", tmp_path / "rules", tmp_path / "corpus.txt"]
+    words += ["--processes", "2", "--shard-size", "0.00005", "--out"]
+    done = subprocess.run([*words, tmp_path / "command"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert written(tmp_path / "command") == written(tmp_path / "here") and not shadows.exists()
+    with subprocess.Popen(
+        [*words, tmp_path / "stopped"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where tests run in the background
+    ) as process:
+        while process.poll() is None and len(psutil.Process(process.pid).children()) < 3:  # one of them the tracker
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
 @pytest.mark.slow

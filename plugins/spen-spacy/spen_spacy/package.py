@@ -190,7 +190,7 @@ def build(folder: Path, kind: str) -> str | None:
         return None
     (folder / "dist").mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", BACKEND.format(kind=kind)], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", BACKEND.format(kind=kind)], cwd=folder, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])

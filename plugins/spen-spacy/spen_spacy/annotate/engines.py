@@ -7,9 +7,11 @@ import os
 import platform
 import signal
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 from spacy.language import Language
 
@@ -60,9 +62,11 @@ def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done,
         before = len(left)
         # Spawned, not forked: a fork has this process's locks, and the threads that hold some are not in it.
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
+        with _starting():
+            pool = ProcessPoolExecutor(min(number, len(left)), spawn, _start, (job,))
+            futures = [pool.submit(_annotate, shard) for shard in left.values()]
         try:
-            for future in as_completed([pool.submit(_annotate, shard) for shard in left.values()]):
+            for future in as_completed(futures):
                 done = future.result()
                 del left[done.number]
                 yield done
@@ -76,9 +80,33 @@ def processes(number: int, job: Job, shards: Sequence[Shard]) -> Generator[Done,
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Processes that start here import nothing from the working directory, and Ctrl-C waits for `_start` in them."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # which unblocks the signal
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
+        _unblock()
+
+
+def _unblock() -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _start(job: Job) -> None:
     """What a process of a pool does first."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word; the first process says one
+    _unblock()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
