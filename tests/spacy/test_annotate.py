@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
 import multiprocessing
 import os
@@ -29,10 +32,10 @@ import spen_plugins as sp
 from spen_plugins.cli.main import app
 from spen_spacy.annotate import engines, fields, on_ray, shards
 from spen_spacy.annotate.command import annotate
+from spen_spacy.annotate.finding import find as find_sources
 from spen_spacy.annotate.pipeline import Pipeline, find
 from spen_spacy.annotate.plan import Job, Shard, settled
 from spen_spacy.annotate.sources import Document, Piece, Reading, Source
-from spen_spacy.annotate.sources import find as find_sources
 
 TEXTS = [
     "Anna went to Boston.",
@@ -162,6 +165,138 @@ def test_formats_say_the_same(rows: Annotate, tmp_path: Path, pipeline: Path) ->
     assert [doc.text for doc in docs] == TEXTS
     assert [[e.text for e in doc.ents] for doc in docs] == [[e["text"] for e in row["ents"]] for row in wanted]
     assert docs[1].user_data["spen_input"]["row"] == 2
+
+
+ROWS = [{"text": text, "id": str(number)} for number, text in enumerate([*TEXTS, 'two\nlines, "quoted"; and more'])]
+
+
+def as_csv(separator: str) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, ["id", "text"], delimiter=separator, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return f"\ufeff{file.getvalue()}"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", json.dumps(ROWS, indent=1)),
+        ("lines.json", "\n".join(map(json.dumps, ROWS))),
+        ("texts.json", json.dumps([row["text"] for row in ROWS])),
+        ("a.csv", as_csv(",")),
+        ("b.csv", as_csv(";")),
+        ("a.tsv", as_csv("\t")),
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS))),
+        ("a.txt", "\n".join(TEXTS)),
+    ],
+)
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_documents_of_each_format_in_pieces_of_any_size(tmp_path: Path, name: str, content: str, end: str) -> None:
+    path = tmp_path / f"{name}{end}"
+    path.write_bytes(gzip.compress(content.encode()) if end else content.encode())
+    kind, [source] = find_sources([str(path)])
+    reading, vocab = Reading(kind, "line", "text"), spacy.blank("en").vocab
+    wanted = TEXTS if name == "a.txt" else [row["text"] for row in ROWS]
+    for size in (1, 30, 100, 10**6):
+        pieces = [Piece(source, start, end, first) for start, end, first, _ in reading.cut(path, size)]
+        found = [document for piece in pieces for document in reading.read(piece, vocab)]
+        assert [document.text for document in found] == wanted and len(pieces) > (size == 1)
+        if kind != "text" and name != "texts.json":
+            assert [document.fields for document in found] == [{"id": row["id"]} for row in ROWS]
+        assert [d.row for d in found] == [n + (kind == "csv") for n in range(1, len(wanted) + 1)]
+
+
+def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
+    (path := tmp_path / "a.csv").write_text('id,body\n7,"Anna, went"\n\n8\n9,"open" x\n10,It rained.\n')
+    one, two, three, four = rows(path, text_column="body", errors="keep")
+    assert (one["text"], one["id"], one["ents"][0]["text"], one["input_row"]) == ("Anna, went", "7", "Anna", 2)
+    assert "a.csv:4: found 1 cells; expected 2" in two["error"] and "a.csv:5: found a record" in three["error"]
+    assert (four["text"], four["id"], four["error"]) == ("It rained.", "10", None)
+    (path := tmp_path / "a.json").write_text('[{"text": "Anna", "n": 1}, 3, "Bob", {"text": "x", "new": {}, "n": 2.5}]')
+    one, two, three, four = rows(path, out="json", errors="keep")
+    assert (one["n"], three["text"], four["n"], four["new"]) == (1.0, "Bob", 2.5, "{}")
+    assert "a.json:2: found '3'; expected a table" in two["error"]
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.pdf", "a.docx", "a", "a.bin", "a.parquet.gz", "a.csv.zip"])
+def test_other_formats_are_refused_unless_they_are_called_text(pipeline: Path, tmp_path: Path, name: str) -> None:
+    (path := tmp_path / name).write_bytes(b"<p>Anna\n")
+    assert "or --from text" in refused(pipeline, path, out=tmp_path / "out")
+    assert find_sources([str(path)], "text")[0] == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("a.csv", b"id,body\n1,x\n", "no column 'text'; expected a header with it, or --text with one of 'id', 'body'"),
+        ("a.csv", b"text,id,id\nx,1,2\n", "two columns 'id'"),
+        ("a.csv", b"\x1b[31m,x\n", "'\\x1b[31m'"),
+        ("a.json", b'{\n"text": "x"}', "expected a list of texts or of tables with a text, or one table per line"),
+        ("a.json", b'["x", ', "a file that is no JSON"),
+        ("a.txt.gz", gzip.compress(b"Anna\n" * 999)[:-9], "a damaged gzip file"),
+        ("a.txt", "Anna\nBob".encode("utf-16-le"), "a.txt:1: found a zero byte; expected UTF-8 text"),
+        ("a.json", b'["Anna\\u0000"]', "a zero byte"),
+        ("a.csv", b"text\n\xff\n", "a byte that is not UTF-8"),
+    ],
+)
+def test_damaged_files_are_named(pipeline: Path, tmp_path: Path, name: str, content: bytes, wanted: str) -> None:
+    (path := tmp_path / name).write_bytes(content)
+    assert wanted in refused(pipeline, path, out=tmp_path / "out")
+
+
+def test_values_of_parquet_that_python_does_not_have_are_rows_with_errors(
+    rows: Annotate, pipeline: Path, tmp_path: Path
+) -> None:
+    bad = pa.array([b"Anna", b"\xff", b"Bob"], pa.binary())
+    far = pa.array([0, 0, 10**15], pa.timestamp("s"))
+    zone = pa.array([None, 0, None], pa.timestamp("us", "Nowhere/Land"))
+    for name, table in {
+        "text": {"text": pa.Array.from_buffers(pa.string(), 3, bad.buffers())},
+        "year": {"text": ["Anna", "x", "Bob"], "at": far},
+        "zone": {"text": ["Anna", "x", "Bob"], "at": zone},
+    }.items():
+        parquet.write_table(pa.table(table), path := tmp_path / f"{name}.parquet")
+        number = 2 if name == "year" else 1
+        found = rows(path, out=name, errors="keep")
+        assert [row["error"] is not None for row in found] == [n == number for n in range(3)], name
+        assert f"{path}:{number + 1}: found a value in column" in found[number]["error"]
+        assert f"{path}:{number + 1}: found a value" in refused(pipeline, path, out=tmp_path / f"stop-{name}")
+
+
+def test_a_docbin_that_lacks_a_string_has_one_damaged_doc(rows: Annotate, tmp_path: Path) -> None:
+    docs = DocBin(docs=map(spacy.blank("en").make_doc, ["Anna went", "Xyzzyx went", "Bob went"]))
+    docs.strings.discard("Xyzzyx")
+    docs.to_disk(tmp_path / "a.spacy")
+    one, two, three = rows(tmp_path / "a.spacy", errors="keep")
+    assert (one["text"], two["text"], three["text"]) == ("Anna went", None, "Bob went")
+    assert "a.spacy:2: found a damaged doc (KeyError" in two["error"]
+
+
+def test_the_output_may_lie_in_the_input(pipeline: Path, tmp_path: Path) -> None:
+    (corpus := tmp_path / "corpus").mkdir()
+    parquet.write_table(pa.table({"text": TEXTS}), corpus / "a.parquet")
+    for named in (corpus, corpus, corpus / "**/*.parquet"):
+        done = invoke(pipeline, named, out=corpus / "one")
+        assert done.exit_code == 0, done.output
+    assert len(parquet.read_table(corpus / "one")) == len(TEXTS)
+    assert [source.name for source in find_sources([str(corpus)])[1]] == [str(corpus / "a.parquet")]
+    assert find_sources([str(corpus / "one")])[0] == "parquet"  # named by itself it is input
+    assert "and no _plan.json; expected an empty or a new folder" in refused(pipeline, corpus, out=corpus)
+
+
+def test_a_file_name_that_is_not_utf_8_is_refused(pipeline: Path, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"a\xff.txt")
+    path.write_text("Anna\n")
+    assert "a\\udcff.txt': found a name that is not UTF-8" in refused(pipeline, tmp_path, out=tmp_path / "out")
+
+
+def test_packages_that_are_no_pipelines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = text_file(tmp_path)
+    for name in ("pytest", "numpy", "typer"):
+        assert f"{name} can't be loaded by spaCy" in refused(name, path, out=tmp_path / "out")
+    monkeypatch.setattr(spacy, "load", lambda *_, **__: {})
+    assert "a package that is no pipeline" in refused("pip", path, out=tmp_path / "out")
 
 
 def test_other_fields_are_columns(rows: Annotate, tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ class Kind(StrEnum):
 
     text = "text"
     jsonl = "jsonl"
+    json = "json"
+    csv = "csv"
     parquet = "parquet"
     docbin = "docbin"
 
@@ -66,7 +68,8 @@ Input = Annotated[
         metavar="INPUT...",
         show_default=False,
         help="Files, folders (all that lies below, in order of the names) or quoted patterns ('corpus/**/*.txt'): text "
-        "in UTF-8, JSON lines (.jsonl), Parquet (.parquet) or DocBin (.spacy).",
+        "in UTF-8 (.txt), JSON lines (.jsonl), JSON (.json), CSV (.csv, .tsv), these also compressed (.gz), Parquet "
+        "(.parquet) or DocBin (.spacy).",
     ),
 ]
 Out = Annotated[
@@ -76,7 +79,10 @@ Out = Annotated[
 To = Annotated[Form, typer.Option(help="parquet: a row a document, annotations as columns; docbin: spaCy's docs.")]
 From = Annotated[Kind | None, typer.Option("--from", show_default=False, help="Format (default: as the names end).")]
 DocumentsOption = Annotated[Documents, typer.Option(help="Of text: a document is a line that is not blank, or a file.")]
-Text = Annotated[str, typer.Option(metavar="FIELD", help="Of JSON lines and Parquet: the field of text.")]
+Text = Annotated[
+    str,
+    typer.Option("--text", "--text-column", metavar="FIELD", help="Of JSON, CSV and Parquet: the field of text."),
+]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -149,7 +155,7 @@ def annotate(
     predicates: PredicatesRun = None,
     language: LanguageOption = None,
 ) -> None:
-    """Annotate a corpus: text, JSON lines, Parquet or DocBin to Parquet or DocBin, on one machine or many.
+    """Annotate a corpus: text, JSON, CSV, Parquet or DocBin to Parquet or DocBin, on one machine or many.
 
     The input is cut into shards, which are written in its order:
     shard-000000.parquet and so on. A job that was stopped or killed goes on
@@ -157,7 +163,7 @@ def annotate(
     twice.
 
     Parquet has a row a document: input_file, input_row (its line, row or
-    number there), text, the other fields of JSON lines and Parquet, and what
+    number there), text, the other fields of JSON, CSV and Parquet, and what
     the pipeline sets, as tokens, pos, tags, ents, frames, cats, with
     probabilities.
     """
@@ -165,17 +171,17 @@ def annotate(
     if columns is not None and to == Form.docbin:
         raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet")
     from spen_spacy.annotate import engines, on_ray, parquet
+    from spen_spacy.annotate.finding import find as find_sources
     from spen_spacy.annotate.pipeline import find
     from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
     from spen_spacy.annotate.progress import follow
-    from spen_spacy.annotate.sources import find as find_sources
 
     if engine == Engine.ray:
         on_ray.available()
     if to == Form.parquet:
         parquet.require()
     named = find(pipeline, predicates, language, device or ("cuda" if gpus else None))
-    found, sources = find_sources(inputs, kind)
+    found, sources = find_sources(inputs, kind, out)
     nlp, identity = named.load(), named.identity()
     wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
     if to == Form.parquet:

@@ -30,6 +30,11 @@ class Worker:
             self._nlp = job.pipeline.load()
         except SpenError as error:
             self._failure = f"on {platform.node()}: {error}"
+        except Exception as error:  # of any component that is loaded, or for want of memory
+            reason = " ".join(str(error).split())
+            self._failure = (
+                f"on {platform.node()}: the pipeline can't be loaded ({type(error).__name__}: {reason:.300})"
+            )
 
     def annotate(self, shard: Shard) -> Done:
         """Annotate a shard."""

@@ -42,8 +42,12 @@ def types(path: str | Path, field: str) -> dict[str, Any]:
         return {found.name: found.type for found in file.schema_arrow if found.name != field}
 
 
-def rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]]:
-    """The rows from `start` to before `end`; groups of rows outside are not read. `DataError` if it is damaged."""
+def rows(path: str | Path, start: int, end: int) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """The rows from `start` to before `end`, or what is wrong with one; groups of rows outside are not read.
+
+    Raises:
+        DataError: the file is damaged.
+    """
     first = 0
     with _opened(path) as file:
         for group in range(file.num_row_groups):
@@ -51,9 +55,25 @@ def rows(path: str | Path, start: int, end: int) -> Iterator[dict[str, Any]]:
             if first < end and after > start:
                 for batch in file.iter_batches(ROWS, row_groups=[group]):
                     skipped = max(0, start - first)
-                    yield from batch.slice(skipped, max(0, end - first - skipped)).to_pylist()
+                    yield from _rows(batch.slice(skipped, max(0, end - first - skipped)))
                     first += batch.num_rows
             first = after
+
+
+def _rows(batch: Any) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """The rows of a batch; of one with a value that Python does not have, the reason."""
+    try:
+        yield from ((row, None) for row in batch.to_pylist())
+    except Exception:  # text that is not UTF-8, a year after 9999, an unknown time zone, …; each by another library
+        for number in range(batch.num_rows):
+            row, name = {}, ""
+            try:
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    row[name] = column[number].as_py()
+            except Exception as error:
+                yield {}, f"a value in column {name!r} that can't be read ({type(error).__name__}: {error})"
+            else:
+                yield row, None
 
 
 @contextmanager

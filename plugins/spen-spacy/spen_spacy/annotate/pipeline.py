@@ -11,7 +11,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 
-from spen_plugins import ConfigError, RunError, RunFolder, __version__, did_you_mean, sha256
+from spen_plugins import ConfigError, RunError, RunFolder, SpenError, __version__, did_you_mean, sha256
 from spen_spacy.component import Component
 from spen_spacy.package import make_pipeline
 from spen_spacy.package_runs import components, factory
@@ -58,9 +58,14 @@ class Pipeline:
 
     def _spacys(self, config: dict[str, Any] | None = None) -> Language:
         try:
-            return spacy.load(self.source, config=config or {})
-        except (OSError, ImportError, ValueError) as error:
-            raise ConfigError(f"{self.source} can't be loaded by spaCy: {error}") from error
+            nlp = spacy.load(self.source, config=config or {})
+        except SpenError:
+            raise
+        except Exception as error:  # of any component, or of a package that is no pipeline
+            raise ConfigError(f"{self.source} can't be loaded by spaCy ({type(error).__name__}: {error})") from error
+        if not isinstance(nlp, Language):
+            raise ConfigError(f"{self.source}: found a package that is no pipeline; expected one of spaCy")
+        return nlp
 
     def identity(self) -> dict[str, str]:
         """What must be equal for equal annotations: the files' checksum and the versions."""

@@ -7,15 +7,18 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from spacy.vocab import Vocab
 
 import spen_plugins as sp
 from spen_spacy.annotate import fields, parquet
 from spen_spacy.annotate.pipeline import Pipeline, told
-from spen_spacy.annotate.sources import Piece, Reading, Source, head
+from spen_spacy.annotate.sources import PLAN, Piece, Reading, Source
+from spen_spacy.annotate.tables import header
 
-PLAN = "_plan.json"  # readers of a folder of Parquet pass over names that begin so
 SUFFIX = {"parquet": ".parquet", "docbin": ".spacy"}
 _UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
 SHARDS = 64
@@ -32,7 +35,7 @@ class Job:
         pipeline: the pipeline.
         identity: the identity that it had when the plan was made.
         reading: how the input is read.
-        kinds: of JSON lines, the type of each other field.
+        kinds: of JSON and CSV, the type of each other field.
         out: the folder of the shards.
         form: "parquet" or "docbin".
         columns: of Parquet, the columns of annotations; None: all.
@@ -69,7 +72,7 @@ class Plan:
         options: what the user chose, by option.
         identity: of the pipeline.
         sources: the files of the input.
-        kinds: of JSON lines, the type of each other field.
+        kinds: of JSON and CSV, the type of each other field.
         size: bytes of text in a shard, about.
         shards: all shards, in order.
     """
@@ -144,10 +147,14 @@ def _cut(reading: Reading, sources: Sequence[Source], size: int) -> Iterator[Sha
 
 
 def _kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
-    """Types of the other fields of JSON lines. Tables of Parquet must have equal columns."""
-    if reading.kind == "jsonl":
-        lines = (line for source in sources for line in head(source.path, fields.LOOKED_AT))
-        return fields.kinds(filter(None, map(_table, lines)), reading.field)
+    """Types of the other fields of JSON and CSV. Tables of Parquet must have equal columns."""
+    if reading.kind in ("jsonl", "json"):
+        pieces = (Piece(source, 0, 1 << 60, 1) for source in sources)
+        heads = (islice(reading.read(piece, Vocab()), fields.LOOKED_AT) for piece in pieces)
+        return fields.kinds((document.fields for head in heads for document in head), reading.field)
+    if reading.kind == "csv":
+        names = (name for source in sources for name in header(source.path, reading.field).names)
+        return {name: "string" for name in names if name != reading.field}
     if reading.kind == "parquet":
         first = parquet.types(sources[0].path, reading.field)
         for source in sources[1:]:
@@ -160,15 +167,6 @@ def _kinds(reading: Reading, sources: Sequence[Source]) -> dict[str, str]:
                     f"that of {sources[0].name}, {first.get(odd)}",
                 )
     return {}
-
-
-def _table(line: bytes) -> dict[str, Any] | None:
-    """None of a damaged line, which its reader reports."""
-    try:
-        value = json.loads(line, parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _plain(plan: Plan) -> dict[str, Any]:

@@ -57,8 +57,9 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
                 write(rows)
                 documents += len(rows)
                 words += sum(len(doc) for _, doc, _ in rows if doc is not None)
-    except sp.SpenError as error:
-        return Done(shard.number, documents, words, time.perf_counter() - started, str(error))
+    except (sp.SpenError, MemoryError) as error:
+        failure = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
+        return Done(shard.number, documents, words, time.perf_counter() - started, failure)
     return Done(shard.number, documents, words, time.perf_counter() - started)
 
 
@@ -157,7 +158,7 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
         known = job.kinds
         types = {name: pa.type_for_alias("string" if kind == "json" else kind) for name, kind in known.items()}
     names = fields.names(known, taken)
-    other = {fields.OTHER: pa.string()} if job.reading.kind == "jsonl" else {}
+    other = {fields.OTHER: pa.string()} if job.reading.kind in ("jsonl", "json") else {}
     schema = pa.schema(
         own
         | {names[name]: type_ for name, type_ in types.items()}

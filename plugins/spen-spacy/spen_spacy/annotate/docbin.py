@@ -1,0 +1,50 @@
+"""DocBin files of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from pathlib import Path
+
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
+
+from spen_plugins import DataError
+
+WORD = 6
+"""Bytes of a word, with the blank after it, by which the size of a DocBin is counted."""
+
+
+def _opened(path: str | Path) -> DocBin:
+    try:
+        return DocBin().from_disk(path)
+    except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
+        found = f"a damaged file ({type(error).__name__})"
+        raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
+
+
+def sizes(path: str | Path) -> list[int]:
+    """Bytes of the words of each doc, about; `DataError` if the file is damaged."""
+    return [len(tokens) * WORD for tokens in _opened(path).tokens]
+
+
+def docs(path: str | Path, start: int, end: int, vocab: Vocab) -> Iterator[Doc | str]:
+    """The docs from `start` to before `end`, or what is wrong with one; no others are made.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    found = _opened(path)
+    for number in range(start, end):
+        one = copy(found)
+        for name in ("tokens", "spaces", "cats", "flags", "span_groups", "user_data"):
+            if len(values := getattr(found, name)):
+                setattr(one, name, values[number : number + 1])
+        one.strings = found.strings if number == start else set()  # the vocabulary has them then
+        try:
+            [doc] = one.get_docs(vocab)
+            DocBin(store_user_data=True).add(doc)  # which looks every string up
+        except Exception as error:
+            yield f"a damaged doc ({type(error).__name__}: {error})"
+        else:
+            yield doc
