@@ -231,6 +231,8 @@ def test_other_formats_are_refused_unless_they_are_called_text(pipeline: Path, t
     [
         ("a.csv", b"id,body\n1,x\n", "no column 'text'; expected a header with it, or --text with one of 'id', 'body'"),
         ("a.csv", b"text,id,id\nx,1,2\n", "two columns 'id'"),
+        ("a.csv", b"text,\xff\n", "a.csv:1: found a zero byte, or one that is not UTF-8"),
+        ("a.csv", "text,id\n".encode("utf-16-le"), "a.csv:1: found a zero byte, or one that is not UTF-8"),
         ("a.csv", b"\x1b[31m,x\n", "'\\x1b[31m'"),
         ("a.json", b'{\n"text": "x"}', "expected a list of texts or of tables with a text, or one table per line"),
         ("a.json", b'["x", ', "a file that is no JSON"),

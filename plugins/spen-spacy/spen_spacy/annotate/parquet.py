@@ -17,8 +17,10 @@ def require() -> None:
     """Raise a `ConfigError` if pyarrow is not installed."""
     try:
         import pyarrow  # noqa: F401
-    except ImportError:
-        raise ConfigError("Parquet needs pyarrow: pip install 'spen-plugins[tables]', or write --to docbin") from None
+    except ImportError as error:
+        raise ConfigError(
+            f"Parquet needs pyarrow ({error}): pip install 'spen-plugins[tables]', or write --to docbin"
+        ) from None
 
 
 def size(path: str | Path, field: str) -> tuple[int, int]:

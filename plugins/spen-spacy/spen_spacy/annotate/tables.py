@@ -97,7 +97,7 @@ def header(path: str | Path, field: str) -> Header:
     """The header of a CSV file: its cells are separated by the separator that is most frequent in it.
 
     Raises:
-        DataError: it has no column of this name, or two columns of one name.
+        DataError: it is not UTF-8, has no column of this name, or two columns of one name.
     """
     with opened(path) as file:
         first = file.readline(LONGEST)
@@ -105,6 +105,8 @@ def header(path: str | Path, field: str) -> Header:
         start = len(_MARK) if first.startswith(_MARK) else 0
         record = next(records(file, separator, start, 1), Record(1, [], 0, 1))
     names = [cell.strip() for cell in record.cells] if isinstance(record.cells, list) else []
+    if any(mark == "\0" or "\ud800" <= mark <= "\udfff" for name in names for mark in name):
+        raise DataError(path, 1, "a zero byte, or one that is not UTF-8", "UTF-8 text")
     if field not in names:
         known = ", ".join(map(ascii, names)) or "none"
         raise DataError(path, 1, f"no column {field!r}", f"a header with it, or --text with one of {known:.300}")
