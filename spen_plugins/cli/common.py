@@ -67,6 +67,8 @@ OUTPUT = "standard output"
 class _Output(io.TextIOWrapper):
     """Standard output whose errors name it."""
 
+    replaced: io.TextIOWrapper
+
     def write(self, text: str) -> int:
         with _named():
             return super().write(text)
@@ -108,9 +110,12 @@ def _prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         assert isinstance(stream, io.TextIOWrapper)
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    lines, through = sys.stdout.line_buffering, sys.stdout.write_through  # type: ignore[union-attr]
-    output = sys.stdout.detach()  # type: ignore[union-attr]
-    sys.stdout = _Output(output, "utf-8", "surrogateescape", line_buffering=lines, write_through=through)
+    output = sys.stdout
+    assert isinstance(output, io.TextIOWrapper)
+    output.flush()
+    lines, through = output.line_buffering, output.write_through
+    sys.stdout = _Output(output.buffer, "utf-8", "surrogateescape", line_buffering=lines, write_through=through)
+    sys.stdout.replaced = output  # without a reference, it would close the buffer
 
 
 def guarded(command: F) -> F:

@@ -45,7 +45,7 @@ class _Latest:
     def __init__(self, network: FeatureNetwork) -> None:
         self._network, self._moves = network, 0
         self._kept: tuple[weakref.ref[X], Any, Tensor] | None = None
-        network.register_forward_hook(lambda module, args, output: self._keep(args[0], output))
+        network.register_forward_hook(self._keep)  # a method, so that copies of both go together
         _LATEST.add(self)
 
     def __call__(self, x: X) -> Tensor:
@@ -55,8 +55,8 @@ class _Latest:
         assert self._kept is not None
         return self._kept[2]
 
-    def _keep(self, x: X, output: Tensor) -> None:
-        self._kept = weakref.ref(x), self._state(), output.detach()
+    def _keep(self, network: FeatureNetwork, args: tuple[X], output: Tensor) -> None:
+        self._kept = weakref.ref(args[0]), self._state(), output.detach()
 
     def moved(self, optimizer: Optimizer) -> None:
         """Note an optimiser's step, if it is one of the network's weights."""
