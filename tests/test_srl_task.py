@@ -79,7 +79,7 @@ def test_one_example_per_predicate(task):
 
 
 def test_vocabulary(task):
-    assert task.space.tags == ["O", "B-A0", "B-A1", "I-A1", "B-V"]
+    assert task.space.tags == ["O", "B-A0", "I-A0", "B-A1", "I-A1", "B-V", "I-V"]  # an A0 has one word
     assert list(task.inputs.words) == ["<pad>", "<unk>", "saw", "ships", "00", "and", "ann", "came", "she"]
 
 
@@ -103,9 +103,9 @@ def test_collate(task):
     assert batch.x.mask.tolist() == [[True] * 6, [True] * 3 + [False] * 3]
     assert batch.x.inputs["words"].tolist() == [[6, 7, 5, 2, 4, 3], [8, 2, 3, 0, 0, 0]]
     assert batch.x.inputs["predicate"].tolist() == [[0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0]]
-    assert batch.gold.shape == (2, 1, 6, 5) and batch.gold.dtype == torch.float
+    assert batch.gold.shape == (2, 1, 6, 7) and batch.gold.dtype == torch.float
     assert batch.gold.sum(-1).tolist() == [[[1.0] * 6], [[1.0] * 3 + [0.0] * 3]]
-    assert batch.gold.argmax(-1)[0, 0].tolist() == [1, 0, 0, 4, 2, 3]
+    assert batch.gold.argmax(-1)[0, 0].tolist() == [1, 0, 0, 5, 3, 4]
     assert batch.to("cpu").examples == batch.examples
 
 
@@ -122,7 +122,7 @@ def test_gold_is_absent_or_zero_where_unknown(task):
 def test_unseen_gold_roles_count_as_missed(task):
     (example,) = task.part("test")
     batch = task.collate([example], [0])
-    assert batch.gold[0, 0, 4].tolist() == [1, 0, 0, 0, 0]
+    assert batch.gold[0, 0, 4].tolist() == [1, 0, 0, 0, 0, 0, 0]
     metric = task.metric()
     metric.update(says(task, batch, "B-A0 B-V B-A1 I-A1 O"), batch)
     scores = metric.compute()

@@ -12,6 +12,7 @@ import torch
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.schemes import Span, write_tags
 from spen_plugins.registry import Registry
 from spen_plugins.research.compare import _selects
 from spen_plugins.spaces import Proposal
@@ -73,7 +74,8 @@ def scored(task: Tagging, examples, *rows: str):
 
 def test_vocabulary_tags_and_values(pos, ner):
     assert pos.space.tags == ["CD", "NNP", "VBD"] and pos.space.scheme == "none"
-    assert ner.space.tags == ["O", "S-LOC", "B-PER", "E-PER", "S-PER"] and ner.space.scheme == "bioes"
+    assert ner.space.tags == ["O", *(f"{p}-{kind}" for kind in ("LOC", "PER") for p in "BEIS")]
+    assert ner.space.scheme == "bioes"
     assert list(ner.inputs.words) == ["<pad>", "<unk>", "oslo", "saw", "00", "ann", "bo", "lee"]
     assert ner.inputs.columns == {"pos": 5} and pos.inputs.columns == {} and not ner.inputs.marks
 
@@ -81,14 +83,40 @@ def test_vocabulary_tags_and_values(pos, ner):
 @pytest.mark.parametrize(
     ("options", "tags", "first"),
     [
-        ({"encoding": None}, ["O", "B-LOC", "B-PER", "I-PER"], "B-PER I-PER O O B-LOC"),
-        ({"encoding": "bioes"}, ["O", "S-LOC", "B-PER", "E-PER", "S-PER"], "B-PER E-PER O O S-LOC"),
+        ({"encoding": None}, "O B-LOC I-LOC B-PER I-PER", "B-PER I-PER O O B-LOC"),
+        ({"encoding": "bioes"}, "O B-LOC E-LOC I-LOC S-LOC B-PER E-PER I-PER S-PER", "B-PER E-PER O O S-LOC"),
     ],
 )
 def test_gold_is_encoded_by_way_of_spans(tmp_path, options, tags, first):
     task = make(tmp_path, scheme="iob1", **options)
-    assert task.space.tags == tags and task.space.scheme == (options["encoding"] or "bio")
+    assert " ".join(task.space.tags) == tags and task.space.scheme == (options["encoding"] or "bio")
     assert " ".join(task.part("train")[0].names) == first
+
+
+def test_spans_longer_than_those_of_training_can_be_predicted(ner):
+    batch = ner.collate([ner.parse("Cape of Good Hope")])
+    (found,) = ner.predictions(says(ner, batch, "B-LOC I-LOC I-LOC E-LOC"), batch, batch.examples)
+    assert found["entities"][0]["text"] == "Cape of Good Hope" and found["tags"] == ["I-LOC"] * 4
+
+
+@pytest.mark.parametrize("tags", [["O", "S-LOC", "B-PER", "E-PER", "S-PER"], ["O", "S-LOC"]])
+def test_a_run_keeps_the_tags_that_it_learned_from_the_same_data(ner, tags):
+    again = Tagging(ner.config)
+    again.trained = {**ner.facts(), "tags": tags}
+    again.load()
+    assert again.space.tags == (tags if len(tags) == 5 else ner.space.tags)
+
+
+@pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
+@pytest.mark.parametrize("encoding", ["bio", "bioes"])
+def test_predicted_tags_are_in_the_scheme_of_the_files(tmp_path, scheme, encoding):
+    spans = [Span("PER", 0, 1), Span("PER", 1, 3), Span("LOC", 4, 5)]
+    written = {name: write_tags(spans, 5, name) for name in ("bio", "iob1", "bioes")}
+    lines = "".join(f"{word} {tag}\n" for word, tag in zip("abcde", written[scheme], strict=True))
+    task = make(tmp_path, train=lines, test=lines, scheme=scheme, encoding=encoding)
+    batch = task.collate(task.part("test"))
+    (found,) = task.predictions(says(task, batch, " ".join(written[encoding])), batch, batch.examples)
+    assert found["tags"] == written[scheme]
 
 
 def test_an_unconstrained_space_has_no_scheme(tmp_path):
@@ -106,8 +134,8 @@ def test_collate(ner):
     assert batch.x.mask.tolist() == [[True] * 5, [True] * 3 + [False] * 2]
     assert batch.x.inputs["words"].tolist() == [[5, 7, 3, 4, 2], [6, 2, 3, 0, 0]]
     assert batch.x.inputs["pos"].tolist() == [[3, 3, 4, 2, 3], [3, 3, 4, 0, 0]]
-    assert batch.gold.shape == (2, 1, 5, 5) and batch.gold.sum(-1).tolist() == [[[1.0] * 5], [[1.0] * 3 + [0.0] * 2]]
-    assert batch.gold.argmax(-1)[:, 0].tolist() == [[2, 3, 0, 0, 1], [4, 4, 0, 0, 0]]
+    assert batch.gold.shape == (2, 1, 5, 9) and batch.gold.sum(-1).tolist() == [[[1.0] * 5], [[1.0] * 3 + [0.0] * 2]]
+    assert batch.gold.argmax(-1)[:, 0].tolist() == [[5, 6, 0, 0, 4], [8, 8, 0, 0, 0]]
     assert batch.to("cpu").examples == batch.examples
     assert [ner.length(example) for example in ner.part("train")] == [5, 3]
 
@@ -116,7 +144,7 @@ def test_unseen_words_values_and_tags(ner, pos):
     batch = ner.collate(ner.part("test"))
     assert batch.x.inputs["words"].tolist() == [[1, 3, 1], [4, 0, 0]]
     assert batch.x.inputs["pos"].tolist() == [[1, 4, 3], [2, 0, 0]]
-    assert batch.gold[0, 0].argmax(-1).tolist() == [4, 0, 0]  # S-ORG is not among the tags: O, for the tensors
+    assert batch.gold[0, 0].argmax(-1).tolist() == [8, 0, 0]  # S-ORG is not among the tags: O, for the tensors
     metric = scored(ner, ner.part("test"), "S-PER O O", "O")
     scores = metric.compute()
     assert (scores["precision"], scores["recall"], scores["accuracy"]) == (1.0, 0.5, 3 / 4)
@@ -161,7 +189,7 @@ def test_decoding_mends_what_breaks_the_encoding(ner):
     metric.update(proposal, batch)
     assert metric.compute()["invalid"] == 1.0
     # B-PER has to go on with E-PER: the likeliest such sequence leaves S-PER, the less sure, unsaid.
-    assert ner.predictions(proposal, batch, batch.examples)[0]["tags"] == ["B-PER", "E-PER", "O"]
+    assert ner.predictions(proposal, batch, batch.examples)[0]["tags"] == ["I-PER", "I-PER", "O"]
 
 
 def test_invalid_looks_at_the_sentences_end_and_not_at_padding(ner):
@@ -223,7 +251,7 @@ def test_predictions(ner, pos):
     assert all(0.9 < score <= 1 for score in scores)
     assert json.loads(json.dumps(found)) == {
         "words": ["Ann", "Lee", "saw", "27", "Oslo"],
-        "tags": ["B-PER", "E-PER", "O", "O", "S-LOC"],
+        "tags": ["I-PER", "I-PER", "O", "O", "I-LOC"],  # in the files' scheme
         "entities": [
             {"type": "PER", "start": 0, "end": 2, "text": "Ann Lee"},
             {"type": "LOC", "start": 4, "end": 5, "text": "Oslo"},
@@ -239,7 +267,7 @@ def test_predictions(ner, pos):
 def test_parse(ner):
     example = ner.parse({"words": ["Ann", "saw"], "columns": {"pos": ["NNP", "??"]}, "tags": ["I-PER", "O"]})
     assert example.names == ("S-PER", "O") and example.columns["pos"].tolist() == [3, 1]
-    assert example.entry.ids.tolist() == [5, 3] and example.tags.tolist() == [4, 0]
+    assert example.entry.ids.tolist() == [5, 3] and example.tags.tolist() == [8, 0]
     plain = ner.parse(" Ann  saw ")
     assert plain.entry.words == ("Ann", "saw") and plain.names is None and plain.columns["pos"].tolist() == [1, 1]
     assert ner.show(example) == (("Ann", "saw"), ("S-PER", "O"))

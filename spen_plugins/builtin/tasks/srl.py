@@ -29,6 +29,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
 from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.schemes import complete_tags
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.readers.write_roles import FileExamples, columns, conllu, predicted, props
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
@@ -64,7 +65,8 @@ class SemanticRoles(PredicateTask):
         self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
-        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), order_tags(tags))
+        known = complete_tags(tags, "bio", self.trained.get("tags"))
+        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), known)
         self._parts: dict[str, Sequence[Example]] = {part: self._examples(sentences[part]) for part in PARTS}
         gold = [example for example in self._parts["train"] if example.tags is not None]
         if self._parts["train"] and not gold:
@@ -269,8 +271,3 @@ def unseen_roles(sentences: Mapping[str, Sequence[Sentence]]) -> list[str]:
     roles = {part: {tag[2:] for sentence in some for tag in _roles(sentence)} for part, some in sentences.items()}
     every = set().union(*roles.values()) - {"", "V"}
     return note_unseen(sorted(every - roles["train"]), len(every), "roles")
-
-
-def order_tags(tags: Iterable[str]) -> list[str]:
-    """O first, then B-X and I-X of each role in alphabetical order."""
-    return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]

@@ -37,7 +37,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.schemes import BrokenTags, Span, spans, write_tags
+from spen_plugins.readers.schemes import BrokenTags, Span, complete_tags, spans, write_tags
 from spen_plugins.readers.tag_items import of_words, tagged_of
 from spen_plugins.readers.tagged import read_tagged, read_words
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded, span_confidences
@@ -200,8 +200,8 @@ class Tagging(SentenceTask):
         return Decisions("spans", self._span_confidences(proposal, best, found, lengths), np.array(right, dtype=bool))
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Tags and `scores`, the calibrated probability of each; for spans `entities`: `type`, `start`, `end`
-        (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
+        """Tags and `scores`, the calibrated probability of each; for spans `tags` in the files' scheme, and `entities`:
+        `type`, `start`, `end` (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
         best, lengths = self._decided(proposal, examples)
         predictions = [
             {"words": list(example.entry.words), "tags": [self.space.tags[i] for i in row[:length]]}
@@ -222,6 +222,9 @@ class Tagging(SentenceTask):
             text = " ".join(found["words"][first : last + 1])
             place = {"type": self._table.roles[kind], "start": first, "end": last + 1}
             found["entities"].append({**place, "text": text, "score": score})
+        for found in predictions:
+            decided = [Span(entity["type"], entity["start"], entity["end"]) for entity in found["entities"]]
+            found["tags"] = write_tags(decided, len(found["words"]), self.config.scheme)
         return predictions
 
     def protocol(self) -> dict[str, Any]:
@@ -261,10 +264,12 @@ class Tagging(SentenceTask):
             return sentence.tags
 
     def _order(self, tags: Iterable[str]) -> list[str]:
-        """The tags in alphabetical order; tags of spans by type, after O."""
+        """The tags in alphabetical order; those of spans by type, after O, and all of each type."""
         if self._encoding is None:
             return sorted(tags)
-        return ["O", *sorted(set(tags) - {"O"}, key=lambda tag: (tag[2:], tag[0]))]
+        if "predicates" in (self.config.format, self.config.corpus):  # of one word each
+            return sorted({"O", *tags}, reverse=True)
+        return complete_tags(tags, self._encoding, self.trained.get("tags"))
 
     def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
         self._vocabulary = vocabulary
