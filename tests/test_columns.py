@@ -35,6 +35,29 @@ def test_an_empty_word_is_a_word_and_an_empty_line_is_none(tmp_path):
     assert second.words == ("b",) and second.line == 6
 
 
+def test_words_of_headers_are_words(tmp_path):
+    (sentence,) = read_columns(file(tmp_path, "Word NN\nform NN\n's POS\n"))
+    assert sentence.words == ("Word", "form", "'s")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("the O\nLee B-X\n", {}),
+        ("the O O\nLee B-NP B-X\n", {}),
+        ("the O D\nLee B-X N\n", {}),
+        ("the D O\nLee N B-X\n", {"columns": {"pos": 1}}),
+    ],
+)
+def test_tags_of_spans_may_be_learned_as_plain_ones_where_no_other_column_has_tags(tmp_path, text, options):
+    assert read_columns(file(tmp_path, text), **options, plain=True) == read_columns(file(tmp_path, text), **options)
+
+
+def test_bare_carriage_returns_end_lines(tmp_path):
+    (tmp_path / "old").write_bytes(b"a\tO\rb\tO\r\rc\tO\r")
+    assert read_columns(tmp_path / "old") == read_columns(file(tmp_path, "a\tO\nb\tO\n\nc\tO\n"))
+
+
 def test_columns_by_blanks_and_documents(tmp_path):
     text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects  VBZ B-VP O\n-DOCSTART- -X- O O\nPeter NNP B-NP B-PER\n"
     first, second = read_columns(file(tmp_path, text), columns={"pos": 1, "chunk": -2})
@@ -86,6 +109,10 @@ def test_without_gold_the_tags_may_be_absent(tmp_path):
         ("a\tO\n", {"tags": -3}, 1, r"no column -3 for tags; .*\(task\.tags\)"),
         ("a\tO\nb\t\n", {}, 2, r"an empty tag; expected a tag in column 1"),
         ("a\tO\nb\t\n", {"gold": False}, 2, r"an empty tag"),
+        ("word pos\nthe D\n", {}, 1, r"the header 'word pos'; expected a token; remove that line"),
+        ("Sentence #\tWord\tPOS\tTag\n\tthe\tD\tO\n", {"words": 1, "tags": 2}, 1, r"the header 'Sentence #"),
+        ("\nToken\tNER\nthe\t\n", {"gold": False}, 2, r"the header"),
+        ("the D O\nLee N B-X\n", {"plain": True}, 1, r"tags of spans in column 2 \(B-X, O\); .*task\.tags=1 \(D, N\)"),
     ],
 )
 def test_broken_columns(tmp_path, text, options, line, says):

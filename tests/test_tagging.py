@@ -231,6 +231,14 @@ def test_tags_that_training_does_not_have_are_warned_of(tmp_path):
     assert "1 of the 2 entity types (LOC)" in some
 
 
+def test_runs_say_which_column_has_the_tags(tmp_path):
+    assert make(tmp_path, scheme="iob1").notes()[0].endswith("8 words, tags of the last column")
+    assert make(tmp_path, tags=1).notes()[0].endswith("8 words, tags of column 1")
+    with pytest.raises(DataError, match=r"train:1: found tags of spans in column 2 .*task\.tags=1 \(CD, NNP, VBD\)"):
+        make(tmp_path)
+    assert "B-PER" in make(tmp_path, tags=-1).space.tags  # as told
+
+
 def test_a_last_column_that_is_no_tag_is_told_with_what_to_do(ner, tmp_path):
     path = written_lines(tmp_path, "Ann NNP", "saw VBD")
     with pytest.raises(DataError, match=r"new:1: found the tag 'NNP'; .*a file to predict may have no column of tags$"):
@@ -382,7 +390,7 @@ def test_broken_tags_are_reported_with_file_and_line(tmp_path):
     with pytest.raises(DataError, match=r"train:3: found O after I-PER; expected I-PER or E-PER"):
         make(tmp_path, scheme="bioes", train=TRAIN.replace("I-PER", "B-PER", 1))
     with pytest.raises(DataError, match=r"test:1: found 1 column, so column -1 for tags"):
-        make(tmp_path, test="word\n")
+        make(tmp_path, test="word\n", scheme="iob1")
 
 
 def test_a_training_part_without_spans_is_refused(tmp_path):
@@ -481,7 +489,7 @@ def test_only_some_training_sentences_have_tags(tmp_path: Path) -> None:
     assert [len(example.spans) for example in spans.part("train")] == [2, 0]
     assert spans.part("train")[1].columns["pos"].tolist() == spans.part("train")[0].columns["pos"][:3].tolist()
     with pytest.raises(DataError, match=r"train: found 2 training sentences; expected at least task\.labelled, 3"):
-        make(tmp_path, labelled=3)
+        make(tmp_path, tags=1, labelled=3)
 
 
 def test_tags_in_a_file_without_gold_are_not_looked_at(tmp_path: Path) -> None:

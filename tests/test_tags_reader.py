@@ -61,7 +61,7 @@ def test_entities_of_a_docbin_in_any_scheme(tmp_path):
     bioes = read_tagged(config(scheme="bioes"), path, gold=True).sentences[0].tags
     assert bioes == ("S-PER", "O", "O", "B-LOC", "E-LOC", "O")
     task = loaded(path, scheme="bio")
-    assert task.space.tags == ["O", "B-LOC", "I-LOC", "B-PER"]
+    assert task.space.tags == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert task.notes()[0] == f"{path}: read as DocBin: 2 sentences, 8 words"
 
 
@@ -295,7 +295,7 @@ def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
     with pytest.raises(ConfigError, match=r"task\.tags: found 'upos', and .* is read as columns"):
         pos.read(str(tmp_path / "a.conll"))
     (tmp_path / "raw").write_text("She left\n")
-    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, O"):
+    with pytest.raises(DataError, match="tags such as left, no tag of the run; expected tags such as B-PER, I-PER, O"):
         names.read_inputs(str(tmp_path / "raw"))
     (tmp_path / "raw").write_text("She left\nBob sleeps\n")
     names.read_inputs(str(tmp_path / "raw"))

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.srl import Sentence
-from spen_plugins.readers.text import ends_within_a_line, read_lines
+from spen_plugins.readers.text import ends_within_a_line, read_lines, shorten
 
 _SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
 _DOCUMENT = "-DOCSTART-"
+_WORDS = {"word", "words", "token", "tokens", "form"}
+_TAGS = {"tag", "tags", "label", "labels", "pos", "pos_tag", "upos", "xpos", "chunk", "ner", "ner_tag", "entity"}
+"""Names of columns in a header, in lower case; `_TAGS` those of tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,12 @@ class _Block:
 
 
 def read_columns(
-    path: Path, words: int = 0, tags: int = -1, columns: Mapping[str, int] | None = None, gold: bool = True
+    path: Path,
+    words: int = 0,
+    tags: int = -1,
+    columns: Mapping[str, int] | None = None,
+    gold: bool = True,
+    plain: bool = False,
 ) -> list[TaggedSentence]:
     """All sentences of a file.
 
@@ -82,6 +90,7 @@ def read_columns(
         words, tags: the words' and the tags' column, from 0; negative from the end.
         columns: name of each further column to read -> its number.
         gold: if true, tags are required; otherwise the file may lack their column or leave it empty.
+        plain: if true, tags of spans are an error where another column may have plain tags.
 
     Raises:
         DataError: with file, line, what was found and what was expected.
@@ -102,6 +111,9 @@ def read_columns(
     if gold:
         _place(path, blocks[0].first, width, "tags", tags)
     tagged = taken is None and 0 <= tag < width
+    _check_header(path, blocks[0], tag if tagged else -1)
+    if plain and tagged:
+        _check_plain(path, blocks, tag, places.values())
     return [
         TaggedSentence(
             tuple(row[word] for row in block.rows),
@@ -169,6 +181,34 @@ def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
         key = name if name in ("words", "tags") else f"columns.{name}"
         raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
     return column % width
+
+
+def _check_header(path: Path, block: _Block, tag: int) -> None:
+    """Raise DataError if the first line holds names of columns."""
+    names = [cell.strip().lower() for cell in block.rows[0]]
+    if names[tag] in _TAGS and _WORDS & set(names):
+        raise DataError(
+            path, block.first, f"the header {shorten(' '.join(block.rows[0]))}", "a token; remove that line"
+        )
+
+
+def _check_plain(path: Path, blocks: Sequence[_Block], tag: int, taken: Collection[int]) -> None:
+    """Raise DataError if a column has tags of spans, and one that is not taken has others."""
+
+    def values(column: int) -> list[str]:
+        return sorted({row[column].strip() for block in blocks for row in block.rows})
+
+    def are_spans(some: Sequence[str]) -> bool:
+        return all(value == "O" or value[:2] in ("B-", "I-", "E-", "S-", "L-", "U-") for value in some)
+
+    found = values(tag)
+    if found == ["O"] or not are_spans(found):
+        return
+    for column in range(len(blocks[0].rows[0])):
+        if column not in (tag, *taken) and not are_spans(others := values(column)):
+            tags, plain = ", ".join(found[:3]), ", ".join(others[:3])
+            wanted = f"plain tags; name their column, as in task.tags={column} ({plain}), or the spans' task.scheme"
+            raise DataError(path, blocks[0].first, f"tags of spans in column {tag} ({tags})", wanted)
 
 
 def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] | None:

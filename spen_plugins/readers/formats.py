@@ -36,12 +36,10 @@ class Head:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines that are complete, empty ones included; none of a binary file. Carriage returns end the lines of a
-        file that has no other line end."""
+        """The lines that are complete, empty ones included; none of a binary file."""
         if b"\0" in self.data:
             return []
-        text = self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-        lines = split_lines(text if "\n" in text else text.replace("\r", "\n"))
+        lines = split_lines(self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
         return lines if self.whole or len(lines) < 2 else lines[:-1]
 
     @cached_property

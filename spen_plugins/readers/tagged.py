@@ -51,12 +51,14 @@ class TagFile(NamedTuple):
 
     sentences: list[TaggedSentence]
     format: str
+    tags: str = ""
+    """Where the tags were, for the user."""
 
     @property
     def said(self) -> str:
         """What was read, for the user."""
         tokens = sum(len(sentence.words) for sentence in self.sentences)
-        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words"
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words{self.tags}"
 
 
 def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
@@ -103,9 +105,14 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     given: dict[str, Any] = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
     if name == "docbin":
         sentences = read_docbin(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
+    elif name == "conllu":
+        sentences = read_conllu(path, **given, columns=places.columns, gold=gold)
     else:
-        read = read_conllu if name == "conllu" else read_columns
-        sentences = read(path, **given, columns=places.columns, gold=gold)
+        plain = gold and places.tags is None and places.scheme == "none"
+        sentences = read_columns(path, **given, columns=places.columns, gold=gold, plain=plain)
+        if gold:
+            last = "the last column" if places.tags is None else f"column {places.tags}"
+            return TagFile(sentences, FORMATS[name].name, f", tags of {last}")
     return TagFile(sentences, FORMATS[name].name)
 
 

@@ -18,7 +18,7 @@ LARGEST = 1 << 30
 
 
 def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
-    r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`) and without a byte order mark.
+    r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
 
     Line n of the file is item n - 1.
 
@@ -38,7 +38,9 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines of a text, without line ends (`\n` or `\r\n`); unlike `str.splitlines`, no other character ends a line."""
+    r"""Lines of a text, which `\n` or `\r\n` ends, or `\r` in a text without `\n`; unlike `str.splitlines`, no other."""
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
     lines = text.split("\n")
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
