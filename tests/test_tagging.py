@@ -221,7 +221,11 @@ def test_tags_that_training_does_not_have_are_warned_of(tmp_path):
     for encoding in ("bio", "bioes"):
         assert warnings_of(make(tmp_path, scheme="iob1", encoding=encoding)) == [said]
     said = "warning: no training example has 1 of the 4 tags (NNPS): they can't be learned"
-    assert warnings_of(make(tmp_path, tags=1)) == [said]
+    pos = make(tmp_path, tags=1)
+    assert warnings_of(pos) == [said]
+    for name, expected in (("test", [said]), ("train", [])):  # of a file to evaluate, too
+        pos.read(str(tmp_path / name))
+        assert warnings_of(pos) == expected
     assert warnings_of(make(tmp_path, test=TRAIN, scheme="iob1")) == []
     # B-LOC is new, and the type isn't.
     assert warnings_of(make(tmp_path, test="Oslo NNP I-LOC\nOslo NNP B-LOC\n", scheme="iob1")) == []

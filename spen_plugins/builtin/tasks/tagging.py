@@ -135,7 +135,9 @@ class Tagging(SentenceTask):
         except DataError as error:
             raise DataError(error.path, error.line, error.found, f"{error.expected}; {tagging_files.NO_TAGS}") from None
         gold = [example.names for example in examples if example.names is not None]
-        warnings = tagging_files.unknown_tags(path, gold, self.space.tags)
+        warnings = tagging_files.unknown_tags(path, gold, self.space.tags) or tagging_files.unseen_tags(
+            self.config, {path: [(names, None) for names in gold]}, self.space.tags
+        )
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
 
