@@ -111,9 +111,6 @@ class Task(ABC):
     temperature: float = 1.0
     """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
 
-    trained: Mapping[str, Any] = {}
-    """Facts of the run for which `load` reads the data again; empty in training."""
-
     space: OutputSpace
     inputs: VectorInputs | WordInputs | ArcInputs | ChoiceInputs | TextInputs | ImageInputs
 

@@ -99,14 +99,6 @@ def test_spans_longer_than_those_of_training_can_be_predicted(ner):
     assert found["entities"][0]["text"] == "Cape of Good Hope" and found["tags"] == ["I-LOC"] * 4
 
 
-@pytest.mark.parametrize("tags", [["O", "S-LOC", "B-PER", "E-PER", "S-PER"], ["O", "S-LOC"]])
-def test_a_run_keeps_the_tags_that_it_learned_from_the_same_data(ner, tags):
-    again = Tagging(ner.config)
-    again.trained = {**ner.facts(), "tags": tags}
-    again.load()
-    assert again.space.tags == (tags if len(tags) == 5 else ner.space.tags)
-
-
 @pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
 @pytest.mark.parametrize("encoding", ["bio", "bioes"])
 def test_predicted_tags_are_in_the_scheme_of_the_files(tmp_path, scheme, encoding):

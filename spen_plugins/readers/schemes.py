@@ -9,7 +9,7 @@ A span of three words of type X, directly followed by one of a single word of ty
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 Scheme = Literal["bio", "iob1", "bioes"]
@@ -83,16 +83,8 @@ def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     return tags
 
 
-def complete_tags(seen: Iterable[str], scheme: Scheme, trained: Collection[str] | None = None) -> list[str]:
-    """O, then all tags of each type in alphabetical order, so that spans of any length can be predicted.
-
-    Args:
-        seen: tags of the training part.
-        scheme: their scheme.
-        trained: tags of a run that has been trained on them, which are kept if they are those seen.
-    """
-    if trained is not None and set(trained) == {"O", *seen}:
-        return list(trained)
+def complete_tags(seen: Iterable[str], scheme: Scheme) -> list[str]:
+    """O, then all tags of each type in alphabetical order, so that spans of any length can be predicted."""
     kinds = sorted({tag[2:] for tag in seen if tag != "O"})
     return ["O", *(f"{prefix}-{kind}" for kind in kinds for prefix in sorted(_ALLOWED[scheme]))]
 

@@ -38,7 +38,7 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines of a text, which `\n` or `\r\n` ends, or `\r` in a text without `\n`; unlike `str.splitlines`, no other."""
+    r"""Lines of a text, which end at `\n` or `\r\n`, or at `\r` in a text without `\n`; `str.splitlines` knows more."""
     if "\n" not in text:
         text = text.replace("\r", "\n")
     lines = text.split("\n")

@@ -86,7 +86,6 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
     """
     experiment = check(run.config(), str(run.path / "config.json"), registry)
     task = make_task(experiment)
-    task.trained = run.facts()
     task.load()
     now = task.checksums()
     for path, digest in run.environment().get("data_sha256", {}).items():

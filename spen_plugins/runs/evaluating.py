@@ -209,7 +209,6 @@ def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
         RunError: they have changed since training.
     """
     task = make_task(experiment)
-    task.trained = folder.facts()
     task.load()
     now, then = task.checksums(), folder.environment().get("data_sha256", {})
     if other := [name for name, digest in then.items() if now.get(name) != digest]:

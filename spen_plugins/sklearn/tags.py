@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from spen_plugins.loop import evaluate
-from spen_plugins.readers.schemes import BrokenTags, complete_tags, spans
+from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.stored import errors_of_values
 
@@ -44,8 +44,7 @@ class SequenceTagger(Trained):
     Attributes
     ----------
     classes_ : array of str
-        The tags that `predict` returns: those of y and, for spans, all tags of each type under `scheme_`, so that spans
-        of any length can be predicted.
+        The tags of y. For a span longer than any in y, `predict` may return another tag of the type, such as I-PER.
     scheme_ : str
         How tags write spans.
     predictor_ : Predictor
@@ -102,8 +101,7 @@ class SequenceTagger(Trained):
         config, arguments = ("pos_infnet", {}) if scheme == "none" else ("ner_infnet", {"task.scheme": scheme})
         self._train(config, parts, arguments)
         self.scheme_ = scheme
-        tags = self.run_.predictor.task.space.tags
-        self.classes_ = np.array(tags if scheme == "none" else complete_tags(tags, scheme))
+        self.classes_ = np.unique([tag for sentence in y for tag in sentence])
         return self
 
     def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -65,7 +65,7 @@ class SemanticRoles(PredicateTask):
         self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
-        known = complete_tags(tags, "bio", self.trained.get("tags"))
+        known = complete_tags(tags, "bio")
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), known)
         self._parts: dict[str, Sequence[Example]] = {part: self._examples(sentences[part]) for part in PARTS}
         gold = [example for example in self._parts["train"] if example.tags is not None]

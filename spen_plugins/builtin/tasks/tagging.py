@@ -104,7 +104,7 @@ class Tagging(SentenceTask):
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
         self._set(words, values, self._order(tags))
-        unseen = tagging_files.unseen_tags(self.config, encoded, self.space.tags)
+        unseen = tagging_files.unseen_tags(self.config, encoded, tags)
         self._read = self._read._replace(notes=[*self._read.notes, *unseen])
         self._parts: dict[str, Sequence[Example]] = {
             part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
@@ -271,7 +271,7 @@ class Tagging(SentenceTask):
             return sorted(tags)
         if "predicates" in (self.config.format, self.config.corpus):  # of one word each
             return sorted({"O", *tags}, reverse=True)
-        return complete_tags(tags, self._encoding, self.trained.get("tags"))
+        return complete_tags(tags, self._encoding)
 
     def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
         self._vocabulary = vocabulary

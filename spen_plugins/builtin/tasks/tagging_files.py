@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.builtin.tasks import given
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, read_file_parts, stays_on_disk
+from spen_plugins.builtin.tasks.file_parts import (
+    FileParts,
+    FilesConfig,
+    files_of,
+    note_unseen,
+    read_file_parts,
+    stays_on_disk,
+)
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
@@ -146,12 +153,7 @@ def unseen_tags(
     others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
     spans = config.scheme != "none"
     ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
-    unseen = sorted(theirs - ours)
-    if not unseen:
-        return []
-    names = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
-    count = f"{len(unseen)} of the {len(ours | theirs)} {'entity types' if spans else 'tags'}"
-    return [f"warning: no training example has {count} ({names}): they can't be learned"]
+    return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
 
 
 def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[str]) -> list[str]:
