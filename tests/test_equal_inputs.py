@@ -144,7 +144,7 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     split = split_file(path, labels=fields.get("labels"), label_count=fields.get("label_count"), say=said.append)
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
-    assert "; 62 rows repeat the input of an earlier one and stay in its part" in said[0]
+    assert "; 62 rows repeat the input of an earlier one, as the task reads it, and stay in its part" in said[0]
     check_apart(loaded(cls, file=str(path), split=str(split), **fields), ("train", "validation", "test"))
 
     test = tmp_path / f"test.{name}"
@@ -200,7 +200,7 @@ def test_equal_inputs_given_in_python_stay_in_one_part(kind: str) -> None:
     assert len(train) + len(validation) == 31 and not train & validation
     sizes = len(task.part("train")), len(task.part("validation"))
     assert sum(sizes) == 93 and all(size % 3 == 0 for size in sizes)
-    said = "62 rows repeat the input of an earlier one and stay in its part"
+    said = "62 rows repeat the input of an earlier one, as the task reads it, and stay in its part"
     assert said in str(task.protocol()["split"]) and any(said in note for note in task.notes())
     task = given(train=(rows, labels), validation=(rows[:5], labels[:5]))
     assert len(task.part("train")) == 93
@@ -249,4 +249,5 @@ def test_the_copies_of_rows_without_labels_are_trained_on() -> None:
 
 def test_parts_that_share_no_input_are_not_warned_of() -> None:
     assert shared_inputs({"test": [3], "train": [1, 2], "validation": []}) == []
-    assert len(shared_inputs({"test": [1, 3], "validation": [1], "train": [1, 2]})) == 3
+    [note] = shared_inputs({"test": [1, 3], "validation": [1], "train": [1, 2]})
+    assert note.count(" part has 1 of the ") == 3

@@ -37,30 +37,31 @@ def repeats_said(inputs: np.ndarray) -> str:
     if not repeats:
         return ""
     rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
-    return f"; {rows} the input of an earlier one and stay{s} in its part"
+    return f"; {rows} the input of an earlier one, as the task reads it, and stay{s} in its part"
 
 
 def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
-    """A warning for each pair of parts that share inputs.
+    """A warning if parts share inputs.
 
     Args:
         parts: part -> the key of each row's input.
     """
     known = {part: set(parts[part]) for part in PARTS if part in parts}
-    return [
-        note
+    return warn_of_shared(
+        (one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
         for one, other in combinations(known, 2)
-        for note in shared_said(one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
-    ]
-
-
-def shared_said(one: str, other: str, count: int, size: int) -> list[str]:
-    """A warning if a part has some of the inputs, `size` in number, of another part."""
-    warning = (
-        f"warning: the {one} part has {count:,} of the {size:,} {other} inputs, too: on these, scores don't say how "
-        "well new inputs are predicted"
     )
-    return [warning] if count else []
+
+
+def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
+    """A warning if parts share inputs; `pairs`: a part, another one, how many inputs they share, all of the other's."""
+    shared = [
+        f"the {one} part has {count:,} of the {size:,} {other} inputs, too"
+        for one, other, count, size in pairs
+        if count
+    ]
+    scores = "on these, scores don't say how well new inputs are predicted"
+    return [f"warning: {'; '.join(shared)}: {scores}"] if shared else []
 
 
 def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:

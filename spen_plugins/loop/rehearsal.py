@@ -1,4 +1,4 @@
-"""The rehearsal: a few examples pass through every phase of every stage before training, and nothing changes."""
+"""The rehearsal: one batch passes through every phase of every stage before training, in a copy of the model."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ from spen_plugins.model import Model
 from spen_plugins.task import Task
 from spen_plugins.trainer import Stage, Trainer, TrainerConfig, Update
 
-EXAMPLES = 4
-"""Most examples of the first batch that take part."""
-MISTAKES = (AttributeError, ImportError, NameError, NotImplementedError, TypeError)
-"""Errors that do not depend on the weights that earlier stages learn."""
+MISTAKES = (AttributeError, ImportError, IndexError, NameError, RuntimeError, TypeError)
+"""Errors of code, such as a wrong name or shape, which do not depend on the weights that earlier stages learn."""
 
 
 def rehearse(model: Model, task: Task, trainer: Trainer, seed: int, accelerator: Accelerator) -> None:
-    """Computes the losses, gradients and measures of every phase on a few examples, so that a mistake in a component
+    """Computes the losses, gradients and measures of every phase on one batch, so that a mistake in a component
     shows before the stages ahead of it are trained.
 
     A copy of the model and the trainer takes part, and random states are restored. A model that cannot be copied is
@@ -87,7 +85,7 @@ class _Rehearsal:
         stage, model = self.stage, self.model
         for call in (stage.start, stage.set):
             if call is not None:
-                with _naming(call, f"at the start of stage {stage.name!r}", MISTAKES):
+                with _naming(call, f"at the start of stage {stage.name!r}"):
                     call(model)
         batch = self._first_batch()
         if batch is None:
@@ -115,21 +113,17 @@ class _Rehearsal:
             self.nets.modes.clear()
             some = batches(self.task, validation[:2], 2, self.accelerator.device)
             where = f"in the validation of stage {stage.name!r}"
-            with suppress(_LeftToTrainingError), torch.no_grad(), _naming(stage.select, where, MISTAKES):
+            with suppress(_LeftToTrainingError), torch.no_grad(), _naming(stage.select, where):
                 stage.select(model, some)
 
     def _first_batch(self) -> Batch | None:
-        """A few examples of the stage's first batch; all of it if those have no gold."""
+        """The stage's first batch."""
         stage, task = self.stage, self.task
         examples = task.part("train") if stage.examples is None else stage.examples
         if not len(examples):
             return None
         rows = epochs_of(task, examples, self.config, *self.place).order(0)[0]
-        for some in (rows[:EXAMPLES], rows):
-            batch = batch_of(task, stage, examples, some, (*self.place, 0))
-            if batch.labelled.any():
-                break
-        return batch.to(self.accelerator.device)
+        return batch_of(task, stage, examples, rows, (*self.place, 0)).to(self.accelerator.device)
 
     def _rehearse(self, active: ActivePhase, phases: Sequence[ActivePhase], context: LiveContext) -> None:
         phase, examples = active.phase, len(context.batch)
@@ -146,18 +140,17 @@ class _Rehearsal:
 
 
 @contextmanager
-def _naming(call: Callable[..., Any], where: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-    """Errors of the given kinds as a `PluginError` that names the class and the method. Other errors, and those that
-    depend on numbers, are left to training, which has other weights by then: `_LeftToTrainingError`."""
+def _naming(call: Callable[..., Any], where: str) -> Iterator[None]:
+    """`MISTAKES` as a `PluginError` that names the class and the method; `_LeftToTrainingError` for any other error."""
     try:
         yield
-    except (RunError, ArithmeticError, torch.linalg.LinAlgError) as error:
+    except (RunError, torch.OutOfMemoryError, torch.linalg.LinAlgError) as error:
         raise _LeftToTrainingError from error
     except SpenError:
         raise
-    except kinds as error:
-        if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
-            raise
+    except MISTAKES as error:
+        if "can't allocate memory" in str(error):
+            raise _LeftToTrainingError from error
         method, place = _method(error)
         call = getattr(call, "func", call)  # a partial
         name = method or getattr(call, "__qualname__", type(call).__name__)

@@ -29,6 +29,8 @@ class LabelCells:
         self._path, self._separator = path, separator
         self._labels: set[str] = set()
         self._lines: dict[str, int] = {}  # of each label of a cell that was split, the first one
+        self._last: tuple[int, tuple[str, ...]] | None = None
+        self._pairs = True  # all rows have two labels
 
     def read(self, line: int, cell: str | Sequence[str]) -> tuple[str, ...]:
         """The labels of a cell, without surrounding blanks; a list, or "['a', 'b']", has them one by one.
@@ -37,25 +39,36 @@ class LabelCells:
             DataError: a 0 or 1 for each label, or brackets around anything but names in quotes and numbers.
         """
         labels = self._split(line, cell) if isinstance(cell, str) else tuple(cell)
-        if len({*labels}) < len(labels) and {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
-            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in task.label_column"
-            raise DataError(self._path, line, f"labels {shorten(', '.join(labels))}, a list of 0 and 1", wanted)
+        if len({*labels}) < len(labels):
+            self._reject_switches(line, labels, labels)
         self._labels.update(labels)
+        self._last, self._pairs = (line, labels), self._pairs and len(labels) == 2
         return labels
+
+    def _reject_switches(self, line: int, row: Sequence[str], labels: Iterable[str]) -> None:
+        """Raise a DataError if labels are a 0 or 1 for each name."""
+        if {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
+            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in task.label_column"
+            raise DataError(self._path, line, f"labels {shorten(', '.join(row))}, a list of 0 and 1", wanted)
 
     def _split(self, line: int, cell: str) -> tuple[str, ...]:
         cell = cell.strip()
         if (items := _items(cell)) is not None:
             return items
         if self._separator is None and cell[:1] + cell[-1:] == "[]":
-            raise DataError(self._path, line, f"labels {shorten(cell)}", "a list such as ['a', 'b'], or names alone")
+            wanted = (
+                f"a list such as ['a', 'b'], or names alone; pass \"task.separator={SEPARATOR}\" to keep the brackets"
+            )
+            raise DataError(self._path, line, f"labels {shorten(cell)}", wanted)
         pieces = _pieces(cell, self._separator or SEPARATOR)
         for label in pieces:
             self._lines.setdefault(label, line)
         return pieces
 
     def check(self) -> None:
-        """Raise a DataError if a label that was read is others, divided by another separator."""
+        """Raise a DataError if a label that was read is others, divided by another separator, or all are 0 and 1."""
+        if self._last is not None and self._pairs:
+            self._reject_switches(*self._last, self._labels)
         for separator in _OTHERS if self._separator is None else ():
             if (label := joined_label(self._lines, self._labels, separator)) is not None:
                 found = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"
@@ -77,9 +90,11 @@ def _pieces(cell: str, separator: str) -> tuple[str, ...]:
 
 
 def _items(cell: str) -> tuple[str, ...] | None:
-    """The items of a list as Python, JSON or NumPy writes it; None for any other text."""
-    inside = cell[1:-1]
-    if cell[:1] + cell[-1:] != "[]" or not {*re.split(r"[\s,]+", _ITEM.sub("\0", inside))} <= {"\0", ""}:
+    """The items of a list, set or tuple as Python, JSON or NumPy writes it; None for any other text."""
+    inside, brackets = cell[1:-1], cell[:1] + cell[-1:]
+    if brackets not in ("[]", "{}", "()") or not {*re.split(r"[\s,]+", _ITEM.sub("\0", inside))} <= {"\0", ""}:
+        return None
+    if brackets != "[]" and inside.lstrip()[:1] not in ("'", '"'):  # (1) is a name
         return None
     try:
         return tuple(str(literal_eval(item)).strip() for item in _ITEM.findall(inside))

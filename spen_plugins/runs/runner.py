@@ -37,8 +37,6 @@ from spen_plugins.trainer import Stage
 
 TOGETHER = "together.json"
 """File of a folder whose runs are trained together: their names."""
-SMALLER = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
-"""What to do if memory runs out in training."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,7 @@ def run(
     built = build(experiment, task)
     warm_start(experiment.init, built)
     stages = stages_of(experiment, built, accelerator)
-    with memory_of_training(SMALLER):
-        rehearse(built.model, task, built.trainer, experiment.seed, accelerator)
+    rehearse(built.model, task, built.trainer, experiment.seed, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
         RunFolder.check_free(folder.path)
@@ -270,8 +267,9 @@ def _train(
             after_epoch,
             probe(built, accelerator.device),
         )
+        smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
         try:
-            with memory_of_training(SMALLER):
+            with memory_of_training(smaller):
                 loop.run(resume)
         except (Interrupted, ProcessLost) as error:
             raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error

@@ -65,7 +65,8 @@ class Tally:
 
 
 def command(main: Callable[[], None], *words: str) -> None:
-    """A command of the project in this process."""
+    """A command of the project in this process, a fork in which the streams may lead elsewhere by now."""
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     sys.argv = ["attacked", *words]
     main()
 

@@ -213,7 +213,7 @@ class LabelTask(Task):
     def _warn_of_shared(
         self, parts: Mapping[str, tuple[str, Sequence[int]]], inputs: Mapping[str, Sequence[Hashable]]
     ) -> None:
-        """Note which parts, as `_divide` has them, are the same or share inputs."""
+        """Note the parts, as `_divide` has them, that are the same or share inputs."""
         self._notes += same_files(named_files(self.config), self._files) or shared_inputs(keys_of_parts(parts, inputs))
 
     def _hide_gold(self, hidden: Callable[[Any], Any], read: Callable[[Path], Sequence[Any]]) -> None:

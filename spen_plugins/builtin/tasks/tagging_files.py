@@ -21,7 +21,7 @@ from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
-from spen_plugins.datasets.equal_inputs import shared_said
+from spen_plugins.datasets.equal_inputs import warn_of_shared
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.columns import TaggedSentence
@@ -89,8 +89,8 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
     for part, (_, some) in found.parts.items():
         columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
         known = index.contains({"words": [s.words for s in some], **columns})
-        shared += shared_said("train", part, int(known.sum()), len(some))
-    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or shared)]))
+        shared.append(("train", part, int(known.sum()), len(some)))
+    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or warn_of_shared(shared))]))
     return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
 
 

@@ -21,7 +21,8 @@ from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
 from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
-from spen_plugins.datasets.equal_inputs import digest, shared_inputs, shared_said
+from spen_plugins.datasets.equal_inputs import digest, shared_inputs, warn_of_shared
+from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.label_cells import SEPARATOR, joined_label
@@ -255,9 +256,10 @@ class TextLabels(LabelTask):
         self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
         if self._index is not None:
-            for part, some in self._parts.items():
-                known = self._index.contains({"words": [self.words(example.text) for example in some]})
-                self._notes += shared_said("train", part, int(known.sum()), len(some))
+            if not same_files(names, self._files):
+                words = {part: [self.words(example.text) for example in some] for part, some in self._parts.items()}
+                counts = {part: int(self._index.contains({"words": some}).sum()) for part, some in words.items()}
+                self._notes += warn_of_shared(("train", part, counts[part], len(some)) for part, some in words.items())
             make = TextMaker(self._index, self._place, self._stored)
             self._parts["train"] = OnDisk(self._index, make, self._lengths_on_disk)
 
