@@ -489,6 +489,26 @@ def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def __init__(self, config, task): pass", r"^E\.__init__ fails: TypeError: .*takes 3 positional arguments"),
+        (
+            "def __init__(self, *given): self.width = given[2].output_dim",
+            r"^E\.__init__ fails: AttributeError: .*line 3",
+        ),
+        ("def __init__(self, *given): self.net = sp.nn.mlp", r"^E\.__init__ fails: "),
+    ],
+)
+def test_a_mistake_in_a_constructor_is_named(site: Any, tmp_path: Path, source: str, says: str) -> None:
+    site.install("bad", HOOKS)
+    site.module("parts_of_bad", f"import spen_plugins as sp\nclass E(sp.Energy):\n    {source}\n")
+    config = evaluate("mlc_seal", {}) | {"energy": {"type": "bad.e"}}
+    with pytest.raises(PluginError, match=says):
+        runner.run(config, "mlc_seal", tmp_path / "run", "cpu", True)
+    assert not (tmp_path / "run").exists()
+
+
 class Inner(sp.Config):
     rate: float = float("inf")
 

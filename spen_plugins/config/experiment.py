@@ -11,7 +11,7 @@ from pydantic import Field
 
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import validate
-from spen_plugins.config.node import Node, make, network_of, parse
+from spen_plugins.config.node import Node, construct, make, network_of, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 
@@ -165,7 +165,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         net = make(nodes.pop("inference_net"), task, assets)
         of_net = network_of(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}
-    return Built(task, Model(net, **others), experiment.trainer.cls(experiment.trainer.config))
+    return Built(task, Model(net, **others), construct(experiment.trainer))
 
 
 def make_task(experiment: Experiment) -> Task:

@@ -152,10 +152,10 @@ def make(
             parts[key] = make(part, task, assets, of_net)
         else:
             parts[key] = {name: make(inner, task, assets, of_net) for name, inner in part.items()}
-    return _construct(node, task, features, **parts)
+    return construct(node, task, features, **parts)
 
 
-def _construct(node: Node, *args: Any, **parts: Any) -> Any:
+def construct(node: Node, *args: Any, **parts: Any) -> Any:
     """The component of a node; a mistake in its constructor as a `PluginError` that names the class and the line."""
     try:
         return node.cls(node.config, *args, **parts)
@@ -163,8 +163,9 @@ def _construct(node: Node, *args: Any, **parts: Any) -> Any:
         raise
     except (AttributeError, ImportError, LookupError, NameError, NotImplementedError, TypeError, ValueError) as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
+        place = "" if at.filename == __file__ else f" ({at.filename}, line {at.lineno})"
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise PluginError(f"{node.cls.__name__}.__init__ fails: {reason} ({at.filename}, line {at.lineno})") from error
+        raise PluginError(f"{node.cls.__name__}.__init__ fails: {reason}{place}") from error
 
 
 def network_of(net: InferenceNet) -> FeatureNetwork | None:
@@ -181,7 +182,7 @@ def _make_features(node: Node, task: Task, assets: Path | None, of_net: FeatureN
     parts = {key: _make_features(part, inner, assets) for key, part in node.parts.items() if isinstance(part, Node)}
     if node.cls.of_net and of_net is not None:
         parts["network"] = of_net
-    network = _construct(replace(node, config=config), task, **parts)
+    network = construct(replace(node, config=config), task, **parts)
     network.config = node.config  # so that assets are saved again under the names in the config
     wanted = network.indexer()
     if wanted is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -51,6 +52,8 @@ def rehearse(model: Model, task: Task, trainer: Trainer, seed: int, accelerator:
         return
     before = random_state()
     try:
+        with _naming(own.protocol, "where a run describes it"):
+            json.dumps({**own.protocol()})
         nets = NetStates(twin)
         for number, stage in enumerate(own.stages(twin, task)):
             if stage.epochs and stage.phases:

@@ -22,7 +22,7 @@ from spen_plugins.config.memory import memory_of_training
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
-from spen_plugins.files import read_json, save_json
+from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
@@ -232,6 +232,7 @@ def _held(
     """Keep other runs out of the folder and its parts; `tables`: the parts' configs, if training begins."""
     with ExitStack() as stack:
         stack.enter_context(locked(out))
+        remove_partial(out)
         if tables is not None:  # before anything else, so that whatever a kill leaves can be resumed
             save_json({"parts": list(tables), "configs": tables}, out / TOGETHER)
         for folder in folders.values():

@@ -186,7 +186,7 @@ def as_csv(separator: str) -> str:
         ("texts.json", json.dumps([row["text"] for row in ROWS])),
         ("a.csv", as_csv(",")),
         ("b.csv", as_csv(";")),
-        ("a.tsv", as_csv("\t")),
+        ("b.csv", as_csv("|")),
         ("a.jsonl", "\n".join(map(json.dumps, ROWS))),
         ("a.txt", "\n".join(TEXTS)),
     ],
@@ -213,6 +213,8 @@ def test_csv_and_json_become_rows(rows: Annotate, tmp_path: Path) -> None:
     assert (one["text"], one["id"], one["ents"][0]["text"], one["input_row"]) == ("Anna, went", "7", "Anna", 2)
     assert "a.csv:4: found 1 cells; expected 2" in two["error"] and "a.csv:5: found a record" in three["error"]
     assert (four["text"], four["id"], four["error"]) == ("It rained.", "10", None)
+    (path := tmp_path / "q.tsv").write_text('id\ttext\n1\t"Hello" he said\n2\t"unclosed\n3\tAnna runs\n')
+    assert [row["text"] for row in rows(path, out="tsv")] == ['"Hello" he said', '"unclosed', "Anna runs"]
     (path := tmp_path / "a.json").write_text('[{"text": "Anna", "n": 1}, 3, "Bob", {"text": "x", "new": {}, "n": 2.5}]')
     one, two, three, four = rows(path, out="json", errors="keep")
     assert (one["n"], three["text"], four["n"], four["new"]) == (1.0, "Bob", 2.5, "{}")

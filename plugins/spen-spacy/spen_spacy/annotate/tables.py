@@ -126,7 +126,8 @@ def records(file: IO[bytes], separator: str, start: int, line: int) -> Iterator[
             yield data.decode("utf-8", "surrogateescape")
 
     csv.field_size_limit(LONGEST)
-    reader = csv.reader(lines(), delimiter=separator, strict=True)
+    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL  # as in training: TSV has no quotes
+    reader = csv.reader(lines(), delimiter=separator, quoting=quoting, strict=True)
     while True:
         first = line
         try:
