@@ -66,7 +66,7 @@ class Tally:
 
 def command(main: Callable[[], None], *words: str) -> None:
     """A command of the project in this process, a fork in which the streams may lead elsewhere by now."""
-    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
     sys.argv = ["attacked", *words]
     main()
 
