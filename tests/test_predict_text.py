@@ -107,6 +107,24 @@ def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeyp
     assert found["words"] == ["Anna", "sent", "it", "."] and found["predicate"] == {"index": 1, "word": "sent"}
 
 
+def test_no_predicate_in_raw_text_is_said(runs, spen, monkeypatch):
+    class Finder:
+        task = sp.load(runs["predicates"]).task
+
+        def predict(self, items):
+            return [{"tags": ["B-V" if word == "sent" else "O" for word in item["words"]]} for item in items]
+
+    monkeypatch.setattr(tokenised, "load", lambda *_: Finder())
+    finder = ("--predicates", runs["predicates"])
+    done = spen("predict", runs["srl"], "--text", "Anna left. Yes!", *finder)
+    assert done.exit_code == 0 and not done.stdout and done.stderr == "no predicate found in 2 sentences of raw text\n"
+    Path("yes.txt").write_text("Yes, of course, said Anna, and went out.\n")
+    done = spen("predict", runs["srl"], "yes.txt", *finder)
+    assert not done.stdout and done.stderr.endswith("no predicate found in 1 sentence of raw text\n")
+    done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!", *finder)
+    assert done.stdout and not done.stderr
+
+
 def test_predicates_are_found_by_a_run(runs):
     words = [["Anna", "sent", "it", "."], ["Yes", "!"]]
     tagged = sp.load(runs["predicates"]).predict([{"words": some} for some in words])

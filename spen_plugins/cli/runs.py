@@ -118,7 +118,7 @@ def predict(
     else:
         examples, notes = tokenised.read(loaded, file, raw)
     raw.check_used()
-    _say(notes)
+    _say([*notes, *raw.notes()])
     writer(loaded.predict_examples(examples, energy), examples)
 
 

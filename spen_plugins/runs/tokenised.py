@@ -40,10 +40,16 @@ class TokenisedText:
         self.text = text
         self._language, self._finder, self._device = language, finder, device
         self._tokenised = self._asked = False
+        self._without_predicates = 0
 
     def said(self) -> str:
         """How the text was read, for the user."""
         return "read as raw text, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
+
+    def notes(self) -> list[str]:
+        """Sentences for the user, after the task has read its input: that no predicate was found."""
+        count = self._without_predicates
+        return [f"no predicate found in {count} sentence{'s' * (count > 1)} of raw text"] if count else []
 
     def check_used(self) -> None:
         """Check, after the task has read its input, that it needed what was given here.
@@ -83,8 +89,10 @@ class TokenisedText:
             raise ConfigError(
                 f"--predicates {finder.folder.path}: it tags no predicates; `spen-run predicates` trains one"
             )
-        found = finder.predict([{"words": list(words)} for words in sentences])
-        return [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in found]
+        tagged = finder.predict([{"words": list(words)} for words in sentences])
+        found = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
+        self._without_predicates = 0 if any(found) else len(found)
+        return found
 
     @cached_property
     def _tokeniser(self) -> Any:
