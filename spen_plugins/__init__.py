@@ -60,6 +60,7 @@ __getattr__, _NAMES = lazy_names(
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
         "runs.predictor": ("Predictor", "load"),
+        "runs.tokenised": ("note_unspaced",),
         "runs.training": ("train",),
         "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
         "spaces": (
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder
     from spen_plugins.runs.predictor import Predictor, load
+    from spen_plugins.runs.tokenised import note_unspaced
     from spen_plugins.runs.training import train
     from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
     from spen_plugins.spaces import (

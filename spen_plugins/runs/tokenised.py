@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.formats import head_of
@@ -47,9 +48,10 @@ class TokenisedText:
         return "read as raw text, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
 
     def notes(self) -> list[str]:
-        """Sentences for the user, after the task has read its input: that no predicate was found."""
+        """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
         count = self._without_predicates
-        return [f"no predicate found in {count} sentence{'s' * (count > 1)} of raw text"] if count else []
+        found = [f"no predicate found in {count} sentence{'s' * (count > 1)} of raw text"] if count else []
+        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *found]
 
     def check_used(self) -> None:
         """Check, after the task has read its input, that it needed what was given here.
@@ -112,6 +114,16 @@ class TokenisedText:
             ) from error
         nlp.add_pipe("sentencizer")
         return nlp
+
+
+def note_unspaced(text: str, language: str | None) -> list[str]:
+    """A warning if a text has no blanks between words, and no language is named, so that it is tokenised as English."""
+    if language is not None or not is_mostly_unspaced(text):
+        return []
+    return [
+        "warning: the text has no blanks between words, and is tokenised as English; name its language (--language zh, "
+        "ja, th, …)"
+    ]
 
 
 def standard_input(stream: BinaryIO) -> str:

@@ -563,6 +563,20 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
                 assert row["tags"] == [token.tag_ for token in doc]
 
 
+def test_a_corpus_without_blanks_is_warned_of(runs: dict[str, Path], tmp_path: Path) -> None:
+    path = text_file(tmp_path, ["李四昨天去了上海。", "", "他很高兴。"])
+    warning = "warning: the text has no blanks between words, and is tokenised as English; name its language"
+    for name, warned in (("fine", True), ("text", False)):  # labels of texts need no words of spaCy's
+        done = invoke(runs[name], path, out=tmp_path / name)
+        assert done.exit_code == 0 and (warning in done.stderr) == warned
+    done = invoke(runs["fine"], path, out=tmp_path / "named", language="zh")
+    assert done.exit_code == 0 and not done.stderr
+    spacy.blank("en").to_disk(tmp_path / "blank")  # a pipeline has its own language
+    assert not invoke(tmp_path / "blank", path, out=tmp_path / "other").stderr
+    english = text_file(tmp_path, ["Anna wrote 上海 on a wall."])
+    assert not invoke(runs["fine"], english, out=tmp_path / "english").stderr
+
+
 @pytest.fixture
 def job(tmp_path: Path) -> tuple[Job, list[Shard]]:
     """Rules that other processes can load, and shards to be written to `there`; those of one process are in `here`."""

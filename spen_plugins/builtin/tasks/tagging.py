@@ -148,7 +148,9 @@ class Tagging(SentenceTask):
         warnings = []
         if found.format == "columns":  # raw text may look like it
             gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
-            warnings = tagging_files.unknown_tags(path, gold, self.space.tags)
+            warnings = tagging_files.unknown_tags(path, gold, self.space.tags) or tagging_files.unspaced_lines(
+                path, [word for s in found.sentences for word in s.words]
+            )
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 

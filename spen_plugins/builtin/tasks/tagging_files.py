@@ -19,6 +19,7 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
+from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.equal_inputs import warn_of_shared
@@ -33,6 +34,8 @@ from spen_plugins.readers.tagged import read_tagged, read_words
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
+CLAUSE = 6
+"""Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
 NO_TAGS = "a file to predict may have no column of tags"
 """For errors about tags of such a file."""
 
@@ -171,6 +174,17 @@ def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[
     return [
         f"warning: {path} has tags such as {found}, and none of the run's ({some}). If that is raw text, give it to "
         "--text or on standard input"
+    ]
+
+
+def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
+    """A warning if words of a script without blanks are as long as clauses, so that a text was read as its words."""
+    mean = sum(map(len, words)) / max(1, len(words))
+    if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
+        return []
+    return [
+        f"warning: the words of {path} have {mean:.0f} characters on average. If that is raw text, give it to --text "
+        "or on standard input, with its language (--language zh, ja, th, …)"
     ]
 
 

@@ -53,6 +53,11 @@ def is_unspaced(texts: Iterable[str]) -> bool:
     return sum(found) > _RARE * len(found)
 
 
+def is_mostly_unspaced(text: str) -> bool:
+    """True if more than half of the letters and digits of a text are of a script without blanks between words."""
+    return 2 * len(re.findall(f"[{_UNSPACED}]", text)) > sum(character.isalnum() for character in text)
+
+
 @cache
 def _rule(punctuation: bool, unspaced: bool) -> re.Pattern[str]:
     """The rule; marks that follow no letter, as an emoji's, are punctuation."""

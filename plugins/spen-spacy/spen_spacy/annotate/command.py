@@ -175,6 +175,7 @@ def annotate(
     from spen_spacy.annotate.pipeline import find
     from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
     from spen_spacy.annotate.progress import follow
+    from spen_spacy.annotate.shards import note_unspaced
 
     if engine == Engine.ray:
         on_ray.available()
@@ -206,6 +207,8 @@ def annotate(
             keep_errors=errors == Errors.keep,
         )
         todo = [shard for shard in plan.shards if not shard.path(job).exists()]
+        for note in note_unspaced(nlp, job, todo[0], language) if todo else ():
+            typer.echo(note, err=True)
         if engine == Engine.ray and todo:
             done = on_ray.on_ray(workers or 1, gpus or 0, address, job, todo)
         elif (processes or 1) > 1 and todo:

@@ -67,6 +67,11 @@ class Pipeline:
             raise ConfigError(f"{self.source}: found a package that is no pipeline; expected one of spaCy")
         return nlp
 
+    @property
+    def tags_words(self) -> bool:
+        """True if it is made of runs whose outputs are of words, as spaCy's tokeniser divides them."""
+        return bool(self.runs) and factory(RunFolder.open(Path(self.runs[0]))) != "spen_multilabel"
+
     def identity(self) -> dict[str, str]:
         """What must be equal for equal annotations: the files' checksum and the versions."""
         total = hashlib.sha256()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ CHARACTERS = 200_000
 """Characters of the documents that go through the pipeline together; so memory depends on no input's size."""
 DOCUMENTS = 2000
 """Most of them."""
+FIRST = 100
+"""Documents that are looked at for a warning."""
 INPUT = "spen_input"
 """Entry of `user_data` in a DocBin: the document's file, row and fields; error and text of one that failed."""
 
@@ -61,6 +64,14 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
         failure = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
         return Done(shard.number, documents, words, time.perf_counter() - started, failure)
     return Done(shard.number, documents, words, time.perf_counter() - started)
+
+
+def note_unspaced(nlp: Language, job: Job, shard: Shard, language: str | None) -> list[str]:
+    """A warning if the first documents of a shard have no blanks between words; see `spen_plugins.note_unspaced`."""
+    if not job.pipeline.tags_words:
+        return []
+    texts = (document.text for document in islice(_read(nlp, job, shard), FIRST))
+    return sp.note_unspaced("\n".join(text for text in texts if isinstance(text, str)), language)
 
 
 def _read(nlp: Language, job: Job, shard: Shard) -> Iterator[Document]:
