@@ -462,9 +462,10 @@ def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp
         b'{"text": "\xff"}',
         b"[" * 9999,
         b'{"text": "x", "mark": "\\ud800"}',
+        b'{"text": null, "id": 8}',
     ]
     wanted = ["is no JSON", "a table such as", "no field 'text'", "text: 3", "byte 0xff", "is no JSON"]
-    wanted.append("half a character")
+    wanted += ["half a character", "found text: null; expected a text there"]
     (path := tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
     found = rows(path, errors="keep")
     assert found[0]["error"] is None and found[4]["id"] == 7

@@ -174,9 +174,11 @@ class Reading:
         return self._of_fields(source, row, item)
 
     def _of_fields(self, source: Source, row: int, fields: dict[str, Any]) -> Document:
+        has_field = self.field in fields
         text = fields.pop(self.field, None)
         if not isinstance(text, str):
-            found = f"no field {self.field!r}" if text is None else f"{self.field}: {str(text)[:40]}"
+            value = "null" if text is None else str(text)[:40]
+            found = f"{self.field}: {value}" if has_field else f"no field {self.field!r}"
             known = ", ".join(fields)[:200]
             bad = _bad(
                 source, row, found, f"a text there (--text names another field{known and f'; there are {known}'})"
