@@ -452,6 +452,24 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
+def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path: Path) -> None:
+    (corpus := tmp_path / "corpus").mkdir()
+    for name in ("a.txt", "b.html"):
+        (corpus / name).write_text("Anna\n")
+    done = invoke(pipeline, corpus, out=corpus / "out")
+    note = f"1 file skipped, of an unknown format: {corpus / 'b.html'} (--from text reads it)\n"
+    assert done.exit_code == 0 and done.stderr == note
+    assert invoke(pipeline, corpus, out=corpus / "out").stderr == note  # the output is no input
+    for name in ("c.md", "d", "e.xml"):
+        (corpus / name).write_text("Anna\n")
+    named = ", ".join(str(corpus / name) for name in ("b.html", "c.md", "d"))
+    note = f"4 files skipped, of an unknown format: {named}, … (--from text reads them)\n"
+    assert invoke(pipeline, corpus, out=corpus / "out").stderr == note
+    all_read = {"out": tmp_path / "all", "_from": "text"}
+    assert not invoke(pipeline, corpus, **all_read).stderr
+    assert not invoke(pipeline, corpus / "a.txt", out=tmp_path / "one").stderr
+
+
 def test_lines_that_cannot_be_read_are_named(rows: Annotate, pipeline: Path, tmp_path: Path) -> None:
     lines = [
         b'{"text": "Anna"}',

@@ -172,6 +172,7 @@ def annotate(
         raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet")
     from spen_spacy.annotate import engines, on_ray, parquet
     from spen_spacy.annotate.finding import find as find_sources
+    from spen_spacy.annotate.finding import note_skipped
     from spen_spacy.annotate.pipeline import find
     from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
     from spen_spacy.annotate.progress import follow
@@ -183,6 +184,8 @@ def annotate(
         parquet.require()
     named = find(pipeline, predicates, language, device or ("cuda" if gpus else None))
     found, sources = find_sources(inputs, kind, out)
+    for note in note_skipped(inputs, found, sources, out):
+        typer.echo(note, err=True)
     nlp, identity = named.load(), named.identity()
     wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
     if to == Form.parquet:
@@ -217,7 +220,7 @@ def annotate(
             done = engines.here(nlp, job, todo)
         typer.echo(follow(done, len(plan.shards), len(todo)))
         _tidy(out, is_unfinished)
-    typer.echo(f"{out}: all of {len(plan.shards)} shards")
+        typer.echo(f"{out}: all of {len(plan.shards)} shards")
 
 
 def _tidy(out: Path, is_unfinished: Callable[[Path], bool]) -> None:

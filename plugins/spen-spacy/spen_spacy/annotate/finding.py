@@ -45,6 +45,24 @@ def find(named: Sequence[str], given: str | None = None, out: Path | None = None
     return next(iter(kinds)), [_source(path) for path in found]
 
 
+def note_skipped(named: Sequence[str], kind: str, sources: Sequence[Source], out: Path) -> list[str]:
+    """A note of the files of unknown formats in the folders that a user named; none if there are none.
+
+    Args:
+        named: paths and patterns.
+        kind, sources: what `find` found there.
+        out: the folder of the output, which is no input.
+    """
+    names = dict.fromkeys(str(path) for name in named for path in _paths(name, True, out))
+    skipped = list(names.keys() - {source.name for source in sources})
+    if not skipped:
+        return []
+    shown = ", ".join(sorted(skipped)[:3]) + (", …" if len(skipped) > 3 else "")
+    files, them = ("file", "it") if len(skipped) == 1 else ("files", "them")
+    hint = f" (--from text reads {them})" if kind == "text" else ""
+    return [f"{len(skipped):,} {files} skipped, of an unknown format: {shown}{hint}"]
+
+
 def _kind(path: Path) -> str | None:
     """The format of a file by its name; None if there is none."""
     name = path.name.lower()
