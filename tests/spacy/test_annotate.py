@@ -452,6 +452,21 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
+@pytest.mark.parametrize(("to", "where"), [("parquet", "the column error"), ("docbin", "user_data['spen_input']")])
+def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: str, where: str) -> None:
+    """Also those of the shards that another call made."""
+    path, out = text_file(tmp_path, ["Anna", "explode", "explode again", "Bob"]), tmp_path / "out"
+    options = {"out": out, "to": to, "errors": "keep", "shard_size": 0.00001}
+    wanted = f"{out}: all of 3 shards; 2 documents failed ({where} says why)"
+    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
+    max(out.glob("shard-*")).unlink()
+    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
+    assert invoke(pipeline, path, **options).output.splitlines()[-1] == wanted
+    path.write_text("Anna\nBob\n")
+    done = invoke(pipeline, path, **options | {"out": tmp_path / "good"})
+    assert done.output.splitlines()[-1] == f"{tmp_path / 'good'}: all of 1 shards"
+
+
 def test_files_of_unknown_formats_in_a_folder_are_named(pipeline: Path, tmp_path: Path) -> None:
     (corpus := tmp_path / "corpus").mkdir()
     for name in ("a.txt", "b.html"):

@@ -176,7 +176,7 @@ def annotate(
     from spen_spacy.annotate.pipeline import find
     from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
     from spen_spacy.annotate.progress import follow
-    from spen_spacy.annotate.shards import note_unspaced
+    from spen_spacy.annotate.shards import note_failed, note_unspaced
 
     if engine == Engine.ray:
         on_ray.available()
@@ -220,7 +220,7 @@ def annotate(
             done = engines.here(nlp, job, todo)
         typer.echo(follow(done, len(plan.shards), len(todo)))
         _tidy(out, is_unfinished)
-        typer.echo(f"{out}: all of {len(plan.shards)} shards")
+        typer.echo(f"{out}: all of {len(plan.shards)} shards{note_failed(job, plan.shards)}")
 
 
 def _tidy(out: Path, is_unfinished: Callable[[Path], bool]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
+from typing import Any
 
+import srsly
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
@@ -21,6 +23,11 @@ def _opened(path: str | Path) -> DocBin:
     except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
         found = f"a damaged file ({type(error).__name__})"
         raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
+
+
+def user_data(path: str | Path) -> Iterator[dict[Any, Any]]:
+    """The user data of each doc; `DataError` if the file is damaged."""
+    return (srsly.msgpack_loads(data, use_list=False) for data in _opened(path).user_data)
 
 
 def sizes(path: str | Path) -> list[int]:

@@ -23,6 +23,17 @@ def require() -> None:
         ) from None
 
 
+def count_failed(path: str | Path) -> int:
+    """Rows of a shard that have an error.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    with _opened(path) as file:
+        errors = file.read(columns=["error"]).column("error")
+        return len(errors) - errors.null_count
+
+
 def size(path: str | Path, field: str) -> tuple[int, int]:
     """The number of rows, and the bytes of this column.
 

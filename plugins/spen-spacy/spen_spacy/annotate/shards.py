@@ -13,7 +13,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 import spen_plugins as sp
-from spen_spacy.annotate import fields, parquet
+from spen_spacy.annotate import docbin, fields, parquet
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.sources import Document
 
@@ -64,6 +64,17 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
         failure = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
         return Done(shard.number, documents, words, time.perf_counter() - started, failure)
     return Done(shard.number, documents, words, time.perf_counter() - started)
+
+
+def note_failed(job: Job, shards: Sequence[Shard]) -> str:
+    """A clause about the documents of finished shards that failed; "" if there are none."""
+    if job.form == "parquet":
+        count = sum(parquet.count_failed(shard.path(job)) for shard in shards)
+        where = "the column error"
+    else:
+        count = sum("error" in about[INPUT] for shard in shards for about in docbin.user_data(shard.path(job)))
+        where = f"user_data['{INPUT}']"
+    return f"; {count:,} document{'s' * (count > 1)} failed ({where} says why)" if count else ""
 
 
 def note_unspaced(nlp: Language, job: Job, shard: Shard, language: str | None) -> list[str]:
