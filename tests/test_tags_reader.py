@@ -282,6 +282,23 @@ def test_columns_that_a_run_uses_have_to_be_in_a_file_to_predict(tmp_path):
     assert found.columns == {"pos": ("NNP", "VBD")}
 
 
+@pytest.mark.parametrize("scheme", ["bio", "iob1", "bioes"])
+def test_unknown_types_are_named_by_the_tags_of_the_file(tmp_path, scheme):
+    """Not by those of the encoding for learning."""
+    alone = "S" if scheme == "bioes" else "I" if scheme == "iob1" else "B"
+    (tmp_path / "a").write_text(f"Anna\t{alone}-PER\nleft\tO\n")
+    task = loaded(tmp_path / "a", scheme=scheme, encoding="bioes")
+    known = "B-PER, E-PER, I-PER, O, S-PER" if scheme == "bioes" else "B-PER, I-PER, O"
+    (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n")
+    with pytest.raises(DataError, match=f"tags such as {alone}-ORG, no tag of the run; expected tags such as {known};"):
+        task.read(str(tmp_path / "b"))
+    (tmp_path / "b").write_text(f"Acme\t{alone}-ORG\n\nAcme\t{alone}-ORG\nAcme\t{alone}-LOC\n")
+    warning = f"has tags such as {alone}-LOC, {alone}-ORG, and none of the run's ({known}). If"
+    for read in (task.read, task.read_inputs):
+        read(str(tmp_path / "b"))
+        assert warning in task.notes()[1]
+
+
 def test_a_tagger_predicts_files_with_other_tags_and_evaluates_none(tmp_path):
     (tmp_path / "a.conll").write_text("Anna\tB-PER\nleft\tO\n")
     (tmp_path / "a.conllu").write_text(CONLLU)

@@ -135,9 +135,9 @@ class Tagging(SentenceTask):
         except DataError as error:
             raise DataError(error.path, error.line, error.found, f"{error.expected}; {tagging_files.NO_TAGS}") from None
         gold = [example.names for example in examples if example.names is not None]
-        warnings = tagging_files.unknown_tags(path, gold, self.space.tags) or tagging_files.unseen_tags(
-            self.config, {path: [(names, None) for names in gold]}, self.space.tags
-        )
+        warnings = tagging_files.unknown_tags(
+            self.config, path, found.sentences, gold, self.space.tags
+        ) or tagging_files.unseen_tags(self.config, {path: [(names, None) for names in gold]}, self.space.tags)
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
 
@@ -148,9 +148,9 @@ class Tagging(SentenceTask):
         warnings = []
         if found.format == "columns":  # raw text may look like it
             gold = [tags for s in found.sentences if (tags := self._tags_in(s, where)) is not None]
-            warnings = tagging_files.unknown_tags(path, gold, self.space.tags) or tagging_files.unspaced_lines(
-                path, [word for s in found.sentences for word in s.words]
-            )
+            warnings = tagging_files.unknown_tags(
+                self.config, path, found.sentences, gold, self.space.tags
+            ) or tagging_files.unspaced_lines(path, [word for s in found.sentences for word in s.words])
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 

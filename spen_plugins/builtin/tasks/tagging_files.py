@@ -159,8 +159,21 @@ def unseen_tags(
     return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
 
 
-def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[str]) -> list[str]:
-    """A warning if a file to predict has tags (of each sentence), but none that the run knows.
+def unknown_tags(
+    config: Any,
+    path: object,
+    sentences: Sequence[TaggedSentence],
+    gold: Sequence[Sequence[str]],
+    known: Collection[str],
+) -> list[str]:
+    """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
+
+    Args:
+        config: the task's.
+        path: the file.
+        sentences: its sentences.
+        gold: the tags of those that have some, as they are learned.
+        known: the run's tags, as they are learned.
 
     Raises:
         DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
@@ -168,7 +181,10 @@ def unknown_tags(path: object, gold: Sequence[Sequence[str]], known: Collection[
     tags = {tag for names in gold for tag in names if tag != "_"}
     if not tags or any(tag in known for tag in tags):
         return []
-    found, some = (", ".join(sorted(values)[:5]) for values in (tags, known))
+    learned_only = ("E-", "S-") if config.scheme in ("bio", "iob1") else ()
+    own = {tag for sentence in sentences for tag in sentence.tags or () if tag != "_"}
+    expected = [tag for tag in known if not tag.startswith(learned_only)]
+    found, some = (", ".join(sorted(values)[:5]) for values in (own, expected))
     if all(len(names) == 1 for names in gold):
         raise DataError(path, None, f"tags such as {found}, no tag of the run", f"tags such as {some}; {NO_TAGS}")
     return [
