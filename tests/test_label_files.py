@@ -85,6 +85,11 @@ def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -
     assert "c8, c9, … (" in said and "c10" not in said
 
 
+def test_one_column_to_drop_needs_no_list(tmp_path: Path, split: str) -> None:
+    it = vectors(file=write(tmp_path / "x.csv", ROWS), split=split, labels="tag_*", drop="age")
+    assert it.config.drop == ["age"] and "age" not in it.columns.names
+
+
 @pytest.mark.parametrize(
     ("labels", "count", "found"),
     [("tag_a,tag_b", None, ["tag_a", "tag_b"]), (["tag_b"], None, ["tag_b"]), (None, 2, ["tag_a", "tag_b"])],

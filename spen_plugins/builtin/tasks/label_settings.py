@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, named_files, of_the_corpus, stays_on_disk
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -50,9 +50,14 @@ class VectorsConfig(DataConfig):
     root: bool = False
     """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
     drop: list[str] = Field(default_factory=list)
-    """Columns that are not used."""
+    """Columns that are not used: their names, [a, b], or one name."""
     unseen: bool = False
     """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
+
+    @field_validator("drop", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
 
 
 class TextsConfig(DataConfig, OnDiskConfig):
