@@ -75,14 +75,57 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
 
 
 def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
-    path = write(tmp_path / "x.csv", ROWS.replace(",age", "id,age"))
+    path = write(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
     said = vectors(file=path, split=split, labels="tag_*").notes()[0]
-    assert """feature columns: id, age, colour, smokes, seen (to leave some out: 'task.drop=["NAME"]')""" in said
-    said = vectors(file=path, split=split, labels="tag_*", drop=["id", "seen"]).notes()[0]
+    assert """feature columns: day, age, colour, smokes, seen (to leave some out: 'task.drop=["NAME"]')""" in said
+    said = vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
     assert "feature columns: age, colour, smokes (" in said
     wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
     said = vectors(file=write(tmp_path / "y.csv", "\n".join(wide)), split=split, labels="t").notes()[0]
     assert "c8, c9, … (" in said and "c10" not in said
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("name", "values", "is_left_out"),
+    [
+        ("id", [1_000_000_001 + n for n in range(6)], True),  # equal as float32
+        ("UUID", ["7c1", "7c2", "7c3", "7c4", "7c5", "7c6"], True),
+        ("index", [5, 4, 3, 2, 1, 0], True),
+        ("uid", [1, 2, 3, 4, 5, 5], False),
+        ("index", [0.5, 1.25, 2.5, 3.5, 4.5, 5.5], False),
+        ("day", [1, 2, 3, 4, 5, 6], False),
+    ],
+)
+def test_a_column_that_numbers_the_rows_is_no_feature(
+    tmp_path: Path, split: str, form: str, name: str, values: list[Any], is_left_out: bool
+) -> None:
+    columns = {name: values, "age": [10, 20, 30, 40, 50, 60], "tag_a": [1, 0, 1, 0, 1, 0]}
+
+    def written(to: str, *names: str) -> str:
+        path = tmp_path / f"{to}.{form}"
+        some = {name: columns[name] for name in names}
+        if form == "parquet":
+            arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+            parquet.write_table(arrow.table(some), path)
+            return str(path)
+        return write(path, "\n".join(",".join(map(str, row)) for row in [names, *zip(*some.values(), strict=True)]))
+
+    wide, narrow = written("wide", *columns), written("narrow", "age", "tag_a")
+    it = vectors(file=wide, split=split, labels="tag_a")
+    note = f"column '{name}' is left out: its values all differ"
+    assert it.notes().count(note) == is_left_out
+    assert it.columns.names == (["age"] if is_left_out else [name, "age"])
+    if not is_left_out:
+        return
+    assert note not in vectors(file=wide, split=split, labels="tag_a", drop=name).notes()
+    restored = MultiLabel(it.config)
+    restored.restore(json.loads(json.dumps(it.facts())))
+    for task in (restored, vectors(file=narrow, split=split, labels="tag_a")):
+        rows = [task.read(path) for path in (wide, narrow)]
+        for one, other in zip(*rows, strict=True):
+            np.testing.assert_array_equal(one.features, other.features)
+            np.testing.assert_array_equal(one.gold, other.gold)
 
 
 def test_one_column_to_drop_needs_no_list(tmp_path: Path, split: str) -> None:

@@ -18,6 +18,9 @@ CATEGORIES = 100
 MISSING = frozenset(("", "?"))
 """Cells without a value."""
 
+KEYS = ("id", "uid", "uuid", "index")
+"""Names, in any case, of columns that number the rows if their values all differ."""
+
 Known = Mapping[str, tuple[str, ...]]
 """Columns of the training file: name -> a category's values, `BINARY`, or () for a number."""
 
@@ -27,6 +30,17 @@ class Texts:
     """Cells that are not all numbers; None where one is missing."""
 
     cells: Sequence[str | None]
+
+
+def is_key(name: str, cells: Collection[str]) -> bool:
+    """True for a column that tells rows apart and nothing else: a usual name, and different texts or whole numbers."""
+    is_whole = all(not is_number(cell) or float(cell).is_integer() for cell in cells)
+    return name.casefold() in KEYS and is_whole and len({*cells}) == len(cells)
+
+
+def left_out(name: str) -> str:
+    """A note about such a column."""
+    return f"column {name!r} is left out: its values all differ"
 
 
 def table_of(

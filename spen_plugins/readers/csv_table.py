@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from spen_plugins.errors import DataError
-from spen_plugins.readers.cells import BINARY, MISSING, Known, Texts, table_of
+from spen_plugins.readers.cells import BINARY, KEYS, MISSING, Known, Texts, is_key, table_of
 from spen_plugins.readers.csv_rows import SEPARATORS, records, separator_of
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.table import Table
@@ -36,11 +36,24 @@ def read_csv(path: str | Path, known: Known | None = None, unused: Collection[st
     separator = separator_of(head_of(path))
     if separator is None:
         raise DataError(path, 1, "one column", f"several, separated by {', '.join(SEPARATORS.values())}")
+    keys = _keys(path, separator, known or {})
+    unused = {*unused, *keys}
     texts = {name for name, values in (known or {}).items() if values and values != BINARY}
     columns, line, more = _columns(path, separator, texts, unused)
     if more and known is None:  # a number, until a later row has a word: read once more, as text
         columns, line, _ = _columns(path, separator, texts | more, unused)
-    return table_of(path, columns, line, known, unused)
+    table = table_of(path, columns, line, known, unused)
+    table.keys = keys
+    return table
+
+
+def _keys(path: str | Path, separator: str, known: Known) -> tuple[str, ...]:
+    """Names of the columns that number the rows."""
+    rows = records(path, separator)
+    names = list(enumerate(_names(path, next(rows)[1])))
+    places = {name: at for at, name in names if name and name.casefold() in KEYS and name not in known}
+    cells = [[row[at].strip() for at in places.values()] for _, row in rows] if places else []
+    return tuple(name for i, name in enumerate(places) if is_key(name, [row[i] for row in cells]))
 
 
 def _columns(

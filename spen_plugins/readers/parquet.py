@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.cells import Known, Texts, table_of
+from spen_plugins.readers.cells import KEYS, Known, Texts, is_key, table_of
 from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import check_size
 
@@ -33,7 +33,13 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
     found = stored(path)
     if not found.num_rows:
         raise DataError(path, None, "no rows", "at least one")
-    check_valid(path, found.select([i for i, name in enumerate(found.column_names) if name not in unused]))
+    names = list(enumerate(found.column_names))
+    named = found.select([i for i, name in names if name.casefold() in KEYS and name not in (known or {})])
+    check_valid(path, named)
+    columns_named = zip(named.column_names, named.columns, strict=True)
+    keys = tuple(name for name, cells in columns_named if is_key(name, list(map(str, cells_of(path, name, cells)))))
+    unused = {*unused, *keys}
+    check_valid(path, found.select([i for i, name in names if name not in unused]))
     columns: dict[str, np.ndarray | Texts] = {}
     for field, column in zip(found.schema, found.columns, strict=True):
         if field.name == _INDEX:
@@ -42,7 +48,9 @@ def read_parquet(path: str | Path, known: Known | None = None, unused: Collectio
             columns[field.name] = np.zeros(found.num_rows, dtype=np.float32)
         else:
             columns[field.name] = _cells(path, field, column)
-    return table_of(path, columns, list(range(1, found.num_rows + 1)), known, unused)
+    table = table_of(path, columns, list(range(1, found.num_rows + 1)), known, unused)
+    table.keys = keys
+    return table
 
 
 def stored(path: str | Path) -> Any:

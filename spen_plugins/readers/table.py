@@ -30,6 +30,7 @@ class Table:
         sets: names of the labels of each row, None where they are unknown, if they are no attributes.
         format: the format of the file.
         own_labels: names of the attributes that are labels, in the files that say which these are.
+        keys: names of the columns that number the rows, which are no features.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Table:
     sets: list[tuple[str, ...] | None] | None = None
     format: str = "ARFF"
     own_labels: tuple[str, ...] | None = None
+    keys: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.line)

@@ -58,6 +58,7 @@ class Columns:
         With `root` the hierarchy's root, which is on in every example, is a label too.
         """
         names = [a.name for a in table.attributes]
+        drop = list(dict.fromkeys([*drop, *table.keys]))
         for name in drop:
             if name not in names:
                 near = did_you_mean(name, names)
@@ -77,7 +78,7 @@ class Columns:
                     "numeric or nominal features; name it in task.drop to leave it out",
                 )  # fmt: skip
         if not features:
-            raise DataError(table.path, None, "no attribute that is not a label", "features")
+            raise DataError(table.path, None, "no column that is neither a label nor left out", "features")
         if root and classes is None:
             raise ConfigError(f"task.root: {table.path} has no hierarchical attribute whose root could be a label")
         sparse = apart and table.density < SPARSE and not all(features.values())
@@ -116,7 +117,7 @@ class Columns:
         columns.
         """
         where = {a.name: i for i, a in enumerate(table.attributes)}
-        known = {*self.features, *self.labels, *self.drop, self.classes}
+        known = {*self.features, *self.labels, *self.drop, *table.keys, self.classes}
         for a in table.attributes:
             if a.name not in known:
                 near = did_you_mean(a.name, [n for n in known if n])

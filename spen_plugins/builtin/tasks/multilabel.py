@@ -19,6 +19,7 @@ from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.equal_inputs import digest
 from spen_plugins.datasets.labels import chosen_labels
+from spen_plugins.readers.cells import left_out
 from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
 from spen_plugins.readers.scaling import Scaling, Size
@@ -99,7 +100,7 @@ class MultiLabel(LabelTask):
         start = Columns.of(tables[0], labels, c.drop, c.root)
         if tables[0].sets is None:
             start.gold(tables[0])  # an error in it comes before those of files that are read like it
-        tables += [read_table(locate(path), start.known, c.drop) for path in others]
+        tables += [read_table(locate(path), start.known, start.drop) for path in others]
         if tables[0].sets is not None:
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
@@ -116,6 +117,7 @@ class MultiLabel(LabelTask):
             self._scale(matrix)
         self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
+        self._notes += [left_out(name) for name in start.drop if name not in c.drop]
 
     def _unseen(
         self, parts: Mapping[str, tuple[str, Sequence[int]]], contents: Mapping[str, Sequence[Any]]
