@@ -172,3 +172,46 @@ def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
     path.write_text("".join(separator.join(row) + "\n" for row in [names, *rows]))
     matrix = strata_of(path).labels
     assert matrix.shape == (30, 2)
+
+
+def parts_of_inputs(path: Path, inputs: list, **given) -> tuple[list[set], list[str]]:
+    """The inputs of each part of a file's split, and what was said."""
+    sentences: list[str] = []
+    split = json.loads(split_file(path, say=sentences.append, **given).read_text())
+    return [{inputs[row] for row in rows} for rows in split.values()], sentences
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+@pytest.mark.parametrize("key", ["{:05d}", "ticket-{:x}-of-the-shop", "12:{:02d}"])
+def test_texts_are_the_column_of_prose(tmp_path: Path, separator: str, key: str) -> None:
+    comments = [f"the {'abcdefghijklmnopqrst'[n * 7 % 20]} train was late" for n in range(60)]
+    rows = [[key.format(n), comments[n], "good" if n % 3 else "bad"] for n in range(60)]
+    path = tmp_path / "x.txt"
+    path.write_text("".join(separator.join(row) + "\n" for row in [["uid", "comment", "mood"], *rows]))
+    parts, sentences = parts_of_inputs(path, comments, labels="mood")
+    assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_a_column_named_text_is_the_whole_input(tmp_path: Path, form: str) -> None:
+    texts = ["stop", "go on"] * 10 + [f"word{'abcdefghij'[n % 10]} here" for n in range(40)]
+    columns = {"ticket": list(range(60)), "Text": texts, "is_a": [n % 2 for n in range(60)], "is_b": [0, 0, 1] * 20}
+    path = tmp_path / f"x.{form}"
+    if form == "parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(columns), path)
+    else:
+        rows = [columns, *zip(*columns.values(), strict=True)]
+        path.write_text("".join(("," if form == "csv" else "\t").join(map(str, row)) + "\n" for row in rows))
+    parts, sentences = parts_of_inputs(path, texts, labels="is_*")
+    assert sum(map(len, parts)) == 12 and len(sentences) == 1 and "texts in column 'Text'" in sentences[0]
+
+
+def test_a_column_that_numbers_the_rows_is_no_input(tmp_path: Path) -> None:
+    ages = [n * 7 % 20 for n in range(60)]
+    for name, said in (("Id", ["column 'Id' is left out: its values all differ"]), ("day", [])):
+        path = tmp_path / f"{name}.csv"
+        path.write_text(f"{name},age,t_a\n" + "".join(f"k{n},{age},{n % 2}\n" for n, age in enumerate(ages)))
+        parts, sentences = parts_of_inputs(path, ages, labels="t_a")
+        assert sentences[:-1] == said
+        assert (sum(map(len, parts)) == 20) == bool(said)

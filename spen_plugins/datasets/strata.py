@@ -6,7 +6,7 @@ A file is read as a run reads it, by the readers of tables, texts, roles and tag
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +19,10 @@ from spen_plugins.datasets.equal_inputs import digest
 from spen_plugins.datasets.labels import chosen_labels
 from spen_plugins.datasets.stratification import label_matrix
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.cells import left_out
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.readers.conllu_roles import is_conll_2009
-from spen_plugins.readers.csv_rows import CSV, header, records, separator_of
+from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
@@ -141,26 +142,58 @@ def _of_table(
     columns, classes = label_columns(table, chosen_labels(str(path), table, labels, count)[0])
     gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
     labelled = {*columns, classes}
-    inputs = _features(table, labelled) if form in (ARFF, LIBSVM) else _cells(path, form, labelled)
+    said = f"read as {table.format}"
+    text = named_as([name for name in names if name not in labelled], TEXT)
+    if text:
+        inputs, said = _texts(path, CSV if form is TSV else form, text), f"{said}, texts in column {text!r}"
+    elif form in (ARFF, LIBSVM):
+        inputs = _features(table, labelled)
+    else:
+        inputs = _cells(path, CSV if form is TSV else form, {*labelled, *table.keys})
+        for name in table.keys:
+            warn(left_out(name))
     if any(row is None for row in gold):
         raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
     matrix = np.zeros((len(gold), len(columns)), dtype=bool)
     for row, numbers in enumerate(gold):
         matrix[row, numbers] = True
-    if form in (CSV, TSV):
+    if form in (CSV, TSV) and not text:
         try:
             Columns.of(read_table(path), columns, ())
         except DataError as error:
             warn(f"warning: this column can't be a feature: {error}")
-    return Strata(matrix, f"read as {table.format}, stratified by {matrix.shape[1]} labels", inputs)
+    return Strata(matrix, f"{said}, stratified by {matrix.shape[1]} labels", inputs)
 
 
-def _cells(path: Path, form: Format, labels: Collection[str | None]) -> list[bytes]:
+def _rows(path: Path, form: Format) -> tuple[list[str], Iterator[list[Any]]]:
+    """Names of the columns of CSV, TSV with a header, or Parquet, and the rows' cells."""
+    rows = file_records(path, form, (separator_of(head_of(path)) or ",") if form is CSV else "")
+    return [str(name).strip() for name in next(rows)[1]], (cells for _, cells in rows)
+
+
+def _cells(path: Path, form: Format, unused: Collection[str | None]) -> list[bytes]:
     """The inputs of rows of CSV or Parquet: their other cells, whatever these are."""
-    rows = file_records(path, form, "") if form is PARQUET else records(path, separator_of(head_of(path)) or ",")
-    names = [str(name).strip() for name in next(rows)[1]]
-    at = [i for i, name in enumerate(names) if name not in labels and name not in _NO_FEATURE]
-    return [digest(*(_plain(cells[i]) for i in at)) for _, cells in rows]
+    names, rows = _rows(path, form)
+    at = [i for i, name in enumerate(names) if name not in unused and name not in _NO_FEATURE]
+    return [digest(*(_plain(cells[i]) for i in at)) for cells in rows]
+
+
+def _texts(path: Path, form: Format, column: str) -> list[bytes]:
+    """The inputs of rows with a column of texts."""
+    names, rows = _rows(path, form)
+    return [digest(*words_of(str(cells[names.index(column)]), _Words())) for cells in rows]
+
+
+def _prose(path: Path, form: Format, labels: Collection[str]) -> str:
+    """Name of the column with the most words over all rows, and the most letters among equals; labels are none."""
+    names, rows = _rows(path, form)
+    sizes = {name: (0, 0) for name in names if name.casefold() not in labels}
+    for cells in rows:
+        for name, cell in zip(names, map(str, cells), strict=False):
+            if name in sizes:
+                words, letters = sizes[name]
+                sizes[name] = (words + len(cell.split()), letters + sum(map(str.isalpha, cell)))
+    return max(sizes, key=lambda name: sizes[name], default=names[0])
 
 
 def _plain(cell: Any) -> str:
@@ -229,8 +262,8 @@ def _of_texts(path: Path, form: Format, names: list[str], labels: str | None) ->
         )
     layout = Layout(separator=SEPARATOR) if labels is None else Layout(labels=labels, separator=SEPARATOR)
     wanted = LABELS if labels is None else (labels.casefold(),)
-    if named_as(names, wanted) and not named_as(names, TEXT):  # the rows count, whichever column their text is
-        layout = replace(layout, text=next(name for name in names if name.casefold() not in wanted))
+    if named_as(names, wanted) and not named_as(names, TEXT):
+        layout = replace(layout, text=_prose(path, form, wanted))
     found = read_texts(path, layout)
     inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
     return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)

@@ -236,9 +236,10 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
         if gold:
             label_cells.check()
 
-    if form is TSV:
+    if form is TSV and names is None:
         return rows(), form.name
-    apart = "" if form is PARQUET else f" separated by {SEPARATORS[separator]}{' with a header' if names else ''}"
+    header = " with a header" if names else ""
+    apart = "" if form in (PARQUET, TSV) else f" separated by {SEPARATORS[separator]}{header}"
     return rows(), f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
 
 
