@@ -106,7 +106,9 @@ def stand_ins(folder: Path) -> None:
     )
     for part, size in parts.items():
         written[f"srl/{part}.conll"] = "Anna\t-\t(ARG0*)\nsent\tsend\t(V*)\nletters\t-\t(ARG1*)\n\n" * size
-        written[f"ner/{part}.conll"] = "Anna\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" * size
+        written[f"ner/{part}.conll"] = "".join(
+            f"Ann{chr(97 + i)}\tB-PER\nlives\tO\nin\tO\nNew\tB-LOC\nYork\tI-LOC\n\n" for i in range(size)
+        )
         written[f"pos/{part}.conllu"] = (
             "1\tAnna\t_\tPROPN\tNNP\t_\t_\t_\t_\t_\n2\tsleeps\t_\tVERB\tVBZ\t_\t_\t_\t_\t_\n\n" * size
         )

@@ -108,10 +108,11 @@ def _prepare_streams() -> None:
         if getattr(sys, name) is None:  # its number would go to the next file that is opened
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), "r" if name == "stdin" else "w", closefd=False))
     for stream in (sys.stdout, sys.stderr):
-        assert isinstance(stream, io.TextIOWrapper)
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     output = sys.stdout
-    assert isinstance(output, io.TextIOWrapper)
+    if not isinstance(output, io.TextIOWrapper):  # a caller in Python collects it
+        return
     output.flush()
     lines, through = output.line_buffering, output.write_through
     sys.stdout = _Output(output.buffer, "utf-8", "surrogateescape", line_buffering=lines, write_through=through)
