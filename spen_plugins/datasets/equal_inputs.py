@@ -27,7 +27,7 @@ def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:
 
 
 def count_repeats(inputs: np.ndarray) -> int:
-    """How many rows have the input of an earlier row; `inputs` as of `number_inputs`."""
+    """Number of rows with the input of an earlier row; `inputs` as of `number_inputs`."""
     return len(inputs) - len(np.unique(inputs))
 
 

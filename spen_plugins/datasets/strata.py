@@ -1,4 +1,4 @@
-"""What the rows of a user's file are divided by: their labels, tags or roles, and their inputs, in whatever format.
+"""Strata and inputs of the rows of a user's file, by which they are divided: labels, tags or roles in any format.
 
 A file is read as a run reads it, by the readers of tables, texts, roles and tags; only which of them is found here.
 """
@@ -42,7 +42,7 @@ from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as
 
 
 class Strata(NamedTuple):
-    """What rows are divided by.
+    """Strata and inputs of a file's rows.
 
     Attributes:
         labels: `(rows, labels)` boolean.
@@ -65,7 +65,7 @@ class _Words(NamedTuple):
 
 
 _NO_FEATURE = ("", "Unnamed: 0", "__index_level_0__")
-"""How pandas names the column of row numbers, which readers leave out."""
+"""Names that pandas gives to the column of row numbers, which readers leave out."""
 
 
 def _has_brackets(head: Head) -> bool:
@@ -97,7 +97,7 @@ def strata_of(
     label_count: int | None = None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Strata:
-    """What to divide a file's rows by; a matrix without columns if they have no labels.
+    """Returns the strata and inputs of a file's rows; a matrix without columns if they have no labels.
 
     Args:
         path: the file.

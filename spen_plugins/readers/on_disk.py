@@ -141,7 +141,7 @@ class Index:
         }
 
     def contains(self, rows: Mapping[str, Sequence[Sequence[str]]]) -> np.ndarray:
-        """Which of some rows are in the index, `(row,)` boolean, by hashes of 64 bits.
+        """Returns which rows are in the index, `(row,)` boolean, by hashes of 64 bits.
 
         Args:
             rows: column -> each row's list; only these columns are compared.

@@ -52,7 +52,7 @@ def _made(factory: str, warm: Warm) -> Any:
 
 
 def _said(component: Any) -> str:
-    """What a component sets, as text."""
+    """Annotations that a component sets, as text."""
     doc = component(spacy.blank("en")(TEXT))
     return repr((doc.cats, [token.pos_ for token in doc], [(span.start, span.end, span.label_) for span in doc.ents]))
 

@@ -31,7 +31,7 @@ def tries(seed: int, numbers: Iterator[int]) -> Iterator[Try]:
 
 
 def _told(call: Callable[[], Any]) -> Any:
-    """What is returned; what scikit-learn's users expect to be raised ends the try as an error."""
+    """Returns the call's value; an error that users of scikit-learn expect ends the try as an error."""
     try:
         return call()
     except (ValueError, TypeError) as error:

@@ -18,7 +18,7 @@ from tries import STATUS, Ended, Try
 from warm import first
 
 Harm = Callable[[Path], None]
-"""What is done in the process of a command that works in this folder."""
+"""Runs in the process of a command that works in this folder."""
 Choose = Callable[[random.Random, str], Harm]
 
 
@@ -70,7 +70,7 @@ class Interrupted:
         return Try(name, act, partial(self.same, of), status=(0, 1, 2))
 
     def same(self, of: str, folder: Path, ended: Ended, users: Mapping[str, str] = USERS) -> str | None:
-        """What differs from a command that was left alone."""
+        """Differences from a command that was left alone."""
         given, reference = self.commands[of], self.reference(of)
         for user, text in users.items():
             if not (folder / user).is_file() or (folder / user).read_text(encoding="utf-8") != text:

@@ -51,7 +51,7 @@ def tries(warm: Warm, seed: int, numbers: Iterator[int]) -> Iterator[Try]:
 
 
 def _source(kind: str, draw: random.Random) -> tuple[str, str]:
-    """What the mistake is, and the plugin's module."""
+    """The mistake in words, and the plugin's module."""
     parts = [
         HEAD,
         f"{SOUND[kind]}\nclass Broken(Sound):\n    pass\n",
