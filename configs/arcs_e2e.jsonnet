@@ -9,8 +9,9 @@ local arcs = import 'lib/arcs.libsonnet';
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
-  validation=null,  // the file to validate on that goes with a training file
-  test=null,  // and the one to test on
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
+  test=null,  // and the one to test on; of neither, data= is divided into all three
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   trees=null,  // and files of dependency trees of their sentences, in CoNLL-U; null: all spans up to task.longest words
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   method='spen',  // spen, icnn, spen_ssvm, local
@@ -18,6 +19,6 @@ function(
   seed=0  // of initial weights, row order and dropout
 )
   { seed: seed, precision: precision }
-  + arcs.task(data, validation, test, trees)
+  + arcs.task(data, validation, test, split, trees)
   + arcs.features(data, encoder)
   + arcs.method(data, encoder, method)

@@ -8,8 +8,9 @@ local citations = import 'lib/citations.libsonnet';
 
 function(
   data='sample',  // sample, cora, files, or a training file of your own: one citation a line, fields tagged inline
-  validation=null,  // the file to validate on that goes with a training file
-  test=null,  // and the one to test on
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
+  test=null,  // and the one to test on; of neither, data= is divided into all three
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   labelled=5,  // training citations, from the first, whose fields are used (5, 10, 50); null: all
   pool='none',  // more citations without fields: none, anystyle, or a file of one a line (not for the methods of labelled ones alone)
   method='implicit_cd',  // implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (a control); dvn, cross_entropy (BiLSTM), crf: the labelled ones alone
@@ -17,6 +18,6 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + citations.task(data, validation, test, labelled, pool)
+  + citations.task(data, validation, test, split, labelled, pool)
   + citations.features(data)
   + citations.method(data, method)

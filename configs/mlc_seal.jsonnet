@@ -3,7 +3,7 @@
 //     spen-run configs/mlc_seal.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/mlc_seal.jsonnet data=bibtex method=nce seed=1
 //     spen-run configs/mlc_seal.jsonnet data=bibtex trainer.energy_weight=0 energy_loss.samples=40 features.hidden=[400,400]
-//     spen-run configs/mlc_seal.jsonnet data=mine.arff split=mine.split.json
+//     spen-run configs/mlc_seal.jsonnet data=mine.arff label_count=5
 //     spen-run configs/mlc_seal.jsonnet data=mine.csv split=mine.split.json labels=tag_*
 //     spen-run configs/mlc_seal.jsonnet data=train.svm test=test.svm
 //     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
@@ -15,8 +15,12 @@ function(
   data='sample',  // sample, bibtex, delicious, genbase, cal500, spo_fun, expr_fun, files, or a file of your own: ARFF, CSV, Parquet or libsvm
   split=null,  // JSON file with the row numbers of train, validation and test, as spen data split writes it
   validation=null,  // in place of split: the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
-  labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*", or how many of the last ones; or a file of their names
+  test=null,  // and the one to test on; of all three none, data= is divided 6 : 2 : 2
+  labels=null,  // of a file of your own: its label columns, "a,b" or "tag_*"; or a file of their names
+  label_count=null,  // or how many of the last columns are labels
+  text=null,  // a column of texts is for text_seal
+  separator=null,  // what separates the labels in one cell; null: a comma
+  drop=null,  // columns that are not used, "a,b"
   threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear and of a file of your own "validation"
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct
@@ -25,5 +29,5 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
-  + multilabel.task(data, validation, test, split, labels, threshold, decode, method)
+  + multilabel.task(data, validation, test, split, { labels: labels, label_count: label_count, text: text, separator: separator, drop: drop }, threshold, decode, method)
   + multilabel.method(data, method, schedule)

@@ -37,7 +37,7 @@ local data_sets = {
 function(
   data='sample',  // sample, wnut17, btc, gum, wikigold, files, or a training file of your own, in columns
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
+  test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}

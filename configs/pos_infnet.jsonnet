@@ -36,7 +36,7 @@ function(
   data='sample',  // sample, twitter_pos, ewt, files, or a training file of your own: columns or CoNLL-U
   split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code), both end in daily547; of a file of your own: JSON with the rows of train, validation and test, as spen data split writes it
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
+  test=null,  // and the one to test on; of neither, data= is divided into all three
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other

@@ -21,8 +21,9 @@ local data_sets = {
 
 function(
   data='sample',  // sample, ewt, files, or a training file of your own, as of configs/srl_seal.jsonnet
-  validation=null,  // the file to validate on that goes with a training file
-  test=null,  // and the one to test on
+  validation=null,  // the file to validate on that goes with a training file; null: a part of that one
+  test=null,  // and the one to test on; of neither, data= is divided into all three
+  split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
@@ -32,6 +33,6 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + tagging.task(data_sets, data, validation, test)
+  + tagging.task(data_sets, data, validation, test, split=split)
   + tagging.features(data_sets, data, encoder, features, vectors, clusters)
   + tagging.method(data_sets, data, encoder, method, methods=baselines)

@@ -31,7 +31,7 @@ local size(data) = if choose.is_path(data) || data == 'files' then own else {};
 function(
   data='sample',  // sample, ewt, files, or a training file of your own that has rolesets
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
+  test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16

@@ -12,7 +12,7 @@ local srl = import 'lib/srl.libsonnet';
 function(
   data='sample',  // sample, ewt, files, or a training file of your own
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
+  test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them

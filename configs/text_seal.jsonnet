@@ -4,17 +4,21 @@
 //     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy
 //     spen-run configs/text_seal.jsonnet data=goemotions method=cross_entropy encoder=minilm
 //     spen-run configs/text_seal.jsonnet features.words=1 features.buckets=0   # a plain bag of words
+//     spen-run configs/text_seal.jsonnet data=mine.csv text=comment labels=tags
 //     spen-run configs/text_seal.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
 //
 // Numbers by data set and method are in lib/text.libsonnet.
-local text = import 'lib/text.libsonnet';
+local texts = import 'lib/text.libsonnet';
 
 function(
   data='sample',  // sample, goemotions, reuters, files, or a training file of your own (TSV, CSV, JSONL, Parquet)
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
-  test=null,  // and the one to test on
+  test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
-  labels=null,  // file of label names, where the files have numbers
+  text=null,  // column of the texts: its name, or its number from 1; null: `text`, or the only one beside the labels
+  labels=null,  // column of the labels, by name or number; or columns of 0 and 1, "a,b" or "is_*"; or a file of label names, where the cells have numbers; null: `labels`, `label`, or the only one beside the text
+  separator=null,  // what separates the labels in one cell; null: a comma
+  drop=null,  // columns that are not used, "a,b"
   threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
@@ -23,5 +27,5 @@ function(
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
-  + text.task(data, validation, test, split, labels, threshold, decode)
-  + text.method(data, if method != null then method else if data == 'sample' then 'nce' else 'cross_entropy', encoder)
+  + texts.task(data, validation, test, split, { text: text, labels: labels, separator: separator, drop: drop }, threshold, decode)
+  + texts.method(data, if method != null then method else if data == 'sample' then 'nce' else 'cross_entropy', encoder)

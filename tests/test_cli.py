@@ -559,10 +559,22 @@ def test_data_asks_before_it_fetches(spen, fake):
 
 def test_a_split_gets_its_options(spen, fake):
     calls = []
-    fake("datasets", split_file=lambda *given: calls.append(given) or given[-1]("as it was read") or Path("m.json"))
-    done = spen("data", "split", "m.arff", "--seed", "3", "--label-count", "5")
-    assert done.stdout.strip() == "m.json"
-    assert [call[:-1] for call in calls] == [(Path("m.arff"), None, 3, 5, None)] and "as it was read" in done.stderr
+
+    def split(*given, **columns):
+        calls.append((*given[:-1], columns))
+        given[-1]("as it was read")
+        return Path("m.json")
+
+    fake("datasets", split_file=split)
+    done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
+    assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
+    assert spen("data", "split", "m.csv", "--labels", "tag_*").exit_code == 0
+    assert calls == [
+        (Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"}),
+        (Path("m.csv"), None, 0, {"labels": "tag_*"}),
+    ]
+    twice = spen("data", "split", "m.csv", "labels=a", "--labels", "b")
+    assert twice.exit_code == 2 and "is given twice" in twice.stderr
 
 
 def test_the_catalogue_is_listed(spen):

@@ -399,7 +399,7 @@ def test_features_of_any_type_may_be_split(tmp_path):
     rows = "\n".join(f"2001-01-01,p{i},{row}" for i, row in enumerate(rows.splitlines()))
     path.write_text("@relation r\n@attribute day date\n@attribute id string\n" + head + "@data\n" + rows + "\n")
     assert json.loads(split_file(path, label_count=3).read_text()) == plain
-    with pytest.raises(ConfigError, match="labels and label_count"):
+    with pytest.raises(ConfigError, match="labels= and label_count="):
         split_file(path, label_count=3, labels=tmp_path / "x.xml")
 
 

@@ -141,7 +141,7 @@ def test_equal_inputs_of_a_file_stay_in_one_part(tmp_path: Path, name: str) -> N
     path = tmp_path / name
     path.write_text(write(ROWS))
     said: list[str] = []
-    split = split_file(path, labels=fields.get("labels"), label_count=fields.get("label_count"), say=said.append)
+    split = split_file(path, say=said.append, **{key: value for key, value in fields.items() if key != "scheme"})
     parts = json.loads(split.read_text())
     assert sorted(row for rows in parts.values() for row in rows) == list(range(93))
     assert "; 62 rows repeat the input of an earlier one, as the task reads it, and stay in its part" in said[0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import DataError
 from spen_plugins.readers.label_cells import LabelCells
@@ -92,7 +93,7 @@ def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
     wanted = [("sun", "warm"), ("wet",), (), ("sun",)]
     for separator in (None, ";"):
         assert [row.labels for row in read_texts(path, Layout(separator=separator)).rows] == wanted
-    matrix, said, _ = strata_of(path)
+    matrix, said, _ = strata_of(path, ColumnKeys())
     assert matrix.sum(0).tolist() == [2, 1, 1] and "3 labels" in said
 
 
@@ -101,16 +102,16 @@ def test_lists_written_as_text_are_read(tmp_path: Path, kind: str) -> None:
 def test_another_separator_is_an_error_that_names_it(tmp_path: Path, kind: str, separator: str) -> None:
     path = written(tmp_path, kind, ["warm", f"sun{separator}warm", "sun", f"odd{separator}one"])
     line = 3 if kind == "csv" else 2
-    found = (
-        rf'x\.{kind}:{line}: found label .sun.warm. beside .sun. and .warm.; .* pass "task\.separator=[{separator}]" '
-    )
+    found = rf'x\.{kind}:{line}: found label .sun.warm. beside .sun. and .warm.; .* pass "separator=[{separator}]" '
     with pytest.raises(DataError, match=found):
         read_texts(path, Layout())
     joined = [row.labels for row in read_texts(path, Layout(separator=",")).rows]
     assert joined == [("warm",), (f"sun{separator}warm",), ("sun",), (f"odd{separator}one",)]
     assert [row.labels for row in read_texts(path, Layout(), gold=False).rows] == joined  # of a run, with its labels
     assert read_texts(path, Layout(separator=separator)).rows[3].labels == ("odd", "one")
-    assert strata_of(path)[0].shape == (4, 4)
+    assert strata_of(path, ColumnKeys(separator=","))[0].shape == (4, 4)
+    with pytest.raises(DataError, match=found):
+        strata_of(path, ColumnKeys())
 
 
 def test_labels_that_are_named_or_stand_apart_may_hold_a_separator(tmp_path: Path) -> None:

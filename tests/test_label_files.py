@@ -13,6 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
@@ -498,7 +499,7 @@ def test_columns_of_a_header(tmp_path: Path, separator: str, head: str, layout: 
         ("id,text,genre", Layout(), "columns id, text, genre; expected a label column named 'labels' or 'label', or"),
         ("text,toxic,obscene", Layout(), "expected a label column"),
         ("id,body,genre", Layout("body"), "expected a label column"),
-        ("id,body,labels", Layout(), "expected a text column named 'text', or task.text_column"),
+        ("id,body,labels", Layout(), "expected a text column named 'text', or text="),
         ("id,text,genre", Layout(labels="text"), "both the text and its labels in column 'text'"),
         ("a,b,c", Layout(2), "both the text and its labels in column 2"),
     ],
@@ -527,11 +528,11 @@ PLAIN = "What a day,joy\nI am so sad,grief\nWell,joy\n"
 )
 def test_a_header_without_usual_names(tmp_path: Path, name: str, text: str, columns: str) -> None:
     path = Path(write(tmp_path / name, text))
-    gold = "and a label column named 'labels' or 'label'; or task.text_column and task.label_column with the names"
+    gold = "and a label column named 'labels' or 'label'; or text= and labels= with the names"
     with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* 'text' {gold}"):
         read_texts(path, Layout())
     if name != "x":  # or it is a text a line
-        wanted = "'text'; or task.text_column with its name"
+        wanted = "'text'; or text= with its name"
         with pytest.raises(DataError, match=f":1: found columns {columns}; expected a header with .* {wanted}"):
             read_texts(path, Layout(), gold=False)
 
@@ -612,7 +613,7 @@ def test_texts_in_parquet(tmp_path: Path) -> None:
             with pytest.raises(DataError, match=said):
                 read_texts(path, layout)
     for given in (None, "written", "labels", "is_a,is_b"):
-        matrix, said, _ = strata_of(path, given)
+        matrix, said, _ = strata_of(path, ColumnKeys.of({"labels": given}))
         assert matrix.shape == (3, 2) and said.startswith("read as Parquet")
 
 
@@ -720,12 +721,12 @@ def test_parquet_without_usual_names(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     table = arrow.table({"id": ["1", "2"], "review": ["good", "bad"], "mood": ["joy", "grief"]})
     parquet.write_table(table, path)
-    keys = r"task.text_column and task.label_column with the names of the columns$"
+    keys = r"text= and labels= with the names of the columns$"
     with pytest.raises(
         DataError, match=rf"found columns id, review, mood; expected a text column named 'text' .* {keys}"
     ):
         read_texts(path, Layout())
-    with pytest.raises(DataError, match=r"expected a text column named 'text'; or task.text_column with its name$"):
+    with pytest.raises(DataError, match=r"expected a text column named 'text'; or text= with its name$"):
         read_texts(path, Layout(), gold=False)
     for layout in (Layout("review", "mood"), Layout(2, 3)):
         assert [row[:2] for row in read_texts(path, layout).rows] == [("good", ("joy",)), ("bad", ("grief",))]

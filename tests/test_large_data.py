@@ -18,6 +18,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.tasks import file_parts
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import hash_rows
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError, Interrupted
@@ -448,7 +449,7 @@ def test_labels_are_those_of_a_file_or_of_all_parts(folder: Path) -> None:
 
 def test_a_file_of_tags_is_split_and_trained_on_in_memory(folder: Path) -> None:
     path = folder / "tagging.parquet"
-    matrix, said, _ = strata_of(path, "tags")
+    matrix, said, _ = strata_of(path, ColumnKeys(tags="tags"))
     assert matrix.shape == (12, 2) and said == "read as Parquet or Arrow, stratified by 2 tags"
     (folder / "split.json").write_text(json.dumps({"train": [0, 3], "validation": [1], "test": [2]}))
     task = loaded("tagging", file=str(path), split=str(folder / "split.json"), tags="tags")

@@ -194,7 +194,6 @@ def test_labels_beside_the_file(tmp_path, mixed):
         ({"file": "x", "split": "y", "labels": "z", "label_count": 2}, r"task\.labels, task\.label_count;.* not both"),
         ({"train": "x", "validation": "y", "split": "z"}, r"task\.split, task\.train, task\.validation;"),
         ({"validation": "x", "test": "y"}, r"found task\.validation, task\.test; expected one of"),
-        ({"file": "x.arff"}, "spen data split x.arff"),
         ({"train": "x.arff"}, "validation="),
         ({"corpus": "sample", "threshold": 2.0}, "threshold"),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import DataError
 from spen_plugins.readers.role_items import sentence_of
@@ -192,7 +193,7 @@ def test_conll_2009(write):
         for p in sentence.propositions
     ]
     assert named == [(1, "give.01", GAVE), (1, "want.01", WANTS), (3, "leave.01", LEAVE)]
-    assert strata_of(write(text))[0].shape[0] == 3
+    assert strata_of(write(text), ColumnKeys())[0].shape[0] == 3
     cut = text.replace("give.01\t_", "give.01")
     with pytest.raises(DataError, match=r":2: found 14 columns in a sentence with 1 predicates .*; expected 15, one"):
         read_roles(write(cut))

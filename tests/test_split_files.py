@@ -9,10 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spen_plugins.builtin.tasks.arcs import RoleArcs
+from spen_plugins.builtin.tasks.citations import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.datasets import split_file
+from spen_plugins.datasets.column_keys import KEYS, ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 
@@ -39,48 +44,48 @@ def twenty(text: str, head: int = 0) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "labels", "columns", "said"),
+    ("text", "given", "columns", "said"),
     [
-        (twenty(COLUMNS), None, 2, "read as columns, stratified by 2 tags"),
-        (twenty(COLUMNS), "1", 3, "stratified by 3 tags"),
-        (twenty(CONLLU), None, 3, "read as CoNLL-U, stratified by 3 tags"),
-        (twenty(CONLLU), "xpos", 3, "3 tags"),
-        (twenty(ROLES), None, 4, "stratified by 4 roles"),
-        (twenty(TABLE, 1), "t_*", 2, "read as CSV, stratified by 2 labels"),
-        (twenty(TABLE, 1), "t_b", 1, "read as CSV, stratified by 1 labels"),
-        (twenty(TABLE, 1).replace(",", "\t"), "t_*", 2, "read as CSV, stratified by 2 labels"),
-        (twenty(TABLE, 1).replace(",", "\t"), "t_a,t_b", 2, "read as CSV, stratified by 2 labels"),
-        (twenty(TEXTS, 1), None, 2, "read as CSV .* stratified by 2 labels"),
-        (twenty(TEXTS.replace("labels", "kinds"), 1), None, 2, "read as CSV .* stratified by 2 labels"),
-        (twenty(TEXTS.replace("labels", "kinds"), 1), "kinds", 2, "read as CSV .* stratified by 2 labels"),
-        ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), None, 2, "LibMultiLabel's"),
-        (twenty("one@ two\tx,y\tid\nthree@\tx\tid\n"), None, 2, "read as TSV"),
-        (twenty("3,17 1:0.5? 4:2\n 2:1.?\n"), None, 2, "read as libsvm"),
+        (twenty(COLUMNS), {}, 2, "read as columns, stratified by 2 tags"),
+        (twenty(COLUMNS), {"tags": 1}, 3, "stratified by 3 tags"),
+        (twenty(CONLLU), {}, 3, "read as CoNLL-U, stratified by 3 tags"),
+        (twenty(CONLLU), {"tags": "xpos"}, 3, "3 tags"),
+        (twenty(ROLES), {}, 4, "stratified by 4 roles"),
+        (twenty(TABLE, 1), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
+        (twenty(TABLE, 1), {"labels": "t_b"}, 1, "read as CSV, stratified by 1 labels"),
+        (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_*"}, 2, "read as CSV, stratified by 2 labels"),
+        (twenty(TABLE, 1).replace(",", "\t"), {"labels": "t_a,t_b"}, 2, "read as CSV, stratified by 2 labels"),
+        (twenty(TEXTS, 1), {}, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), {}, 2, "read as CSV .* stratified by 2 labels"),
+        (twenty(TEXTS.replace("labels", "kinds"), 1), {"labels": "kinds"}, 2, "read as CSV .* stratified by 2 labels"),
+        ("".join(f"{i}{line}" for i, line in enumerate(twenty(LIBML).splitlines(True))), {}, 2, "LibMultiLabel's"),
+        (twenty("one@ two\tx,y\tid\nthree@\tx\tid\n"), {}, 2, "read as TSV"),
+        (twenty("3,17 1:0.5? 4:2\n 2:1.?\n"), {}, 2, "read as libsvm"),
         (
             twenty('{"text": "a@", "labels": ["x"]}\n{"text": "b@", "labels": []}\n'),
-            None,
+            {},
             1,
             "read as JSONL, .*1 labels",
         ),
-        (twenty('{"words": ["a@"], "tags": ["X"]}\n{"words": ["b@"], "tags": ["Y"]}\n'), None, 2, "JSONL, .*2 tags"),
+        (twenty('{"words": ["a@"], "tags": ["X"]}\n{"words": ["b@"], "tags": ["Y"]}\n'), {}, 2, "JSONL, .*2 tags"),
         (
             twenty(
                 '{"words": ["a@"], "entities": [{"type": "X", "start": 0, "end": 1}]}\n'
                 '{"words": ["b@"], "columns": {"pos": ["NN"]}}\n'
             ),
-            None,
+            {},
             1,
             "JSONL, .*1 tags",
         ),
     ],
 )
-def test_every_format(tmp_path: Path, text: str, labels: str | None, columns: int, said: str) -> None:
+def test_every_format(tmp_path: Path, text: str, given: dict, columns: int, said: str) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    matrix, found, _ = strata_of(path, labels)
+    matrix, found, _ = strata_of(path, ColumnKeys.of(given))
     assert matrix.shape == (20, columns) and re.search(said, found)
     sentences: list[str] = []
-    made = split_file(path, labels=labels, say=sentences.append)
+    made = split_file(path, **given, say=sentences.append)
     split = json.loads(made.read_text())
     assert made == tmp_path / "mine.split.json"
     assert {name: len(rows) for name, rows in split.items()} == {"train": 12, "valid": 4, "test": 4}
@@ -107,12 +112,78 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
         assert any("4 of the 20" in note for note in carved.notes())
         assert any(note.startswith("warning: the train part") for note in carved.notes())
         for given, found in (
-            ({"file": "x"}, "spen data split x"),
-            ({"file": "x", "split": "y", "test": "z"}, "task.file and task.split alone"),
+            ({"file": "x", "split": "y", "test": "z"}, "task.file alone or with task.split"),
             ({"train": "x"}, r"task\.validation: found no file.*carved"),
         ):
             with pytest.raises(ConfigError, match=found):
                 cls(cls.Config(**given)).load()
+
+
+CITATIONS = "<author> A. Writer@. </author> <title> Of @. </title>\n<title> On @, </title> <date> 199? </date>\n"
+SENSES = "".join(
+    f'{{"words": ["She@", "{word}"], "predicate": 1, "sense": "{sense}", "tags": ["B-ARG0", "B-V"]}}\n'
+    for word, sense in (("ran", "run.01"), ("sees", "see.02"))
+)
+ARFF = "@relation r\n@attribute x numeric\n@attribute a {0,1}\n@attribute b {0,1}\n@data\n"
+ALONE = {
+    "CSV of 0 and 1": (MultiLabel, twenty(TABLE, 1), {"labels": "t_*", "drop": "x"}),
+    "CSV of the last columns": (MultiLabel, twenty(TABLE, 1), {"label_count": 2}),
+    "texts and lists": (
+        TextLabels,
+        twenty("n,body,tags\n1,a@ b,x;y\n2,c@,\n", 1),
+        {
+            "text": "body",
+            "labels": "tags",
+            "separator": ";",
+            "words": "blanks",
+            "lowercase": False,
+        },
+    ),
+    "texts and columns": (
+        TextLabels,
+        twenty("body,is_a,is_b,is_c\na@ b,1,0,5\nc@,0,1,6\n", 1),
+        {
+            "labels": "is_*",
+            "drop": ["is_c"],
+        },
+    ),
+    "texts without a header": (TextLabels, twenty("a@ b\tx,y\nc@\tx\n"), {}),
+    "tags": (Tagging, twenty(COLUMNS), {"scheme": "bio"}),
+    "tags of a column": (Tagging, twenty(COLUMNS), {"tags": 1}),
+    "tags of CoNLL-U": (Tagging, twenty(CONLLU), {"tags": "xpos"}),
+    "predicates": (Tagging, twenty(ROLES), {"scheme": "bio", "format": "predicates"}),
+    "roles": (SemanticRoles, twenty(ROLES), {}),
+    "arcs": (RoleArcs, twenty(ROLES), {}),
+    "senses": (Senses, twenty(SENSES), {}),
+    "citations": (Citations, twenty(CITATIONS), {}),
+    "ARFF": (MultiLabel, ARFF + "".join(f"{n},{n % 2},{n // 2 % 2}\n" for n in range(30)), {"label_count": 2}),
+}
+"""Task, file and settings."""
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
+    cls, text, fields = ALONE[name]
+    path = tmp_path / "mine.txt"
+    path.write_text(text, encoding="utf-8")
+    keys = {key: value for key, value in fields.items() if key in KEYS}
+    sentences: list[str] = []
+    split = split_file(path, say=sentences.append, **keys)
+    tasks = [cls(cls.Config(file=str(path), **more, **fields)) for more in ({}, {"split": str(split)})]
+    for task in tasks:
+        task.load()
+    alone, by_split = (
+        {part: [task.show(example) for example in task.part(part)] for part in ("train", "validation", "test")}
+        for task in tasks
+    )
+    assert alone == by_split and all(alone.values())
+    said = str(tasks[0].protocol()["split"])
+    command = " ".join(["spen data split", str(path), ColumnKeys.of(keys).spelled()]).strip()
+    assert f"seed 0; `{command}` writes the same rows, for split={split}" in said
+    assert sentences[-1] in said and any(f"`{command}`" in note for note in tasks[0].notes())
+    again = cls(cls.Config(file=str(path), **fields))
+    again.load()
+    assert again.protocol() == tasks[0].protocol()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +193,7 @@ def test_a_task_has_the_rows_that_were_split(tmp_path: Path) -> None:
         (twenty(TABLE, 1), {}, ConfigError, "the columns x, word, t_a, t_b: which are labels"),
         ("x\tt_a\tt_b\n" + "2.5\t1\t0\n" * 9, {}, ConfigError, "TSV with the columns x, t_a, t_b: which are labels"),
         ("text\tt_a\tt_b\n" + "one\t1\t0\n" * 9, {}, ConfigError, "the columns text, t_a, t_b: which are labels"),
-        (twenty(COLUMNS), {"labels": "ner"}, ConfigError, "go by number"),
+        (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
         (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
         ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are what its rows begin with"),
@@ -142,7 +213,7 @@ def test_columns_that_are_no_labels_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     parquet.write_table(arrow.table({"when": [[n] for n in range(20)], "t_a": [0, 1] * 10, "t_b": [1, 0] * 10}), path)
     for given in ({"labels": "t_*"}, {"label_count": 2}):
-        matrix, said, _ = strata_of(path, **given)
+        matrix, said, _ = strata_of(path, ColumnKeys(**given))
         assert matrix.tolist() == [[False, True], [True, False]] * 10 and said.startswith("read as Parquet")
 
 
@@ -160,17 +231,17 @@ def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, 
         MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_*")).load()
     MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_a", drop=["age"])).load()
     path.write_text("\n".join(rows[:-1]).replace(",", separator))
-    assert strata_of(path, "t_*", warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
+    assert strata_of(path, ColumnKeys(labels="t_*"), warn=sentences.append)[0].shape == (20, 2) and len(sentences) == 2
 
 
 @pytest.mark.parametrize("separator", [",", "\t"])
-@pytest.mark.parametrize("head", ["text,labels", "label,sentence", "id,sentence,labels"])
+@pytest.mark.parametrize("head", ["text,labels", "label,sentence", "id,text,labels"])
 def test_a_header_is_no_row(tmp_path: Path, separator: str, head: str) -> None:
     names = head.split(",")
     rows = [[f"{name[0]}{n % 2 if name[0] == 'l' else n}" for name in names] for n in range(30)]
     path = tmp_path / "x"
     path.write_text("".join(separator.join(row) + "\n" for row in [names, *rows]))
-    matrix = strata_of(path).labels
+    matrix = strata_of(path, ColumnKeys()).labels
     assert matrix.shape == (30, 2)
 
 
@@ -183,13 +254,19 @@ def parts_of_inputs(path: Path, inputs: list, **given) -> tuple[list[set], list[
 
 @pytest.mark.parametrize("separator", [",", "\t"])
 @pytest.mark.parametrize("key", ["{:05d}", "ticket-{:x}-of-the-shop", "12:{:02d}"])
-def test_texts_are_the_column_of_prose(tmp_path: Path, separator: str, key: str) -> None:
+def test_texts_are_the_column_that_a_run_reads(tmp_path: Path, separator: str, key: str) -> None:
     comments = [f"the {'abcdefghijklmnopqrst'[n * 7 % 20]} train was late" for n in range(60)]
     rows = [[key.format(n), comments[n], "good" if n % 3 else "bad"] for n in range(60)]
     path = tmp_path / "x.txt"
     path.write_text("".join(separator.join(row) + "\n" for row in [["uid", "comment", "mood"], *rows]))
-    parts, sentences = parts_of_inputs(path, comments, labels="mood")
-    assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
+    for given in ({"text": "comment"}, {"drop": "uid"}, {"text": 2}):
+        parts, sentences = parts_of_inputs(path, comments, labels="mood", **given)
+        assert sum(map(len, parts)) == 20 and "texts in column 'comment'" in sentences[0]
+    found = "found columns uid, comment, mood; expected a text column named 'text', or text= with the name of one of"
+    with pytest.raises(DataError, match=found):
+        split_file(path, labels="mood")
+    with pytest.raises(DataError, match=found):
+        TextLabels(TextLabels.Config(file=str(path), labels="mood")).load()
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])

@@ -83,9 +83,9 @@ local pretrained = {
 local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained else if data == 'sample' then small else bilstm;
 
 {
-  task(data, validation, test, trees)::
+  task(data, validation, test, split, trees)::
     local files = if trees == null || std.isArray(trees) then trees else [trees];
-    { task: { type: 'arcs' } + choose.files(data_sets, data, validation, test, { trees: files }) },
+    { task: { type: 'arcs' } + choose.files(data_sets, data, validation, test, { trees: files }, split) },
 
   // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network; and the arc-factored model.
   features(data, encoder):: {

@@ -11,8 +11,8 @@
   // The entry of a data set; that of `files` for a user's own file.
   data(table, data):: $.from(table, if $.is_path(data) then 'files' else data, 'data', '; or a file: ./%s' % std.toString(data)),
 
-  // Keys of a task that name files: those of a data set; or a user's own training file and the `others` that go with it, or one file and
-  // the `split` of its rows.
+  // Keys of a task that name files: those of a data set; or a user's own training file and the `others` that go with it; or one file,
+  // which is divided as `split` says, or by the task, and the `others`.
   files(table, data, validation, test, others={}, split=null)::
     local parts = $.given({ validation: validation, test: test });
     local more = parts + $.given(others);
@@ -21,11 +21,9 @@
       error '%s and %s go with a training file, data=FILE; data=%s names no file' % [std.join(', ', names[:std.length(names) - 1]), names[std.length(names) - 1], data]
     else if $.is_path(data) && split != null && parts != {} then
       error 'split=%s says which rows of data=%s are of which part; %s is a file of its own: give one of the two' % [split, data, std.join(' and ', [key + '=' for key in std.objectFields(parts)])]
-    else if $.is_path(data) && split == null && parts == {} then
-      error 'data=%s is the training file; name the others too: data=%s validation=FILE test=FILE (test=FILE alone: a part of data= is held out to validate on), or divide it: `spen data split %s`, then split=FILE.split.json' % [data, data, if std.member(data, ' ') then std.escapeStringBash(data) else data]
     else
       $.data(table, data).task
-      + (if !$.is_path(data) then {} else if split == null then { train: data } else { file: data, split: split })
+      + (if !$.is_path(data) then {} else if parts == {} then { file: data } + $.given({ split: split }) else { train: data })
       + more,
 
   // How a label set comes from probabilities; on a user's own data as the validation part says, unless a threshold is given. `start`: the

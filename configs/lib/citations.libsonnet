@@ -36,12 +36,12 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, labelled, pool)::
+  task(data, validation, test, split, labelled, pool)::
     local pooled = if std.objectHas(pools, pool) then pools[pool] else pool;
     local set = choose.data(data_sets, data);
     {
       task: { type: 'citations' }
-            + choose.files(data_sets, data, validation, test)
+            + choose.files(data_sets, data, validation, test, split=split)
             + choose.given({ labelled: labelled, unlabelled: pooled })
             + (if std.isNumber(labelled) && labelled > 0 then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),
     },

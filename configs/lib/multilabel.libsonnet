@@ -55,18 +55,14 @@ local schedules = {
 
 {
   // Logistic regression ranks labels better than it decides at 0.5, so that its threshold is chosen unless one is given.
-  task(data, validation, test, split, labels, threshold, decode, method)::
-    local apart = choose.given({ validation: validation, test: test });
-    local mine = choose.is_path(data);
-    if !mine && (apart != {} || labels != null) then
-      error 'validation=, test= and labels= go with a training file, data=FILE; data=%s names no file' % std.toString(data)
+  task(data, validation, test, split, columns, threshold, decode, method)::
+    if columns.text != null then
+      error 'text=%s: mlc_seal learns from columns of features; of texts, text_seal does: spen-run text_seal data=%s text=%s' % [columns.text, std.toString(data), columns.text]
     else {
       task: { type: 'multilabel' }
             + choose.decoding(data, threshold, decode, if method == 'linear' then 'validation' else 0.5)
-            + choose.data(data_sets, data).task
-            + (if !mine then {} else if apart == {} then { file: data } else { train: data } + apart)
-            + choose.given({ split: split })
-            + (if std.isNumber(labels) then { label_count: labels } else choose.given({ labels: labels })),
+            + choose.files(data_sets, data, validation, test, columns, if choose.is_path(data) then split)
+            + (if choose.is_path(data) then {} else choose.given({ split: split })),
     },
 
   method(data, name, schedule)::

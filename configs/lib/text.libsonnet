@@ -56,10 +56,10 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, split, labels, threshold, decode):: {
+  task(data, validation, test, split, columns, threshold, decode):: {
     task: { type: 'text' }
           + choose.decoding(data, threshold, decode, 'validation')
-          + choose.files(data_sets, data, validation, test, { labels: labels }, split),
+          + choose.files(data_sets, data, validation, test, columns, split),
   },
 
   // `ngrams`, `minilm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.

@@ -234,6 +234,23 @@ def check_kept(out: Path | None, *files: Path | None) -> None:
             raise ConfigError(f"{out} is the file that is read, which the output would replace; expected another name")
 
 
+ColumnWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="The file's columns, as spen-run's arguments name them: text=, labels=, separator=, drop=.",
+    ),
+]
+
+
+def key_values(words: Sequence[str] | None) -> dict[str, Any]:
+    """Values of `key=value` words, by key, as `spen-run` parses them."""
+    from spen_plugins.config.evaluation import parse_arguments, parse_value
+
+    return {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
+
+
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output file (default: standard output).")]
 
 

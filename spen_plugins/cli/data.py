@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, guarded, say, writable_file
+from spen_plugins.cli.common import check_kept, columns, guarded, key_values, say, writable_file
 
 app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
@@ -19,15 +19,16 @@ File = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="The split file (default: next to FILE).")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]
-LabelCount = Annotated[int | None, typer.Option(help="Number of labels, which are the last columns.")]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B",
-        help="Label columns, or how they begin (tag_*), or a file of their names; of tags, their column "
-        "(default: what the format has; of ARFF, FILE's stem + .xml, if it exists).",
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="The file's columns, as spen-run's arguments name them: text=, labels= (a column, a,b, tag_* or a file of "
+        "names), label_count= (the last columns), separator=, drop=; of tags their column, tags=.",
     ),
 ]
+Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
 Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
@@ -75,12 +76,13 @@ def list_data() -> None:
 
 @app.command()
 @guarded
-def split(file: File, out: Out = None, seed: Seed = 0, label_count: LabelCount = None, labels: Labels = None) -> None:
+def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0, labels: Labels = None) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
     from spen_plugins import datasets
 
-    made = datasets.split_file(file, out, seed, label_count, labels, say)
+    words = [*(keys or []), *([] if labels is None else [f"labels={labels}"])]
+    made = datasets.split_file(file, out, seed, say, **key_values(words))
     typer.echo(str(made))
 
 

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from spen_plugins.readers.split import PARTS
+from spen_plugins.readers.table import Ragged
 
 
 def digest(*pieces: bytes | str) -> bytes:
@@ -18,6 +19,16 @@ def digest(*pieces: bytes | str) -> bytes:
         data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece
         found.update(len(data).to_bytes(8, "little") + data)
     return found.digest()
+
+
+def keys_of_rows(features: Ragged | np.ndarray) -> list[bytes]:
+    """Of each row of features a key that equal rows have in common; zeros that a sparse row holds don't count."""
+    if isinstance(features, np.ndarray):
+        return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
+    if features.weight is None:
+        return [digest(features[i].tobytes()) for i in range(len(features))]
+    kept = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
+    return [digest(places[on].tobytes(), values[on].tobytes()) for places, values, on in kept]
 
 
 def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeGuard
 
 from spen_plugins.datasets.places import locate
 from spen_plugins.errors import ConfigError
@@ -12,7 +13,7 @@ from spen_plugins.readers.table import Table
 
 
 def chosen_labels(
-    path: str, table: Table, labels: str | Sequence[str] | None, count: int | None
+    path: str, table: Table, labels: str | Sequence[str] | None, count: int | None, drop: Sequence[str] = ()
 ) -> tuple[Sequence[str] | int | None, str | None]:
     """Names of the label columns, or how many of the last ones are labels, or None of a hierarchy or sets; and the file
     that lists the names, if one does.
@@ -20,8 +21,9 @@ def chosen_labels(
     Args:
         path: the table's file, as the user names it.
         table: its content; only the header is used.
-        labels: names, `a,b`, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
+        labels: a name, names, `tag_*`, or a file of names; None: of an ARFF file, the XML list beside it, if there is,
             or what the file itself says.
+        drop: columns that a pattern does not take.
         count: how many of the last columns are labels; in a file that says which are, their number.
 
     Raises:
@@ -42,11 +44,16 @@ def chosen_labels(
         if own is not None and count not in (None, len(own)):
             raise ConfigError(f"task.label_count: found {count}; @relation of {path} says {_some(own)}")
         return own or count, None
-    listed = isinstance(labels, str) and (labels.endswith(".xml") or locate(labels).is_file())
-    names = listed_labels(locate(labels), table) if listed else named_labels(table, labels)
+    listed = lists_names(labels)
+    names = listed_labels(locate(labels), table) if listed else named_labels(table, labels, drop)
     if own is not None and {*names} != {*own}:
         raise ConfigError(f"task.labels: found {_some(names)}; @relation of {path} says {_some(own)}")
     return names, labels if listed else None
+
+
+def lists_names(labels: Any) -> TypeGuard[str]:
+    """True if a setting `labels` is a file of names, and no column."""
+    return isinstance(labels, str) and (labels.endswith((".xml", ".txt")) or locate(labels).is_file())
 
 
 def _some(names: Sequence[str]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import count_repeats, number_inputs, repeats_said
 from spen_plugins.datasets.places import locate
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.datasets.strata import Kind, strata_of
 from spen_plugins.datasets.stratification import stratify
 from spen_plugins.errors import DataError
 from spen_plugins.files import save_text
@@ -19,43 +21,72 @@ FOLDS = {"train": range(0, 6), "valid": range(6, 8), "test": range(8, 10)}
 """Folds of ten for each part, as in the protocol of Lee et al. (2022)."""
 
 
+class Division(NamedTuple):
+    """Rows of each part of a file, by the names of `FOLDS`, counted from 0; and a sentence about them."""
+
+    rows: dict[str, list[int]]
+    said: str
+
+
+def divide_file(
+    path: str | Path,
+    keys: ColumnKeys,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda sentence: None,
+    together: bool = True,
+    kind: Kind | None = None,
+) -> Division:
+    """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part.
+
+    Args:
+        path: a file of label sets, texts, tags, roles or citations in any format that a task reads.
+        keys: its columns.
+        seed: equal seeds give equal parts.
+        say: called with what a run says of the file's columns.
+        together: if false, rows of equal inputs go to any part, as in published splits.
+        kind: what a table is; None: what it looks like.
+
+    Raises:
+        ConfigError, DataError: as `strata_of`; or there are too few rows for three parts.
+    """
+    found = strata_of(locate(str(path)), keys, say, kind)
+    inputs = number_inputs(found.inputs if together else range(len(found.labels)))
+    fold = stratify(found.labels, 10, seed, inputs, most=2)
+    rows = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
+    if not all(rows.values()):
+        count = f"{len(inputs)} rows" + f" of {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
+        raise DataError(path, None, count, "more rows, of which ten different ones are enough for three parts")
+    sizes = " + ".join(str(len(some)) for some in rows.values())
+    said = f"{path}: {found.said}; {sizes} rows to train, validate and test on{repeats_said(inputs)}"
+    return Division(rows, said)
+
+
 def split_file(
     path: str | Path,
     out: str | Path | None = None,
     seed: int = 0,
-    label_count: int | None = None,
-    labels: str | Path | None = None,
     say: Callable[[str], None] = lambda sentence: None,
     together: bool = True,
+    **columns: Any,
 ) -> Path:
-    """Split a file 6 : 2 : 2 by iterative stratification; write row numbers, counted from 0, as JSON.
-
-    Rows of equal inputs go to the same part.
+    """Divide a file as `divide_file`, and write the row numbers of the parts, counted from 0, as JSON.
 
     Args:
-        path: a file of label sets, texts, tags or roles in any format that a task reads.
+        path, seed, together: as of `divide_file`.
         out: the split file; by default `NAME.split.json` next to the file.
-        seed: equal seeds give equal splits.
-        label_count: number of labels, which are the last columns.
-        labels: what to stratify by: label columns, `a,b` or `tag_*`, or a file of their names; by default an ARFF
-            file's name with .xml, if it exists, the column `labels` of a CSV file, and the tags, roles or labels of
-            formats that say what they are. Of columns of tags, the number of a column.
-        say: called with a sentence on what was recognised, and perhaps with a warning.
-        together: if false, rows of equal inputs go to any part, as in published splits.
+        say: called with a sentence on what was recognised.
+        columns: the file's columns, by the names of `ColumnKeys`: `labels="tag_*"`. By default an ARFF file's label
+            columns are those of the XML list beside it, if it exists, a table's texts and labels are found by the usual
+            names, and tags, roles and sets of labels are where their formats have them.
 
     Returns:
         The split file.
+
+    Raises:
+        ConfigError, DataError: as `divide_file`.
     """
-    where = locate(str(path))
-    found = strata_of(where, None if labels is None else str(labels), label_count, say)
-    inputs = number_inputs(found.inputs if together else range(len(found.labels)))
-    fold = stratify(found.labels, 10, seed, inputs, most=2)
-    split = {name: np.flatnonzero(np.isin(fold, list(folds))).tolist() for name, folds in FOLDS.items()}
-    if not all(split.values()):
-        rows = f"{len(inputs)} rows" + f" of {inputs.max() + 1} different inputs" * bool(count_repeats(inputs))
-        raise DataError(path, None, rows, "more rows, of which ten different ones are enough for three parts")
-    target = Path(out) if out is not None else where.with_suffix(".split.json")
-    save_text(json.dumps(split), target)
-    sizes = " + ".join(str(len(rows)) for rows in split.values())
-    say(f"{path}: {found.said}; {sizes} rows to train, validate and test on{repeats_said(inputs)}")
+    division = divide_file(path, ColumnKeys.of(columns), seed, say, together)
+    target = Path(out) if out is not None else locate(str(path)).with_suffix(".split.json")
+    save_text(json.dumps(division.rows), target)
+    say(division.said)
     return target

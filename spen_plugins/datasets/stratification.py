@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence, Set
 
 import numpy as np
 
@@ -79,9 +79,10 @@ def _stratify(
 
 
 def label_matrix(labels: Sequence[Collection[Hashable]]) -> np.ndarray:
-    """Boolean `(rows, labels)`, labels in the order of their first row."""
+    """Boolean `(rows, labels)`, labels in the order of their first row, those of a set by name."""
     place: dict[Hashable, int] = {}
-    at = [[place.setdefault(label, len(place)) for label in dict.fromkeys(some)] for some in labels]
+    rows = (sorted(some, key=str) if isinstance(some, Set) else dict.fromkeys(some) for some in labels)
+    at = [[place.setdefault(label, len(place)) for label in some] for some in rows]
     matrix = np.zeros((len(labels), len(place)), dtype=bool)
     for row, columns in enumerate(at):
         matrix[row, columns] = True

@@ -48,7 +48,7 @@ class LabelCells:
     def _reject_switches(self, line: int, row: Sequence[str], labels: Iterable[str]) -> None:
         """Raise a DataError if labels are a 0 or 1 for each name."""
         if {label.casefold() for label in labels} <= {*TRUE, *FALSE}:
-            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in task.label_column"
+            wanted = "the names of the text's labels; or for each label a column of 0 and 1, named in labels="
             raise DataError(self._path, line, f"labels {shorten(', '.join(row))}, a list of 0 and 1", wanted)
 
     def _split(self, line: int, cell: str) -> tuple[str, ...]:
@@ -56,9 +56,7 @@ class LabelCells:
         if (items := _items(cell)) is not None:
             return items
         if self._separator is None and cell[:1] + cell[-1:] == "[]":
-            wanted = (
-                f"a list such as ['a', 'b'], or names alone; pass \"task.separator={SEPARATOR}\" to keep the brackets"
-            )
+            wanted = f"a list such as ['a', 'b'], or names alone; pass \"separator={SEPARATOR}\" to keep the brackets"
             raise DataError(self._path, line, f"labels {shorten(cell)}", wanted)
         pieces = _pieces(cell, self._separator or SEPARATOR)
         for label in pieces:
@@ -73,8 +71,8 @@ class LabelCells:
             if (label := joined_label(self._lines, self._labels, separator)) is not None:
                 found = f"label {label!r} beside {' and '.join(map(repr, dict.fromkeys(_pieces(label, separator))))}"
                 wanted = (
-                    f'labels separated by {SEPARATOR!r}; pass "task.separator={separator}" to split it, or '
-                    f'"task.separator={SEPARATOR}" to keep it as it is'
+                    f'labels separated by {SEPARATOR!r}; pass "separator={separator}" to split it, or '
+                    f'"separator={SEPARATOR}" to keep it as it is'
                 )
                 raise DataError(self._path, self._lines[label], found, wanted)
 

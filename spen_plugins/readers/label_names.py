@@ -13,23 +13,32 @@ from spen_plugins.readers.table import Table
 from spen_plugins.readers.text import read_lines
 
 
-def named_labels(table: Table, labels: str | Sequence[str]) -> list[str]:
+def columns_named(value: Any) -> Any:
+    """The names of `a,b` or `[a,b]` as a list; any other value as it is, of which texts are a name or a pattern."""
+    if not isinstance(value, str) or not ("," in value or value[:1] + value[-1:] == "[]"):
+        return value
+    inside = value[1:-1] if value[:1] + value[-1:] == "[]" else value
+    return [name.strip(" '\"") for name in inside.split(",")]
+
+
+def named_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] = ()) -> list[str]:
     """Names of a table's label columns.
 
     Args:
         table: the table.
-        labels: names; or `a,b`; or `tag_*`, all columns that begin so.
+        labels: a name, or names; or `tag_*`, all columns that begin so.
+        drop: columns that a pattern does not take.
 
     Raises:
         ConfigError: a name is none of a column or occurs twice, or no column begins so.
     """
     names = [a.name for a in table.attributes]
     if isinstance(labels, str) and labels.endswith("*"):
-        found = [name for name in names if name.startswith(labels[:-1])]
+        found = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
         if not found:
             raise ConfigError(f"task.labels: no column of {table.path} begins with {labels[:-1]!r}; {_some(names)}")
         return found
-    wanted = [name.strip() for name in labels.split(",")] if isinstance(labels, str) else list(labels)
+    wanted = [labels] if isinstance(labels, str) else list(labels)
     for at, name in enumerate(wanted):
         if name in wanted[:at]:
             raise ConfigError(
@@ -95,8 +104,8 @@ def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tup
     if labels is None:
         raise ConfigError(
             f"{table.path} ({table.format}; {_some(names)}): which of them are labels? Give their names "
-            "(task.labels=a,b or a beginning, task.labels=tag_*; the XML list of an ARFF file), or how many of the "
-            "last ones (task.label_count)"
+            "(labels=a,b or a beginning, labels=tag_*; the XML list of an ARFF file), or how many of the last ones "
+            "(label_count=)"
         )
     if isinstance(labels, int):
         if not 0 < labels < len(names):

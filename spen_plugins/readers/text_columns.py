@@ -35,6 +35,7 @@ class Layout:
         text, labels: column numbers from 1, or names in a header; `labels` may be several names, or `tag_*`, of
             columns of 0 and 1.
         separator: separator of a line's labels; None: `SEPARATOR`, which a file for training must have.
+        drop: names of columns that are neither.
         header: if true, the first line names the columns; None: if a column is named, or one is called
             `text`, `labels` or `label`, or, of CSV with columns by number, if the cells below it show it.
     """
@@ -43,6 +44,7 @@ class Layout:
     labels: int | str | Sequence[str] = 2
     separator: str | None = None
     header: bool | None = None
+    drop: tuple[str, ...] = ()
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -98,7 +100,7 @@ def settle(
             not given, and a header, or the first line of a file named .csv with gold, has no usual name.
     """
     names = [cell.strip() for cell in first]
-    given = not (isinstance(layout.text, int) and isinstance(layout.labels, int))
+    given = bool(layout.drop) or not (isinstance(layout.text, int) and isinstance(layout.labels, int))
     usual = given or is_header(names)
     guessed = (named or layout.header is None) and not usual
     headed = named or (looks_like_header(names, below) if guessed else layout.header is not False)
@@ -107,31 +109,44 @@ def settle(
     needed = (headed and not alone) or (gold and Path(path).suffix.lower() == ".csv")
     if guessed and needed and (text, labels) == (Layout.text, Layout.labels):
         raise _unusual(path, names, gold, named)
+    if isinstance(labels, str) and labels.endswith("*") and layout.drop:
+        labels = [name for name in names if name.startswith(labels[:-1]) and name not in layout.drop] or labels
     if headed and usual:
+        dropped = _dropped(path, names, layout.drop, gold)
+        free = [name for name in names if name not in layout.drop]
         if text == Layout.text:
-            text = named_as(names, TEXT)
+            text = named_as(free, TEXT)
         if labels == Layout.labels:
-            labels = named_as(names, LABELS)
+            labels = named_as(free, LABELS)
         if not labels and gold:
-            labels = _other(path, names, places_of(text, names), "label")
+            labels = _other(path, names, places_of(text, names) | dropped, "label")
         if not text:
-            text = _other(path, names, places_of(labels, names), "text")
+            text = _other(path, names, places_of(labels, names) | dropped, "text")
     if places_of(text, names) & places_of(labels, names):
         if gold:
             where = names[min(places_of(text, names))] if headed and usual else text
             found = f"both the text and its labels in column {where!r}"
-            raise DataError(path, 1, found, "two columns, task.text_column and task.label_column")
+            raise DataError(path, 1, found, "two columns, text=NAME and labels=NAME")
         labels = ""
     return names if headed else None, replace(layout, text=text, labels=labels)
+
+
+def _dropped(path: str | Path, names: Sequence[str], drop: Sequence[str], gold: bool | None) -> set[int]:
+    """Indices of the columns that are not used; with gold, as a file for training has it, all are there."""
+    for name in drop if gold else ():
+        if name not in names:
+            near = did_you_mean(name, names)
+            raise DataError(path, 1, f"columns {', '.join(names)}", f"the column {name!r} of drop=.{near}")
+    return {at for at, name in enumerate(names) if name in drop}
 
 
 def _unusual(path: str | Path, names: Sequence[str], gold: bool, named: bool) -> DataError:
     """A first record without usual names, where no columns are given."""
     header = "" if named else "a header with "
-    wanted, keys = f"{header}a text column named 'text'", "task.text_column"
+    wanted, keys = f"{header}a text column named 'text'", "text="
     if gold:
         wanted += f" and a label column named {' or '.join(map(repr, LABELS))}"
-        keys += " and task.label_column"
+        keys += " and labels="
     whose = "the names of the columns" if gold else "its name"
     found = f"columns {', '.join(shorten(name)[1:-1] for name in names)}"
     unheaded = "" if named else "; or task.header=false if it is no header"
@@ -157,8 +172,8 @@ def _other(path: str | Path, names: Sequence[str], taken: set[int], what: str) -
     """The number of the only column that is not taken."""
     left = [at for at in range(len(names)) if at not in taken]
     if len(left) != 1:
-        usual = " or ".join(map(repr, LABELS if what == "label" else TEXT))
-        wanted = f"a {what} column named {usual}, or task.{what}_column with the name of one of them"
+        usual, key = (" or ".join(map(repr, LABELS)), "labels=") if what == "label" else (repr(*TEXT), "text=")
+        wanted = f"a {what} column named {usual}, or {key} with the name of one of them"
         raise DataError(path, 1, f"columns {', '.join(names)}", wanted)
     return left[0] + 1
 

@@ -17,7 +17,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import citation_reward
 from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
 from spen_plugins.builtin.tasks.citation_search import COSTS, search
-from spen_plugins.builtin.tasks.file_parts import FileParts
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, named_files, read_file_parts
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
@@ -51,8 +51,6 @@ class Citations(Tagging):
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
         in_memory: ClassVar[bool] = False
-        file: ClassVar[None] = None
-        split: ClassVar[None] = None
         columns: ClassVar[dict[str, int | str]] = {GAP: 0, RULE: 0}
         scheme: ClassVar[str] = "none"
         encoding: ClassVar[None] = None
@@ -119,14 +117,8 @@ class Citations(Tagging):
 
     def protocol(self) -> dict[str, Any]:
         c = self.config
-        split = {part: getattr(c, part) for part in PARTS}
-        if c.corpus:
-            split = "sample (synthetic)"
-        elif c.parts:
-            split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
         return {
             **super().protocol(),
-            "split": split,
             "labelled": "all" if c.labelled is None else f"the first {c.labelled} training citations",
             "selection": "on the validation part with its fields, whatever the number of labelled training citations",
         }
@@ -157,45 +149,41 @@ class Citations(Tagging):
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config
-        found, names = self._sample() if c.corpus else self._files()
-        parts: Parts = {part: (where, [_ruled(s) for s in some]) for part, (where, some) in found.items()}
+        if c.parts is not None:
+            found = self._cut()
+        elif files := files_of(c, ["sample"]):
+            found = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
+        else:
+            from spen_plugins.samples.citations import sample_citations
+
+            parts = {part: ("the sample", some) for part, some in sample_citations().items()}
+            found = FileParts(parts, {}, [], "sample (synthetic)")
+        ruled: Parts = {part: (where, list(map(_ruled, some))) for part, (where, some) in found.parts.items()}
 
         def read(path: Path) -> list[TaggedSentence]:
             return [_ruled(s) for s in read_citations(path, c.fields, gold=False)]
 
-        split = {part: getattr(c, part) for part in PARTS} if c.corpus is None else f"{c.corpus} sample (synthetic)"
-        shared = shared_inputs({part: [s.words for s in some] for part, (_, some) in parts.items()}) if names else []
-        return hide_tags(c, FileParts(parts, {name: sha256(locate(name)) for name in names}, shared, split), read)
+        return hide_tags(c, found._replace(parts=ruled), read)
 
-    def _sample(self) -> tuple[Parts, list[str]]:
-        given = [part for part in (*PARTS, "parts") if getattr(self.config, part) is not None]
-        if given:
-            raise ConfigError(f"task.corpus is 'sample', and task.{given[0]} is for files; give one of the two")
-        from spen_plugins.samples.citations import sample_citations
+    def _read_file(self, path: Path) -> tuple[list[TaggedSentence], str]:
+        found = read_citations(path, self.config.fields)
+        return found, f"{len(found):,} citations"
 
-        return {part: ("the sample", some) for part, some in sample_citations().items()}, []
-
-    def _files(self) -> tuple[Parts, list[str]]:
+    def _cut(self) -> FileParts[TaggedSentence]:
+        """The parts of `train` in its order, as many citations each as `parts` says."""
         c = self.config
-        files = {part: name for part in PARTS if (name := getattr(c, part)) is not None}
-        if "train" not in files:
-            raise ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a file")
-        if (c.parts is None) == ("validation" not in files):
-            raise ConfigError(
-                "task: expected a file of validation, which picks the best epoch, or parts, such as [300, 100, 100], "
-                f"to cut train into; found {'neither' if c.parts is None else 'both'}"
-            )
-        found: Parts = {part: (None, []) for part in PARTS}
-        for part, name in files.items():
-            path = locate(name)
-            found[part] = path, read_citations(path, c.fields)
-        if c.parts is not None:
-            where, some = found["train"]
-            if len(some) < sum(c.parts):
-                raise DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
-            ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
-            found.update({part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(PARTS)})
-        return found, list(files.values())
+        if c.corpus is not None or named_files(c).keys() != {"train"}:
+            found = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
+            raise ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {found}")
+        where = locate(c.train)
+        some = read_citations(where, c.fields)
+        if len(some) < sum(c.parts):
+            raise DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
+        ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
+        parts: Parts = {part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(PARTS)}
+        shared = shared_inputs({part: [s.words for s in each] for part, (_, each) in parts.items()})
+        split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
+        return FileParts(parts, {c.train: sha256(where)}, shared, split)
 
 
 _WHOLE = (("author", "editor"), ("title",), ("date",))

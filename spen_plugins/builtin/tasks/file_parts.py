@@ -12,9 +12,12 @@ from pydantic import Field
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import refuse_unused
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import carve, same_files
-from spen_plugins.errors import ConfigError
+from spen_plugins.datasets.split import divide_file
+from spen_plugins.datasets.strata import Kind
+from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.shards import checksum, of_shards, shards
 from spen_plugins.readers.split import read_split
 from spen_plugins.task import PARTS
@@ -29,7 +32,7 @@ class FilesConfig(Config):
     """Files of sentences, and the look-up of words."""
 
     file: str | None = None
-    """A file that is divided into parts by `split`."""
+    """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
     split: str | None = None
     """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
     makes one)."""
@@ -77,7 +80,7 @@ def named_files(config: Any) -> dict[str, str]:
 
 
 def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
-    """Files by part, or `file` and `split`; empty if the config names an embedded corpus.
+    """Files by part, or `file` and perhaps `split`; empty if the config names an embedded corpus.
 
     Raises:
         ConfigError: neither corpus nor files, or both, or files of which no validation part can be made; or a corpus
@@ -93,13 +96,9 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
             raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
         of_the_corpus(config, ("format", "words", "tags", "layout"))
         return {}
-    if files.keys() == {"file"}:
-        raise ConfigError(
-            f"task.split: {config.file} is one file; make a split with `spen data split {quote(str(config.file))}`"
-        )
-    if files.keys() & {"file", "split"} and files.keys() != {"file", "split"}:
+    if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
         found = " and ".join(f"task.{key}" for key in files)
-        raise ConfigError(f"task: found {found}; expected task.file and task.split alone, or files for the parts")
+        raise ConfigError(f"task: found {found}; expected task.file alone or with task.split, or files for the parts")
     if "train" not in files and "file" not in files:
         raise ConfigError(
             f"task: found neither corpus nor train; expected corpus: {known}, or paths train, validation and test"
@@ -107,7 +106,8 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
     if files.keys() == {"train"}:
         raise ConfigError(
             "task.validation: found no file; expected one, as validation picks the best epoch, or task.test: with "
-            "train and test alone, the validation part is carved from the training part"
+            "train and test alone, the validation part is carved from the training part; or one task.file (data=FILE), "
+            "which is divided into all three"
         )
     return files
 
@@ -130,6 +130,11 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
     """
     if config.on_disk is False:
         return False
+    if files.keys() == {"file"} and of_shards(locate(files["file"])) and (config.on_disk or _is_large(files["file"])):
+        raise ConfigError(
+            f"task.validation: {files['file']} stays on disk, being above {LARGE >> 20} MiB or by task.on_disk, and is "
+            "not divided; name a file to validate on too, or pass task.on_disk=false"
+        )
     source = locate(files["train"]) if "train" in files else None
     reason = None
     if source is None:
@@ -144,7 +149,11 @@ def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] 
         raise ConfigError(f"task.on_disk is true, but {reason}")
     if reason or source is None:
         return False
-    return bool(config.on_disk) or sum(file.stat().st_size for file in shards(source)) > LARGE
+    return bool(config.on_disk) or _is_large(files["train"])
+
+
+def _is_large(name: str) -> bool:
+    return sum(file.stat().st_size for file in shards(locate(name))) > LARGE
 
 
 def rows_of_parts(
@@ -152,21 +161,26 @@ def rows_of_parts(
     strata: Mapping[str, Sequence[Stratum]],
     inputs: Mapping[str, Sequence[Hashable]],
     what: str = "labels",
+    keys: ColumnKeys | None = None,
+    kind: Kind | None = None,
 ) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
-    """Part -> which file it is of, and its rows there; and a sentence about a validation part that is carved.
+    """Part -> which file it is of, and its rows there; and a sentence about parts that are made here.
 
     Args:
         files: as `named_files`, not empty.
         strata: of each file but the split, what its rows are stratified by, None where it is unknown.
         inputs: of each of these files, a key for each row that equal inputs have in common.
         what: what the strata are, in words.
+        keys, kind: as of `divide_file`, of one file without a split.
 
     Raises:
-        DataError: the split is broken, or there are too few rows to carve.
+        ConfigError, DataError: the split is broken, or there are too few rows to divide or carve; or as `divide_file`.
     """
     said = None
     parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
-    if "file" in files:
+    if files.keys() == {"file"}:
+        parts, said = _divided(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
+    elif "file" in files:
         split = read_split(locate(files["split"]), len(strata["file"]))
         parts = {part: ("file", some) for part, some in split.items()}
     elif "validation" not in files:
@@ -174,6 +188,19 @@ def rows_of_parts(
         parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
         said = carved.said
     return parts, said
+
+
+def _divided(
+    name: str, keys: ColumnKeys, kind: Kind | None, total: int
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
+    """The parts of a file as `spen data split` divides it, and a sentence about them."""
+    rows, said = divide_file(name, keys, kind=kind)
+    if (count := sum(map(len, rows.values()))) != total:
+        found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
+        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
+    command = " ".join(filter(None, ["spen data split", quote(name), keys.spelled()]))
+    again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
+    return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
 
 
 def keys_of_parts(
@@ -194,6 +221,7 @@ def read_file_parts(
     strata: Callable[[T], Stratum],
     what: str,
     input_of: Callable[[Any], Hashable] = lambda sentence: sentence.words,
+    keys: ColumnKeys | None = None,
 ) -> FileParts[T]:
     """The parts of `files_of`.
 
@@ -203,6 +231,7 @@ def read_file_parts(
         strata: what a sentence is stratified by, None where it is unknown.
         what: that in words.
         input_of: a sentence -> a key that equal inputs have in common.
+        keys: as of `divide_file`, of one file without a split.
 
     Raises:
         DataError: a file is missing or broken.
@@ -213,15 +242,15 @@ def read_file_parts(
     notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
     sentences = {key: some for key, (some, _) in found.items()}
     by, inputs = ({key: list(map(f, some)) for key, some in sentences.items()} for f in (strata, input_of))
-    rows, carved = rows_of_parts(files, by, inputs, what)
+    rows, made = rows_of_parts(files, by, inputs, what, keys)
     parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
     parts |= {part: (places[key], [sentences[key][row] for row in some]) for part, (key, some) in rows.items()}
     if "file" in files:
-        split: dict[str, Any] = {"file": files["file"], "rows": files["split"]}
+        split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", made)}
     else:
-        split = {part: files[part] for part in PARTS if part in files} | ({"validation": carved} if carved else {})
+        split = {part: files[part] for part in PARTS if part in files} | ({"validation": made} if made else {})
     warnings = same_files(files, checksums) or shared_inputs(keys_of_parts(rows, inputs))
-    return FileParts(parts, checksums, [*notes, *([carved] if carved else []), *warnings], split)
+    return FileParts(parts, checksums, [*notes, *([made] if made else []), *warnings], split)
 
 
 def note_unseen(unseen: Sequence[str], total: int, what: str) -> list[str]:

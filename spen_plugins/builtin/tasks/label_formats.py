@@ -76,6 +76,6 @@ def _places(layout: Layout, labels: int) -> list[int]:
 def _joined(labels: Sequence[str], separator: str) -> str:
     odd = next((name for name in labels if separator in name), None)
     if odd is not None:
-        wanted = f"labels without {separator!r}, which divides them (task.separator); jsonl holds any"
+        wanted = f"labels without {separator!r}, which divides them (separator=); jsonl holds any"
         raise DataError("output", None, f"label {odd!r}", wanted)
     return separator.join(labels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -12,9 +11,10 @@ from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, named_files, of_
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, needs_memory
 from spen_plugins.errors import ConfigError
+from spen_plugins.readers.label_names import columns_named
 from spen_plugins.task import PARTS
 
-_FILES = ({"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})
+_FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})
 """Forms of naming files, by their settings."""
 
 
@@ -26,7 +26,7 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig):
     in_memory: bool = False
     """If true, the examples are given in Python, by `sp.train`, and not kept."""
     file: str | None = None
-    """A file that is divided into parts by `split`."""
+    """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
     split: str | None = None
     """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
     train: str | None = None
@@ -35,29 +35,39 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig):
     """File of the validation part; without one, it is carved from the training part."""
     test: str | None = None
     """File of the test part."""
+    labels: int | str | list[str] | None = None
+    """Columns that are labels."""
+    separator: str | None = Field(None, min_length=1)
+    """Separator of the labels in one cell; null: a comma, and labels that another one joins are an error."""
+    drop: list[str] = Field(default_factory=list)
+    """Columns that are not used, by name, "a,b" or [a, b]; a pattern of labels does not take them either."""
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _apart(cls, value: Any) -> Any:
+        return columns_named(value)
+
+    @field_validator("drop", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        value = columns_named(value)
+        return [value] if isinstance(value, str) else value
 
 
 class VectorsConfig(DataConfig):
     """Settings of task `multilabel`."""
 
     file: str | None = None
-    """A file that is divided into parts by `split`: ARFF, CSV, Parquet or libsvm, recognised by its content."""
-    labels: str | list[str] | None = None
-    """Columns that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a file of
-    names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
+    """A file that is divided into parts: ARFF, CSV, Parquet or libsvm, recognised by its content."""
+    labels: int | str | list[str] | None = None
+    """Columns of 0 and 1 that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a
+    file of names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
     label_count: int | None = Field(None, ge=1)
     """Number of labels, which are the last columns."""
     root: bool = False
     """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
-    drop: list[str] = Field(default_factory=list)
-    """Columns that are not used: their names, [a, b], or one name."""
     unseen: bool = False
     """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
-
-    @field_validator("drop", mode="before")
-    @classmethod
-    def _listed(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
 
 class TextsConfig(DataConfig, OnDiskConfig):
@@ -66,17 +76,14 @@ class TextsConfig(DataConfig, OnDiskConfig):
     train: str | None = None
     """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, Parquet,
     JSONL or LibMultiLabel, recognised by its content."""
-    labels: str | None = None
-    """File of label names, one per line; a label in the files is one of them or its number, from 0."""
-    text_column: int | str = 1
-    """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL. A file
-    whose header has a column `text`, or only one column beside the labels, needs none."""
-    label_column: int | str | list[str] = 2
-    """Number or name of the labels' column; or several names, [toxic, obscene], or the beginning of names, "is_*", of
-    columns of 0 and 1. A file whose header has a column `labels` or `label`, or only one
-    beside the text, needs none."""
-    separator: str | None = Field(None, min_length=1)
-    """Separator of a text's labels in one column; null: a comma, and labels that another one joins are an error."""
+    text: int | str | None = None
+    """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL; null:
+    the column `text`, or the only one beside the labels, or the first of a file without a header."""
+    labels: int | str | list[str] | None = None
+    """Number or name of the labels' column; null: the column `labels` or `label`, or the only one beside the text, or
+    the second of a file without a header. Or the names, [toxic, obscene] or "toxic,obscene", or the beginning of names,
+    "is_*", of columns of 0 and 1. Or a file of label names, one per line, as null: a label is one of them or its
+    number, from 0."""
     header: bool | None = None
     """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
     called text, labels or label, or, of CSV with columns by number, if the lines below show it."""
@@ -103,16 +110,16 @@ class TextsConfig(DataConfig, OnDiskConfig):
 def check_vectors(c: Any) -> None:
     """Raise ConfigError for settings without data, or with unused ones."""
     named, fits = _named(c, ("corpus", "in_memory"), ("labels", "label_count", "drop"))
-    if "file" in named and not {*named} & {"split", "corpus", "in_memory", "train", "validation", "test"}:
+    if isinstance(c.labels, int):
         raise ConfigError(
-            f"task.split: {c.file} is one file; make a split with `spen data split {quote(str(c.file))}`, or name a "
-            "test file too: then a part of this one is held out to validate on"
+            f"task.labels: found the number {c.labels}; expected names of columns, or label_count={c.labels} for the "
+            "last columns"
         )
     if not fits or {"labels", "label_count"} <= {*named}:
         raise _refused(
             named,
-            "one of corpus='sample' or in_memory=true alone, file=FILE with split=JSON, or train= with validation= or "
-            "test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
+            "one of corpus='sample' or in_memory=true alone, file=FILE perhaps with split=JSON, or train= with "
+            "validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
             bool(c.corpus and c.train),
         )
 
@@ -123,8 +130,8 @@ def check_texts(c: Any) -> None:
     if not fits:
         raise _refused(
             named,
-            "one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= with split=, or train= with "
-            "validation= or test= (or both), files perhaps with labels=FILE",
+            "one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= perhaps with split=, or train= with "
+            "validation= or test= (or both), files perhaps with labels=",
             "train" in named,
         )
     if c.words == "blanks" and not c.punctuation:
@@ -132,7 +139,7 @@ def check_texts(c: Any) -> None:
     if c.on_disk:
         stays_on_disk(c, named_files(c), needs_memory(c))
     if c.corpus is not None:
-        of_the_corpus(c, ("text_column", "label_column", "separator", "header"))
+        of_the_corpus(c, ("text", "labels", "separator", "drop", "header"))
 
 
 def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:

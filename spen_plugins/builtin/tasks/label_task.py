@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import torch
@@ -26,8 +26,10 @@ from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
 from spen_plugins.config.config import Config
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import same_files
+from spen_plugins.datasets.strata import Kind
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
@@ -51,6 +53,8 @@ class LabelTask(Task):
     selection = "example_f1"
     shown = 10
     space: LabelSet
+    kind: ClassVar[Kind]
+    """What a table's rows are."""
 
     class Config(Config):
         threshold: Annotated[float, Field(ge=0, le=1)] | Literal["validation"] = 0.5
@@ -203,11 +207,11 @@ class LabelTask(Task):
         """
         files = named_files(self.config)
         self._files |= checksums_of({key: name for key, name in files.items() if name not in self._files})
-        parts, carved = rows_of_parts(files, gold, inputs)
+        parts, made = rows_of_parts(files, gold, inputs, keys=ColumnKeys.of_config(self.config), kind=self.kind)
         self._split = f"rows of {files['split']}" if "split" in files else "files " + ", ".join(files.values())
-        if carved is not None:
-            self._split += f"; {carved}"
-            self._notes.append(carved)
+        if made is not None:
+            self._split = made if "file" in files else f"{self._split}; {made}"
+            self._notes.append(made)
         return parts
 
     def _warn_of_shared(
@@ -242,7 +246,7 @@ class LabelTask(Task):
             if name == "train" and seen is not None:
                 continue
             source = "split" if self.config.split else name
-            where = getattr(self.config, source) or self.config.train or "the data"
+            where = getattr(self.config, source) or self.config.train or self.config.file or "the data"
             labelled = sum(example.gold is not None for example in examples)
             if name != "test" and not labelled:
                 raise DataError(where, None, f"no labelled example in the {name} part (task.{source})", "at least one")

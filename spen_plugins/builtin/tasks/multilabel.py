@@ -17,7 +17,7 @@ from spen_plugins.builtin.tasks.file_parts import named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
-from spen_plugins.datasets.equal_inputs import digest
+from spen_plugins.datasets.equal_inputs import keys_of_rows
 from spen_plugins.datasets.labels import chosen_labels
 from spen_plugins.readers.cells import left_out
 from spen_plugins.readers.label_names import label_sets
@@ -48,6 +48,7 @@ class MultiLabel(LabelTask):
 
     inputs: VectorInputs
     Config = VectorsConfig
+    kind = "vectors"
 
     def load(self) -> None:
         check_vectors(self.config)
@@ -72,7 +73,7 @@ class MultiLabel(LabelTask):
         matrices, sets, columns = given.rows(parts)
         self._set_columns(columns)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
-        inputs = {name: _inputs(some) for name, some in features.items()}
+        inputs = {name: keys_of_rows(some) for name, some in features.items()}
         numbers = {name: range(len(matrix)) for name, matrix in matrices.items()}
         rows, self._split, self._notes = given.divide(numbers, inputs, sets["train"], held_out, seed)
         self._fit_scaling(features["train"], rows["train"])
@@ -94,7 +95,7 @@ class MultiLabel(LabelTask):
         files = {key: name for key, name in named_files(c).items() if key != "split"}
         first, *others = files.values()
         tables = [read_table(locate(first), unused=c.drop)]
-        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count)
+        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.drop)
         if listed is not None:
             self._files[listed] = sha256(locate(listed))
         start = Columns.of(tables[0], labels, c.drop, c.root)
@@ -105,7 +106,7 @@ class MultiLabel(LabelTask):
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
         encoded = dict(zip(files, map(self.columns.encode, tables), strict=True))
-        inputs = {key: _inputs(features) for key, (features, _) in encoded.items()}
+        inputs = {key: keys_of_rows(features) for key, (features, _) in encoded.items()}
         labelled = {key: gold for key, (_, gold) in encoded.items()}
         parts = self._divide(labelled, inputs)
         if c.unseen and "test" in parts:
@@ -256,16 +257,6 @@ class MultiLabel(LabelTask):
             self.scaling = (Size if self.columns.sparse else Scaling).restore(facts["scaling"], self.columns.real)
         self.restore_decoder(facts)
         self._split = facts["split"]
-
-
-def _inputs(features: Ragged | np.ndarray) -> list[bytes]:
-    """Of each row a key that equal rows have in common; zeros that a sparse row holds don't count."""
-    if isinstance(features, np.ndarray):
-        return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
-    if features.weight is None:
-        return [digest(features[i].tobytes()) for i in range(len(features))]
-    kept = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
-    return [digest(places[on].tobytes(), values[on].tobytes()) for places, values, on in kept]
 
 
 def _contents(inputs: Sequence[bytes], gold: Sequence[np.ndarray | None]) -> list[tuple[bytes, bytes | None]]:

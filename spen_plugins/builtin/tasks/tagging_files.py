@@ -22,6 +22,7 @@ from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagge
 from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import warn_of_shared
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError
@@ -78,7 +79,9 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
         return found.sentences, found.said
 
     found: FileParts[TaggedSentence] = (
-        read_file_parts(in_memory, read, _tags, "tags", lambda sentence: _input(config, sentence))
+        read_file_parts(
+            in_memory, read, _tags, "tags", lambda sentence: _input(config, sentence), ColumnKeys.of_config(config)
+        )
         if files
         else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
     )

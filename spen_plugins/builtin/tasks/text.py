@@ -22,6 +22,7 @@ from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
 from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.datasets.equal_inputs import digest, shared_inputs, warn_of_shared
+from spen_plugins.datasets.labels import lists_names
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
@@ -64,14 +65,17 @@ class TextLabels(LabelTask):
 
     inputs: TextInputs
     Config = TextsConfig
+    kind = "texts"
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self._index: Index | None = None  # of a training part on disk
         self._unspaced = False  # unless the training texts are of such a script
-        for name in ("text_column", "label_column"):
+        self._numbered = False  # unless labels may be given by their number in a file of names
+        self._listing: str | None = None  # the file of label names that is `labels`
+        for name in ("text", "labels"):
             column = getattr(config, name)
-            if isinstance(column, str) and config.header is False:
+            if isinstance(column, str) and config.header is False and not lists_names(column):
                 raise ConfigError(f"task.{name}: found the name {column!r}; names need task.header=true")
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
@@ -233,21 +237,21 @@ class TextLabels(LabelTask):
         names = {key: name for key, name in named_files(c).items() if key != "split"}
         places = {name: locate(path) for name, path in names.items()}
         on_disk = stays_on_disk(c, named_files(c), needs_memory(c))
-        files = {n: read_texts(place, self._layout()) for n, place in places.items() if n != "train" or not on_disk}
-        if c.labels is not None:
+        if lists_names(c.labels):
             self._set_labels(read_names(locate(c.labels)), numbered=True)
             self._files[c.labels] = sha256(locate(c.labels))
+        files = {n: read_texts(place, self._layout()) for n, place in places.items() if n != "train" or not on_disk}
         if on_disk:
             self._look_at_script(row.text for row in next(iter(files.values())).rows)
-            check = None if c.labels is None else self._numbers
+            check = self._numbers if self._numbered else None
             self._files[c.train] = checksum(places["train"])
             self._index, said = text_index(c, self._layout(), self.words, check, self._files, self._unspaced)
             self._notes.append(said)
-        if c.labels is None:
+        if not self._numbered:
             found = {label for file in files.values() for row in file.rows for label in row.labels or ()}
             self._set_labels(sorted(found.union(() if self._index is None else self._index.values["labels"])))
         if not self.space.labels:
-            raise DataError(c.file or c.train, None, "no label in any line", f"labels in column {c.label_column}")
+            raise DataError(c.file or c.train, None, "no label in any line", "some labels (labels= is their column)")
         self._notes += [f"{names[n]}: read as {file.said} ({len(file.rows)} texts)" for n, file in files.items()]
         examples = {name: self._rows(places[name], file.rows) for name, file in files.items()}
         gold = {name: [example.gold for example in some] for name, some in examples.items()}
@@ -297,13 +301,15 @@ class TextLabels(LabelTask):
 
     def _set_labels(self, names: Sequence[str], numbered: bool = False) -> None:
         self.space, self._numbered = LabelSet(list(names)), numbered
+        self._listing = self.config.labels if numbered else None
         self._place = {str(i): i for i in range(len(names))} if numbered else {}
         self._place.update({name: i for i, name in enumerate(names)})
 
     def _layout(self) -> Layout:
         c = self.config
-        by_names = SEPARATOR if c.labels is not None else None  # other labels than those named are errors anyway
-        return Layout(c.text_column, c.label_column, c.separator or by_names, c.header)
+        by_names = SEPARATOR if self._numbered else None  # other labels than those named are errors anyway
+        labels = None if c.labels == self._listing else c.labels
+        return Layout(c.text or Layout.text, labels or Layout.labels, c.separator or by_names, c.header, tuple(c.drop))
 
     def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
         return [

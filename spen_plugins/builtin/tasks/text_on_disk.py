@@ -56,7 +56,8 @@ def text_index(
 
     source = locate(config.train)
     kinds = {key: getattr(config, key) for key in ("keep_empty", "words", "lowercase", "digits", "punctuation")}
-    settings = {"task": "text", **asdict(layout), **kinds, "labels": sums.get(config.labels), "unspaced": unspaced}
+    kinds |= {"drop": list(layout.drop), "unspaced": unspaced}
+    settings = {"task": "text", **asdict(layout), **kinds, "names": sums.get(str(config.labels))}
     return kept_index(source, sums[config.train], settings, ["words", "labels", "length"], batches)
 
 
