@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
 from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.cli.main import app as spen_app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
@@ -577,3 +579,32 @@ def test_reuters_counts():
     labelled = [sum(len(e.gold) > 0 for e in part) for part in (train, it.part("test"))]
     assert labelled == [7770, 3019]  # the sizes of R(90), Debole & Sebastiani 2005
     assert all(sum(label in e.gold for e in it.part("test")) > 0 for label in range(90))
+
+
+def test_a_file_may_name_its_columns_in_its_own_way(trained, tmp_path):
+    """Of evaluate and predict; the run's folder stays as it is."""
+    config = (trained / "config.json").read_bytes()
+    loaded = sp.load(trained)
+    names = loaded.task.space.labels[:2]
+    path = write(tmp_path / "x.csv", f"n,body,kinds,old\n1,one two,{names[0]};{names[1]},x\n2,three,{names[1]},x\n")
+    with pytest.raises(DataError, match=r"found columns n, body, kinds, old; expected .* text column"):
+        loaded.task.read(path)
+    loaded.name_columns({"text": "body", "labels": "kinds", "separator": ";"})
+    assert [e.gold.tolist() for e in loaded.task.read(path)] == [[0, 1], [1]]
+    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
+    loaded = sp.load(trained)
+    loaded.name_columns({"drop": "n,kinds,old"})
+    assert [e.text for e in loaded.task.read_inputs(path)] == ["one two", "three"]
+    assert (trained / "config.json").read_bytes() == config
+    runner = CliRunner()
+    done = runner.invoke(spen_app, ["evaluate", str(trained), path, "text=body", "labels=kinds", "separator=;"])
+    assert done.exit_code == 0 and json.loads(done.stdout)["scores"]
+    done = runner.invoke(spen_app, ["predict", str(trained), path, "text=2"])
+    assert done.exit_code == 0 and len(done.stdout.splitlines()) == 2
+    for words, found in (
+        (["text=title"], "expected a text column named 'title'"),
+        (["body=text"], "a run of task 'text', whose files take text=, labels=, separator=, drop="),
+        (["text=0"], "task.text: found 0; expected a number from 1"),
+    ):
+        done = runner.invoke(spen_app, ["predict", str(trained), path, *words])
+        assert done.exit_code == 2 and found in " ".join(done.stderr.split())

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import Out, check_kept, guarded, say, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, guarded, key_values, say, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -91,6 +91,7 @@ Energy = Annotated[bool, typer.Option("--energy", help="Add the energy of each o
 def predict(
     run: Run,
     file: Input = None,
+    keys: ColumnWords = None,
     text: Text = None,
     out: Out = None,
     form: Form = "jsonl",
@@ -109,6 +110,8 @@ def predict(
     from spen_plugins.runs import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine), precision)
+    if keys:
+        loaded.name_columns(key_values(keys))
     writer = writing.writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every, form)))
     raw = tokenised.TokenisedText("", language, predicates, device)
@@ -126,6 +129,7 @@ def predict(
 def evaluate(
     run: Run,
     file: Gold = None,
+    keys: ColumnWords = None,
     part: PartOption = None,
     out: Out = None,
     device: Device = "cpu",
@@ -140,6 +144,8 @@ def evaluate(
     from spen_plugins.runs import predictor, sources
 
     loaded = predictor.load(run, device, _table(refine), precision)
+    if keys:
+        loaded.name_columns(key_values(keys))
     if trajectory:
         write_lines(loaded.trajectory_file(file, part), out)
     else:

@@ -47,7 +47,7 @@ def separator_of(head: Head) -> str | None:
     """The separator that divides the first records into the most cells, equally many if there is one that does so;
     None if none divides the first one."""
     best, found = (False, 1), None
-    for separator in SEPARATORS:
+    for separator in () if head.is_json_list else SEPARATORS:
         try:
             records = list(csv.reader(StringIO("\n".join(head.lines[:_LOOKED_AT]), newline=""), delimiter=separator))
         except csv.Error:

@@ -53,9 +53,16 @@ class Head:
         return self.lines.index(self.filled[0]) + 1 if self.filled else None
 
     @property
+    def is_json_list(self) -> bool:
+        """True for one list of JSON objects, which is not read: a line would be taken for cells or text."""
+        return re.match(r"\s*\[\s*\{\s*[\"\r\n]", "\n".join(self.filled[:3])) is not None
+
+    @property
     def found(self) -> str:
         """What a message says that was found."""
         kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
+        if self.is_json_list:
+            return "one JSON list"
         return kind or (shorten(self.filled[0]) if self.filled else "binary data")
 
 

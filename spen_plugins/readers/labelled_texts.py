@@ -131,7 +131,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     form = next((form for form in tried if form.fits(head)), None)
     if form is None and _is_one_column(head, layout):
         form = _CSV
-    elif not gold and (form is None or (form is _CSV and _are_lines(head, layout))):
+    elif not gold and not head.is_json_list and (form is None or (form is _CSV and _are_lines(head, layout))):
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is None:
         raise DataError(path, head.first, head.found, one_of(FORMATS))

@@ -14,6 +14,7 @@ from torch import nn
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Precision, build, check, make_task
+from spen_plugins.config.fields import validate
 from spen_plugins.config.node import make, parse
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError, RunError
@@ -25,6 +26,9 @@ from spen_plugins.runs import evaluating, exporting
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import Proposal
+
+COLUMN_KEYS = ("text", "labels", "separator", "drop")
+"""Settings of tasks that a file to predict or evaluate may have in its own way."""
 
 
 class Predictor:
@@ -110,6 +114,21 @@ class Predictor:
     def _switched(self) -> list[nn.Module]:
         """What `eval` switches; an `Lstm` stays in training mode."""
         return [module for module in self.model.modules() if not isinstance(module, Lstm)]
+
+    def name_columns(self, keys: Mapping[str, Any]) -> None:
+        """Read files by other columns than the run's own, `{"text": "body"}`; the run's folder is not changed.
+
+        Raises:
+            ConfigError: the run's task has no such setting, or another value is wanted.
+        """
+        config, kind = self.task.config, self.experiment.task.type
+        known = [key for key in COLUMN_KEYS if key in type(config).model_fields]
+        for key in keys:
+            if key not in known:
+                has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"
+                raise ConfigError(f"{key}=: {self.folder.path} is a run of task {kind!r}, whose files {has}")
+        config = validate(type(config), {**config.model_dump(), **keys}, "task", "the command line")
+        self.task.config = type(self.task)(config).config  # checked
 
     def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
         """Batches of examples with the model's proposals and their rows, longest examples first.

@@ -198,8 +198,9 @@ class MultiLabel(LabelTask):
         return examples
 
     def _read(self, path: Path) -> tuple[Table, list[Example]]:
-        table = read_table(path, self.columns.known, self.columns.drop)
-        features, gold = self.columns.encode(table)
+        columns = replace(self.columns, drop=(*self.columns.drop, *self.config.drop))
+        table = read_table(path, columns.known, columns.drop)
+        features, gold = columns.encode(table)
         self._scale(features)
         return table, [_example(features, gold, i) for i in range(len(table))]
 
