@@ -100,6 +100,13 @@ def stand_ins(folder: Path) -> None:
     written["texts.txt"] = "we won the match\nthe band played\n"
     written["citations/plain.txt"] = "A. Bee. On it.\n"
     written["texts/names.txt"] = "sport\nmusic\n"
+    words = ["rain", "wind", "sun", "snow", "ice", "fog"]
+    tables = {"mails": "body,topics", "tickets": "comment,tags", "patients": "age,codes"}
+    for name, head in tables.items():
+        rows = [(f"no {i} of {words[i % 6]}", f"{words[i % 6]};{words[i % 5]}") for i in range(30)]
+        first = [str(i) for i in range(30)] if name == "patients" else [text for text, _ in rows]
+        cells = [some.split(";")[0] if name == "tickets" else some for _, some in rows]
+        written[f"{name}.csv"] = head + "\n" + "".join(map("{},{}\n".format, first, cells))
     written["dev.conll"] = "\n".join(
         "".join(f"{word}\t{tag}\n" for word, tag in zip(one.words, one.tags, strict=True))
         for one in tagged.sample_corpus("pos")["validation"][:8]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from scipy.sparse import csr_array
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.datasets import split_file
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.samples import labels as sample
@@ -480,3 +482,70 @@ def test_genbase_is_binary_and_split():
     )
     assert it.inputs.binary and it.inputs.size == 1185 and len(it.space.labels) == 27
     assert [len(it.part(name)) for name in PARTS] == [397, 132, 133]
+
+
+LISTS = [["rain", "wind"], ["rain"], ["wind"], [], ["sun"]] * 6
+
+
+def lists_file(folder: Path, form: str, names: str = "age,tags,seen,day", separator: str = ";") -> str:
+    """Rows of features with a column of label lists, the second one."""
+    path = folder / f"lists.{form}"
+    columns = [[n * 7 % 30 for n in range(30)], LISTS, [n % 2 for n in range(30)], [f"d{n % 3}" for n in range(30)]]
+    if form == "parquet":
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(dict(zip(names.split(","), columns, strict=True))), path)
+    else:
+        rows = zip(columns[0], map(separator.join, LISTS), *columns[2:], strict=True)
+        path.write_text("\n".join([names, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_labels_in_one_column_of_lists(tmp_path, form):
+    path = lists_file(tmp_path, form)
+    it = task(file=path, labels="tags", separator=";", drop="day")
+    assert it.space.labels == ["rain", "sun", "wind"] and it.columns.names == ["age", "seen"]
+    assert [len(it.part(part)) for part in ("train", "validation", "test")] == [18, 6, 6]
+    assert any("feature columns: age, seen" in note for note in it.notes())
+    restored = MultiLabel(it.config)
+    restored.restore(json.loads(json.dumps(it.facts())))
+    gold = [[restored.space.labels[i] for i in example.gold] for example in restored.read(path)]
+    assert gold == LISTS
+    assert all(example.gold is None for example in restored.read_inputs(path))
+    split = split_file(path, labels="tags", separator=";", drop="day")
+    by_split = task(file=path, labels="tags", separator=";", drop="day", split=str(split))
+    for part in ("train", "validation", "test"):
+        ours, theirs = ([(e.features.tolist(), e.gold.tolist()) for e in one.part(part)] for one in (it, by_split))
+        assert ours == theirs
+
+
+def test_a_column_of_lists_of_another_file(tmp_path):
+    it = task(file=lists_file(tmp_path, "csv"), labels="tags", separator=";")
+    other = lists_file(tmp_path, "csv", "age,kinds,seen,day", "|")
+    plain = tmp_path / "plain.csv"
+    plain.write_text("age,seen,day\n1,0,d1\n")
+    assert [example.gold for example in it.read(str(plain))] == [None]
+    with pytest.raises(DataError, match="attribute 'kinds'"):
+        it.read(other)
+    it.config = it.config.model_copy(update={"labels": "kinds", "separator": "|"})
+    assert [len(example.gold) for example in it.read(other)] == [len(labels) for labels in LISTS]
+    with pytest.raises(DataError, match=r"label 'rain\|wind'; expected one of the 3 labels"):
+        it.config = it.config.model_copy(update={"separator": ";"})
+        it.read(other)
+
+
+def test_another_separator_in_a_column_of_lists_is_an_error(tmp_path):
+    path = lists_file(tmp_path, "csv", separator="|")
+    found = r"lists\.csv:2: found label 'rain\|wind' beside 'rain' and 'wind'; .* pass \"separator=\|\" to split it"
+    for load in (lambda: task(file=path, labels="tags"), lambda: split_file(path, labels="tags")):
+        with pytest.raises(DataError, match=found):
+            load()
+    with pytest.raises(ConfigError, match=r"task\.labels: found the number 3; .* label_count=3"):
+        task(file=path, labels=3)
+
+
+def test_a_pattern_of_labels_does_not_take_what_is_dropped(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("n,tag_a,tag_b,tag_c\n" + "".join(f"{n}.5,{n % 2},1,{n % 5}\n" for n in range(20)))
+    it = task(file=str(path), labels="tag_*", drop="tag_c")
+    assert it.space.labels == ["tag_a", "tag_b"] and it.columns.names == ["n"]

@@ -31,7 +31,7 @@ def chosen_labels(
         DataError: the file of names is missing or broken.
     """
     if table.sets is not None or any(a.kind == "hierarchical" for a in table.attributes):
-        if labels or count is not None:
+        if (labels and not table.listed) or count is not None:
             what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
             key = "labels" if labels else "label_count"
             raise ConfigError(f"task.{key}: labels of {path} are {what}; leave it out")

@@ -28,14 +28,15 @@ from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR
+from spen_plugins.readers.label_lists import holds_lists
 from spen_plugins.readers.label_names import label_columns
 from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.shards import column_names, of_shards, shards
 from spen_plugins.readers.table import Attribute, Table
-from spen_plugins.readers.table_columns import Columns, positive
-from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.table_columns import Columns
+from spen_plugins.readers.table_files import list_column, read_table
 from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text import is_number, read_lines
@@ -140,7 +141,7 @@ def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) 
         return keys.label_count is not None
     if lists_names(keys.labels):
         return read_lines(locate(keys.labels))[0].strip() in names
-    has_lists = isinstance(keys.labels, str) and keys.labels in names and _lists(path, form, names, keys.labels)
+    has_lists = isinstance(keys.labels, str) and keys.labels in names and holds_lists(path, form, keys.labels)
     left = _left(path, form, names, keys)
     if len(left) == 1:
         return not has_lists and not any(" " in cell for cell in left[0])
@@ -152,8 +153,9 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
     if keys.text is not None:
         raise ConfigError(f"text: {path} is read as columns of features, without texts")
     inputs: Sequence[Hashable] | None = None
+    lists = None if lists_names(keys.labels) else list_column(path, keys.labels, keys.separator)
     try:
-        table = read_table(path, unused=keys.drop)
+        table = read_table(path, unused=keys.drop, lists=lists)
         labels, _ = chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)
         inputs = keys_of_rows(Columns.of(table, labels, keys.drop).encode(table)[0])
     except DataError as error:
@@ -161,7 +163,8 @@ def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, wa
             return _of_texts(path, form, names, keys)  # an error unless it is clear which of them
         warn(f"warning: this column can't be a feature: {error}")
         alone = Table(str(path), [Attribute(name, "numeric") for name in names], format=form.name)
-        table = read_table(path, unused=set(names) - set(_labels(path, alone, keys)[0]) if names else ())
+        unused = set(names) - set(_labels(path, alone, keys)[0]) if names else ()
+        table = read_table(path, unused=unused, lists=lists)
     columns, classes = _labels(path, table, keys)
     for name in table.keys:
         warn(left_out(name))
@@ -208,17 +211,6 @@ def _names(path: Path, form: Format) -> list[str]:
 def _numbers_below(path: Path) -> bool:
     """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
     return all(map(is_number, [cell for line in head_of(path).filled[1:2] for cell in line.split("\t")] or [""]))
-
-
-def _lists(path: Path, form: Format, names: list[str], column: str) -> bool:
-    """Whether a column has lists of labels as texts, not 0 and 1."""
-    if form is TSV:
-        return True
-    try:
-        table = read_table(path, unused=set(names) - {column})
-    except DataError:
-        return True  # of Parquet lists, of CSV some words among numbers
-    return positive(next(a.values for a in table.attributes if a.name == column)) is None
 
 
 def _has_words(path: Path) -> bool:

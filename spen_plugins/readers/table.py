@@ -28,6 +28,7 @@ class Table:
         line: `(rows,)` line number of each row.
         paths: the cells of the hierarchical column, as text.
         sets: names of the labels of each row, None where they are unknown, if they are no attributes.
+        listed: if true, these stood in a column of lists.
         format: the format of the file.
         own_labels: names of the attributes that are labels, in the files that say which these are.
         keys: names of the columns that number the rows, which are no features.
@@ -42,6 +43,7 @@ class Table:
     code: np.ndarray | None = None
     paths: list[str] = field(default_factory=list)
     sets: list[tuple[str, ...] | None] | None = None
+    listed: bool = False
     format: str = "ARFF"
     own_labels: tuple[str, ...] | None = None
     keys: tuple[str, ...] = ()

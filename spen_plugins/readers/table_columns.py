@@ -39,6 +39,7 @@ class Columns:
         classes: name of the hierarchical attribute, if labels are its paths.
         drop: unused attributes.
         apart: if true, labels are no attributes: a table has them as sets.
+        listed: if true, these stand in a column of lists.
         sparse: if true, real features are mostly 0, and an example is the list of the others.
         label_values: the two values of each label that are not 0 and 1, by name, if the files' headers don't tell them.
     """
@@ -50,6 +51,7 @@ class Columns:
     apart: bool = False
     sparse: bool = False
     label_values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    listed: bool = False
 
     @classmethod
     def of(cls, table: Table, labels: Sequence[str] | int | None, drop: Sequence[str], root: bool = False) -> Columns:
@@ -85,7 +87,7 @@ class Columns:
         told = classes is not None or table.format == "ARFF"  # by each file's header
         words = {a.name: a.values for a in table.attributes if a.name in own and a.values not in ((), BINARY)}
         named = (ROOT, *taken) if root else taken
-        return cls(features, named, classes, tuple(drop), apart, sparse, {} if told else words)
+        return cls(features, named, classes, tuple(drop), apart, sparse, {} if told else words, table.listed)
 
     @cached_property
     def names(self) -> list[str]:
@@ -157,6 +159,8 @@ class Columns:
         """Label numbers of each row; None without gold."""
         if table.sets is not None:
             return self._sets(table)
+        if self.apart:
+            return [None] * len(table)
         where = {a.name: i for i, a in enumerate(table.attributes)}
         if self.classes is not None:
             if self.classes not in where:

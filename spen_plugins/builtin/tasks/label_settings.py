@@ -61,7 +61,8 @@ class VectorsConfig(DataConfig):
     """A file that is divided into parts: ARFF, CSV, Parquet or libsvm, recognised by its content."""
     labels: int | str | list[str] | None = None
     """Columns of 0 and 1 that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a
-    file of names, one a line or Mulan's XML list. By default an ARFF file's name with .xml, if it exists."""
+    file of names, one a line or Mulan's XML list. Or one column of label lists, of CSV or Parquet. By default an ARFF
+    file's name with .xml, if it exists."""
     label_count: int | None = Field(None, ge=1)
     """Number of labels, which are the last columns."""
     root: bool = False

@@ -18,14 +18,16 @@ from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vecto
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.equal_inputs import keys_of_rows
-from spen_plugins.datasets.labels import chosen_labels
+from spen_plugins.datasets.labels import chosen_labels, lists_names
+from spen_plugins.errors import ConfigError
 from spen_plugins.readers.cells import left_out
+from spen_plugins.readers.label_lists import ListColumn
 from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
 from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.readers.table import Ragged, Table
 from spen_plugins.readers.table_columns import Columns
-from spen_plugins.readers.table_files import read_table
+from spen_plugins.readers.table_files import list_column, read_table
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
@@ -44,11 +46,15 @@ class Example(NamedTuple):
 
 
 class MultiLabel(LabelTask):
-    """Multi-label classification; labels are an XML list's, the last n attributes, or paths of a hierarchical class."""
+    """Multi-label classification; labels are columns, a column of lists, or paths of a hierarchical class."""
 
     inputs: VectorInputs
     Config = VectorsConfig
     kind = "vectors"
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self._labels_keys = config.labels, config.separator
 
     def load(self) -> None:
         check_vectors(self.config)
@@ -58,7 +64,7 @@ class MultiLabel(LabelTask):
             self._load_sample()
         else:
             self._load_files()
-        self._hide_gold(_hidden, lambda path: self._read(path)[1])
+        self._hide_gold(_hidden, lambda path: self._read(path, gold=None)[1])
         self._check_parts()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
@@ -82,7 +88,7 @@ class MultiLabel(LabelTask):
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {n: [_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()}
         self._files = given.checksums(self._parts)
-        self._hide_gold(_hidden, lambda path: self._read(path)[1])
+        self._hide_gold(_hidden, lambda path: self._read(path, gold=None)[1])
 
     def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
         """Of each row, not scaled."""
@@ -94,14 +100,15 @@ class MultiLabel(LabelTask):
         c = self.config
         files = {key: name for key, name in named_files(c).items() if key != "split"}
         first, *others = files.values()
-        tables = [read_table(locate(first), unused=c.drop)]
+        lists = None if lists_names(c.labels) else list_column(locate(first), c.labels, c.separator)
+        tables = [read_table(locate(first), unused=c.drop, lists=lists)]
         labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.drop)
         if listed is not None:
             self._files[listed] = sha256(locate(listed))
         start = Columns.of(tables[0], labels, c.drop, c.root)
         if tables[0].sets is None:
             start.gold(tables[0])  # an error in it comes before those of files that are read like it
-        tables += [read_table(locate(path), start.known, start.drop) for path in others]
+        tables += [read_table(locate(path), start.known, start.drop, lists) for path in others]
         if tables[0].sets is not None:
             start = replace(start, labels=tuple(label_sets(tables)))
         self._set_columns(start)
@@ -147,7 +154,7 @@ class MultiLabel(LabelTask):
         files = ", ".join(f"{path} as {table.format} ({len(table)} rows)" for path, table in tables)
         real = int(self.columns.real.sum())
         kinds = f"{real} real, {self.inputs.size - real} binary" + ", mostly 0" * self.columns.sparse
-        columns = "" if self.columns.apart else f"; {self._columns_named()}"
+        columns = "" if self.columns.apart and not self.columns.listed else f"; {self._columns_named()}"
         return f"read {files}; {self.inputs.size} features ({kinds}); {self._labels_named()}{columns}"
 
     def _columns_named(self) -> str:
@@ -193,16 +200,29 @@ class MultiLabel(LabelTask):
         return Shown([f"{names[i]} {features[i]:.3g}" for i in order.tolist() if features[i]])
 
     def read(self, path: str) -> Sequence[Example]:
-        table, examples = self._read(locate(path))
+        return self._noted(path)
+
+    def read_inputs(self, path: str) -> Sequence[Example]:
+        """As `read`; labels in a column of lists are not looked at."""
+        return self._noted(path, gold=None)
+
+    def _noted(self, path: str, gold: bool | None = False) -> Sequence[Example]:
+        table, examples = self._read(locate(path), gold)
         self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
         return examples
 
-    def _read(self, path: Path) -> tuple[Table, list[Example]]:
-        columns = replace(self.columns, drop=(*self.columns.drop, *self.config.drop))
-        table = read_table(path, columns.known, columns.drop)
-        features, gold = columns.encode(table)
+    def _read(self, path: Path, gold: bool | None = False) -> tuple[Table, list[Example]]:
+        c = self.config
+        if not self.columns.listed and (c.labels, c.separator) != self._labels_keys:
+            raise ConfigError(
+                "labels= and separator= are of a column of lists; this run's labels are columns of 0 and 1"
+            )
+        columns = replace(self.columns, drop=(*self.columns.drop, *c.drop))
+        lists = ListColumn(c.labels, c.separator, gold) if self.columns.listed else None
+        table = read_table(path, columns.known, columns.drop, lists)
+        features, labelled = columns.encode(table)
         self._scale(features)
-        return table, [_example(features, gold, i) for i in range(len(table))]
+        return table, [_example(features, labelled, i) for i in range(len(table))]
 
     def parse(self, item: Any) -> Example:
         """One example from a Python or JSON value, features as in a data file (not scaled).
@@ -242,6 +262,7 @@ class MultiLabel(LabelTask):
             "drop": list(c.drop),
             "apart": c.apart,
             "sparse": c.sparse,
+            **({"listed": True} if c.listed else {}),
             "scaling": None if self.scaling is None else self.scaling.facts(),
             **self.decoder_facts(),
             "split": self._split,
@@ -250,7 +271,7 @@ class MultiLabel(LabelTask):
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         features = {name: tuple(values) for name, values in facts["features"]}
-        how = {name: facts.get(name, False) for name in ("apart", "sparse")}
+        how = {name: facts.get(name, False) for name in ("apart", "sparse", "listed")}
         words = {name: tuple(values) for name, values in facts.get("label_values", ())}
         labels, drop = tuple(listed(facts, "labels")), tuple(listed(facts, "drop"))
         self._set_columns(Columns(features, labels, facts["classes"], drop, **how, label_values=words))
