@@ -392,8 +392,8 @@ def test_the_relation_says_which_attributes_are_labels(tmp_path: Path, option: s
 @pytest.mark.parametrize(
     ("option", "given", "found"),
     [
-        ("'demo: -C 2'", {"label_count": 3}, r"task.label_count: found 3; @relation of .* says 2 labels \(a, b\)"),
-        ("'demo: -C -2'", {"labels": "a,b"}, r"task.labels: found 2 labels \(a, b\); @relation .* 2 labels \(c, d\)"),
+        ("'demo: -C 2'", {"label_count": 3}, r"label_count=: found 3; @relation of .* says 2 labels \(a, b\)"),
+        ("'demo: -C -2'", {"labels": "a,b"}, r"labels=: found 2 labels \(a, b\); @relation .* 2 labels \(c, d\)"),
         ("'demo: -C 4'", {}, r"x.arff:1: found -C 4 in .*; expected a number of labels from 1 to 3"),
         ("'demo: -C 0'", {}, r"x.arff:1: found -C 0 in "),
     ],

@@ -78,7 +78,7 @@ def test_a_csv_file(tmp_path: Path, split: str, separator: str) -> None:
 def test_a_run_names_the_columns_that_are_features(tmp_path: Path, split: str) -> None:
     path = write(tmp_path / "x.csv", ROWS.replace(",age", "day,age"))
     said = vectors(file=path, split=split, labels="tag_*").notes()[0]
-    assert """feature columns: day, age, colour, smokes, seen (to leave some out: 'task.drop=["NAME"]')""" in said
+    assert "feature columns: day, age, colour, smokes, seen (to leave some out: drop=NAME)" in said
     said = vectors(file=path, split=split, labels="tag_*", drop=["day", "seen"]).notes()[0]
     assert "feature columns: age, colour, smokes (" in said
     wide = [",".join([f"c{n}" for n in range(12)] + ["t"]), *[",".join(f"{n % 2}" for n in range(13))] * 6]
@@ -164,7 +164,7 @@ def test_parquet_is_the_same_table(tmp_path: Path, split: str) -> None:
     }
     parquet.write_table(pa.table(columns), tmp_path / "x.csv")
     given = {"split": split, "labels": "tag_*"}
-    with pytest.raises(DataError, match=r"column 'when' of type timestamp.*task\.drop"):
+    with pytest.raises(DataError, match=r"column 'when' of type timestamp.*drop=NAME"):
         vectors(file=str(tmp_path / "x.csv"), **given)
     found = vectors(file=str(tmp_path / "x.csv"), drop=["when"], **given)
     wanted = vectors(file=write(tmp_path / "y.csv", ROWS), **given)
@@ -269,7 +269,7 @@ CSV = "a,b,t\n"
         (CSV + "1,2,0\n-inf,2,1\n", r":3: found '-inf' in column 'a'"),
         (CSV + "1,2,0\n1e99,2,1\n", r":3: found '1e99' in column 'a'"),
         (CSV + "1,2,0\n1,2,2\n", r":3: found 2 for label 't'; expected 0 or 1"),
-        (CSV + "".join(f"{i},w{i},{i % 2}\n" for i in range(200)), "attribute 'b' of type text; .*task.drop"),
+        (CSV + "".join(f"{i},w{i},{i % 2}\n" for i in range(200)), "attribute 'b' of type text; .*drop=NAME"),
         (
             CSV + "".join(f"{i},{i}.5,1\n" for i in range(200)) + "1,NA,0\n",
             r":202: found 'NA' in column 'b'; .*numbers",
@@ -301,7 +301,7 @@ def test_which_columns_are_labels_is_asked(tmp_path: Path) -> None:
     for labels, found in (
         ("tga_*", "begins with 'tga_'"),
         ("tag_c", "no column 'tag_c'. Did you mean 'tag_b'|'tag_a'"),
-        ("tag_a, tag_a", "task.labels: found 'tag_a' twice; expected each column once"),
+        ("tag_a, tag_a", "labels=: found 'tag_a' twice; expected each column once"),
         (write(tmp_path / "x.xml", '<labels><label name="seen"/><label name="seen"/></labels>'), "label 'seen' twice"),
     ):
         with pytest.raises((ConfigError, DataError), match=found):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import spen_plugins as sp
 from spen_plugins.builtin.tasks.arcs import RoleArcs
 from spen_plugins.builtin.tasks.citations import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
@@ -16,10 +17,12 @@ from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.config.evaluation import evaluate
 from spen_plugins.datasets import split_file
 from spen_plugins.datasets.column_keys import KEYS, ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.runs import runner
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
 CONLLU = "".join(
@@ -186,6 +189,29 @@ def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
     assert again.protocol() == tasks[0].protocol()
 
 
+def test_a_runs_parts_are_made_again(tmp_path: Path) -> None:
+    """`spen evaluate --part test` has the rows that the run was tested on."""
+    path = tmp_path / "mine.csv"
+    path.write_text("text,labels\n" + "".join(f"it is {'abc'[n % 3]}{n} today,{'xyz'[n % 3]}\n" for n in range(40)))
+    given = {"data": str(path), "method": "cross_entropy", "trainer.epochs": "1"}
+    folder = runner.run(evaluate("text_seal", given), "text_seal", tmp_path / "run", "cpu", quiet=True)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    found = sp.load(folder).evaluate_file(part="test")
+    assert found["scores"]["example_f1"] == metrics["test"]["example_f1"]
+    assert f"`spen data split {path}` writes the same rows" in metrics["protocol"]["split"]
+
+
+def test_large_files_are_not_divided(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(
+        arrow.table({"text": [f"it is{chr(97 + n) * 2}" for n in range(26)], "labels": [["a"], ["b"]] * 13}), path
+    )
+    TextLabels(TextLabels.Config(file=str(path))).load()
+    with pytest.raises(ConfigError, match=r"task\.validation: .*x\.parquet stays on disk, .*name a file to"):
+        TextLabels(TextLabels.Config(file=str(path), on_disk=True)).load()
+
+
 @pytest.mark.parametrize(
     ("text", "given", "error", "found"),
     [
@@ -200,11 +226,11 @@ def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
             "found one JSON list; expected",
         ),
         ('[\n {\n  "text": "a, b"\n }\n]', {}, DataError, "found one JSON list; expected one of these formats"),
-        (twenty(COLUMNS), {"labels": 1}, ConfigError, "labels: .* is read as columns, .*; tags= is the tags'"),
-        (twenty(TEXTS, 1), {"tags": 1}, ConfigError, "tags: .* is read as CSV, which has no tags of words"),
+        (twenty(COLUMNS), {"labels": 1}, ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
+        (twenty(TEXTS, 1), {"tags": 1}, ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
         (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
         (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
-        (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count: .* is read as columns"),
+        (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count=: .* is read as columns"),
         (COLUMNS, {}, DataError, "found 2 rows; expected more rows"),
         ("1 1:2\n2 1:3\n", {"label_count": 2}, ConfigError, "labels of .* are what its rows begin with"),
         (twenty(TABLE, 1), {"labels": "q_*"}, ConfigError, "no column of .* begins with 'q_'"),
@@ -235,7 +261,7 @@ def test_a_split_warns_of_what_training_rejects(tmp_path: Path, separator: str, 
     path.write_text("\n".join(rows).replace(",", separator))
     made = split_file(path, labels="t_*", say=sentences.append)
     assert len(sentences) == 2 and sentences[0].startswith("warning: ")
-    said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*task\.drop"
+    said = str(path) + rf":22: found '{cell}' in column 'age'; expected .* an empty cell .*drop=NAME"
     assert re.search(said, sentences[0])
     with pytest.raises(DataError, match=said):
         MultiLabel(MultiLabel.Config(file=str(path), split=str(made), labels="t_*")).load()

@@ -34,7 +34,7 @@ def chosen_labels(
         if (labels and not table.listed) or count is not None:
             what = "what its rows begin with" if table.sets is not None else "its hierarchical attribute's paths"
             key = "labels" if labels else "label_count"
-            raise ConfigError(f"task.{key}: labels of {path} are {what}; leave it out")
+            raise ConfigError(f"{key}=: labels of {path} are {what}; leave it out")
         return None, None
     beside = Path(path).with_suffix(".xml")
     if labels is None and count is None and table.format == "ARFF" and locate(str(beside)).exists():
@@ -42,12 +42,12 @@ def chosen_labels(
     own = table.own_labels
     if labels is None:
         if own is not None and count not in (None, len(own)):
-            raise ConfigError(f"task.label_count: found {count}; @relation of {path} says {_some(own)}")
+            raise ConfigError(f"label_count=: found {count}; @relation of {path} says {_some(own)}")
         return own or count, None
     listed = lists_names(labels)
     names = listed_labels(locate(labels), table) if listed else named_labels(table, labels, drop)
     if own is not None and {*names} != {*own}:
-        raise ConfigError(f"task.labels: found {_some(names)}; @relation of {path} says {_some(own)}")
+        raise ConfigError(f"labels=: found {_some(names)}; @relation of {path} says {_some(own)}")
     return names, labels if listed else None
 
 

@@ -119,16 +119,16 @@ def strata_of(
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
         if unused := keys.given().keys() - {"tags"}:
             key = min(unused)
-            raise ConfigError(f"{key}: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
+            raise ConfigError(f"{key}=: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
         return _of_sentences(path, form, keys.tags)
     if keys.tags is not None:
-        raise ConfigError(f"tags: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
+        raise ConfigError(f"tags=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
     if form in (ARFF, LIBSVM) or kind == "vectors":
         return _of_vectors(path, form, names, keys, warn)
     if keys.label_count is not None:
-        raise ConfigError(f"label_count: {path} is read as {form.name}, where labels are no columns to count")
+        raise ConfigError(f"label_count=: {path} is read as {form.name}, where labels are no columns to count")
     return _of_texts(path, form, names, keys)
 
 
@@ -151,7 +151,7 @@ def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) 
 def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, warn: Callable[[str], None]) -> Strata:
     """By label columns; the other columns are features, and a warning names one that can't be."""
     if keys.text is not None:
-        raise ConfigError(f"text: {path} is read as columns of features, without texts")
+        raise ConfigError(f"text=: {path} is read as columns of features, without texts")
     inputs: Sequence[Hashable] | None = None
     lists = None if lists_names(keys.labels) else list_column(path, keys.labels, keys.separator)
     try:

@@ -106,7 +106,7 @@ def _categories(table: Table, name: str, cells: Texts) -> tuple[str, ...] | None
         wanted = "numbers, as most of its values are, and an empty cell for a missing one"
         if cell in like:
             wanted = f"numbers with a decimal point, {cell.replace(',', '.', 1)}"
-        wanted += "; name it in task.drop to leave it out"
+        wanted += "; drop=NAME leaves it out"
         raise DataError(table.path, table.line[row], f"{shorten(cell)} in column {name!r}", wanted)
     return tuple(values) if len(values) <= CATEGORIES else None
 

@@ -131,6 +131,6 @@ def _numbers(path: str | Path, lines: Sequence[int], name: str, cells: Sequence[
     if not np.isfinite(values).all():
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
             if cells[row].strip() not in MISSING:
-                wanted = "a finite number, or an empty cell where there is none; name it in task.drop to leave it out"
+                wanted = "a finite number, or an empty cell where there is none; drop=NAME leaves it out"
                 raise DataError(path, lines[row], f"{shorten(cells[row])} in column {name!r}", wanted)
     return values

@@ -36,17 +36,15 @@ def named_labels(table: Table, labels: str | Sequence[str], drop: Sequence[str] 
     if isinstance(labels, str) and labels.endswith("*"):
         found = [name for name in names if name.startswith(labels[:-1]) and name not in drop]
         if not found:
-            raise ConfigError(f"task.labels: no column of {table.path} begins with {labels[:-1]!r}; {_some(names)}")
+            raise ConfigError(f"labels=: no column of {table.path} begins with {labels[:-1]!r}; {_some(names)}")
         return found
     wanted = [labels] if isinstance(labels, str) else list(labels)
     for at, name in enumerate(wanted):
         if name in wanted[:at]:
-            raise ConfigError(
-                f"task.labels: found {name!r} twice; expected each column once. {_some(names).capitalize()}"
-            )
+            raise ConfigError(f"labels=: found {name!r} twice; expected each column once. {_some(names).capitalize()}")
         if name not in names:
             near = did_you_mean(name, names)
-            raise ConfigError(f"task.labels: {table.path} has no column {name!r}.{near} {_some(names).capitalize()}")
+            raise ConfigError(f"labels=: {table.path} has no column {name!r}.{near} {_some(names).capitalize()}")
     return wanted
 
 
@@ -109,7 +107,7 @@ def label_columns(table: Table, labels: Sequence[str] | int | None) -> tuple[tup
         )
     if isinstance(labels, int):
         if not 0 < labels < len(names):
-            raise ConfigError(f"task.label_count: found {labels}; {table.path} has {len(names)} attributes")
+            raise ConfigError(f"label_count=: found {labels}; {table.path} has {len(names)} attributes")
         return tuple(names[-labels:]), None
     wanted = set(labels)
     return tuple(name for name in names if name in wanted), None

@@ -123,7 +123,7 @@ def _cells(path: str | Path, field: Any, column: Any) -> np.ndarray | Texts:
     if types.is_string(kind) or types.is_large_string(kind):
         return Texts([None if cell is None else cell.strip() or None for cell in column.to_pylist()])
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)):
-        wanted = "numbers, booleans or texts; name it in task.drop to leave it out"
+        wanted = "numbers, booleans or texts; drop=NAME leaves it out"
         raise DataError(path, None, f"column {field.name!r} of type {field.type}", wanted)
     missing = np.asarray(column.is_null())
     with np.errstate(over="ignore"):

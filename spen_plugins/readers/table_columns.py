@@ -64,20 +64,20 @@ class Columns:
         for name in drop:
             if name not in names:
                 near = did_you_mean(name, names)
-                raise ConfigError(f"task.drop: {table.path} has no attribute {name!r}.{near}")
+                raise ConfigError(f"drop=: {table.path} has no attribute {name!r}.{near}")
         taken, classes = label_columns(table, labels)
         apart = table.sets is not None
         own = () if apart else taken  # those that are attributes
         for name in drop:
             if name == classes or (classes is None and name in own):
-                raise ConfigError(f"task.drop: {name!r} of {table.path} is a label; drop leaves features out")
+                raise ConfigError(f"drop=: {name!r} of {table.path} is a label; drop leaves features out")
         not_features = {*drop, *own, classes}
         features = {a.name: a.values for a in table.attributes if a.name not in not_features}
         for a in table.attributes:
             if a.name in features and a.kind in ("text", "hierarchical"):
                 raise DataError(
                     table.path, a.line, f"attribute {a.name!r} of type {a.kind}",
-                    "numeric or nominal features; name it in task.drop to leave it out",
+                    "numeric or nominal features; drop=NAME leaves it out",
                 )  # fmt: skip
         if not features:
             raise DataError(table.path, None, "no column that is neither a label nor left out", "features")

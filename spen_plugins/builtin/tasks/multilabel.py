@@ -161,7 +161,7 @@ class MultiLabel(LabelTask):
         """The first ten columns that are features, and how to leave some out."""
         names = list(self.columns.features)
         some = ", ".join(names[:10]) + ", …" * (len(names) > 10)
-        return f"""feature columns: {some} (to leave some out: 'task.drop=["NAME"]')"""
+        return f"feature columns: {some} (to leave some out: drop=NAME)"
 
     def _load_sample(self) -> None:
         from spen_plugins.samples import labels as sample
