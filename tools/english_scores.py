@@ -1,13 +1,24 @@
-"""Scores and calibration of a part of the English pipeline, for `tools/build_english.py`."""
+"""Scores and calibration of the parts of an English pipeline, for `tools/build_english.py`; calibration by itself:
+
+    python tools/english_data.py runs/english/data
+    python tools/english_scores.py spen_en spen_en_md
+
+The second prints the expected calibration error of each part of installed pipelines, measured on the development and
+test parts that its config names; it changes no file. The first writes the names' parts.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spacy.util import get_package_path
+
 import spen_plugins as sp
 from spen_plugins.datasets import locate
+from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json
 from spen_plugins.loop import evaluate
 from spen_plugins.scores import calibration
@@ -16,18 +27,47 @@ HOLDS = 0.1
 """Expected calibration error above which the card says that probabilities don't hold."""
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pipelines", nargs="+", help="installed pipelines of spen-plugins' parts, as in spen_en")
+    print("| part | decisions | temperature | dev before | dev | test before | test |", flush=True)
+    print("|---|---|---:|---:|---:|---:|---:|")
+    try:
+        for name in parser.parse_args().pipelines:
+            place = get_package_path(name) / "pipeline"
+            for folder in sorted(path.parent for path in place.glob("*/*/calibration.json")):
+                print(calibration_row(name, folder), flush=True)
+    except (SpenError, ImportError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def calibration_row(name: str, folder: Path) -> str:
+    """A part's row of the calibration table, in Markdown: by its stored temperature, measured anew."""
+    predictor, _, decisions = measured(folder)
+    temperature = predictor.task.temperature
+    dev, test = decisions["validation"], decisions["test"]
+    counts = [f"{sum(len(some.right) for some in found):,}" for found in (dev, test)]
+    errors = [calibration.expected_calibration_error(found, t) for found in (dev, test) for t in (1.0, temperature)]
+    part = " ".join(folder.parts[-2:])
+    columns = [f"`{name}` {part}", f"{counts[0]} dev, {counts[1]} test", f"{temperature:.2f}"]
+    return f"| {' | '.join([*columns, *(f'{error:.4f}' for error in errors)])} |"
+
+
 def score_again(folder: Path) -> None:
     """Write the folder's metrics.json and calibration.json anew, from the files in its config."""
-    predictor = sp.load(folder)
+    predictor, metrics, decisions = measured(folder)
     task = sp.RunFolder.open(folder).config()["task"]
-    metrics: dict[str, Any] = {}
-    decisions: dict[str, list[calibration.Decisions]] = {}
-    for part in ("validation", "test"):
-        decisions[part] = []
-        metrics[part] = _scores(predictor, task[part], decisions[part])
     split = {part: task[part] for part in ("train", "validation", "test")}
     save_json({**metrics, "protocol": {**predictor.task.protocol(), "split": split}}, folder / "metrics.json")
     save_json(calibration.calibrate(decisions), folder / "calibration.json")
+
+
+def measured(folder: Path) -> tuple[sp.Predictor, dict[str, Any], dict[str, list[calibration.Decisions]]]:
+    """A part's predictor, and its scores and decisions on the development and test parts that its config names."""
+    predictor = sp.load(folder)
+    task = sp.RunFolder.open(folder).config()["task"]
+    decisions: dict[str, list[calibration.Decisions]] = {"validation": [], "test": []}
+    return predictor, {part: _scores(predictor, task[part], found) for part, found in decisions.items()}, decisions
 
 
 def by_corpus(folder: Path, files: Mapping[str, Path]) -> dict[str, dict[str, float]]:
@@ -63,3 +103,7 @@ def _scores(predictor: Any, path: str | Path, decisions: list[calibration.Decisi
     model, task = predictor.model, predictor.task
     metric = evaluate(model, task, examples, predictor.batch_size, predictor.device, decisions)
     return {**metric.compute(), **metric.details()}
+
+
+if __name__ == "__main__":
+    main()
