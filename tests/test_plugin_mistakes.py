@@ -587,7 +587,10 @@ def test_whatever_a_plugin_raises_it_disturbs_no_other(site: Any, plugin: str, p
 
 
 def test_a_modules_own_getattr_is_left_alone(site: Any) -> None:
-    site.install("lazy", HOOKS + "def __getattr__(name): raise RuntimeError(name)")
+    lazy = (
+        "def __getattr__(name): raise RuntimeError(name)\ndef __dir__(): return [*globals(), 'imported_at_first_use']"
+    )
+    site.install("lazy", HOOKS + lazy)
     site.module("parts_of_bad", ENERGY)
     found = Registry([str(site.path)])
     assert found.resolve("energy", "lazy.e") and all(plugin.error is None for plugin in found.check())

@@ -43,6 +43,14 @@ WRITTEN = (  # a plugin subclasses them, or is given them
 )
 
 
+@pytest.mark.parametrize(
+    "name", ["spen_plugins", *(f"spen_plugins.{part}" for part in ("nn", "registry", "sklearn", "testing"))]
+)
+def test_dir_lists_the_names_that_a_module_imports_at_first_use(name: str) -> None:
+    module = importlib.import_module(name)
+    assert set(module.__all__) <= set(dir(module)) and all(hasattr(module, known) for known in module.__all__)
+
+
 def section(heading: str) -> str:
     """The page below a heading, up to the next of its level or above."""
     level = len(heading) - len(heading.lstrip("#"))

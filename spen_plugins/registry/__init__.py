@@ -17,3 +17,7 @@ def __getattr__(name: str) -> Any:
     from spen_plugins.registry.registry import Registry
 
     return Registry
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -54,6 +54,14 @@ class Plugin:
         return f"plugin {self.name!r} ({self.distribution} {self.version})".replace(" )", ")")
 
 
+class _Manager(pluggy.PluginManager):
+    """Takes the hooks that a plugin holds; a name that its module imports at first use is none, and stays unimported."""
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        held = inspect.getattr_static(plugin, name, None) is not None
+        return super().parse_hookimpl_opts(plugin, name) if held else None
+
+
 class PluginHost:
     """The plugins of an environment and the tables they register.
 
@@ -62,7 +70,7 @@ class PluginHost:
     """
 
     def __init__(self, paths: Sequence[str] | None = None) -> None:
-        self._manager = pluggy.PluginManager(GROUP)
+        self._manager = _Manager(GROUP)
         self._manager.add_hookspecs(hookspecs)
         self._entries: dict[str, metadata.EntryPoint] = {}
         self._tables: dict[str, Tables] = {}
