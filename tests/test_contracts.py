@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 import torch
@@ -294,6 +295,25 @@ def test_tasks(name, tmp_path):
     task.load()
     check_task(task)
     check_space(task.space)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1.7])
+@pytest.mark.parametrize("name", REGISTRY.names("task"))
+def test_numbers_in_predictions_have_six_digits(name, temperature, tmp_path):
+    cls, config = parse("task", name, tmp_path)
+    task = cls(config)
+    task.load()
+    task.temperature = temperature
+    examples = list(task.part("train"))[:3]
+    batch = task.collate(examples)
+    logits = 2 * batch.gold + 0.3 * torch.randn(batch.gold.shape, generator=torch.Generator().manual_seed(0))
+    predictions = task.predictions(task.space.independent(logits, batch.x.mask), batch, examples)
+    json.loads(json.dumps(predictions), parse_float=check_digits)
+
+
+def check_digits(written: str) -> float:
+    assert round(float(written), 6) == float(written), written
+    return float(written)
 
 
 @pytest.mark.parametrize("toy", TOYS)

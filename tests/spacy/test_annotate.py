@@ -86,6 +86,8 @@ def rows(pipeline: Path, tmp_path: Path) -> Annotate:
         folder = tmp_path / out
         done = invoke(pipeline, *inputs, out=folder, **options)
         assert done.exit_code == 0, done.output
+        if options.get("to") == "jsonl":
+            return [row for path in sorted(folder.glob("*.jsonl")) for row in lines_of(path.read_text("utf-8"))]
         return [row for path in sorted(folder.glob("*.parquet")) for row in parquet.read_table(path).to_pylist()]
 
     return run
@@ -94,6 +96,11 @@ def rows(pipeline: Path, tmp_path: Path) -> Annotate:
 def invoke(pipeline: object, *inputs: object, out: Path, **options: Any) -> Any:
     words = [word for key, value in options.items() for word in (f"--{key.strip('_').replace('_', '-')}", str(value))]
     return CliRunner().invoke(app, ["annotate", str(pipeline), *map(str, inputs), "--out", str(out), *words])
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    """The rows of JSON lines, which must be strict JSON."""
+    return [json.loads(line, parse_constant=pytest.fail) for line in text.removesuffix("\n").split("\n")]
 
 
 def refused(*arguments: Any, **options: Any) -> str:
@@ -355,15 +362,78 @@ def test_rows_of_parquet_are_read_once(tmp_path: Path) -> None:
         assert found == [(i + 1, str(i)) for i in range(25)]
 
 
+def test_json_lines_have_what_parquet_has(rows: Annotate, tmp_path: Path) -> None:
+    lines = [
+        {"text": "Anna went to Boston.", "id": 7, "ents": "mine", "nested": {"a": [1, None]}, "far": 2**70},
+        {"text": "explode", "id": "x"},
+        {"text": "Paris 😀", "new": "\u2028"},
+    ]
+    (path := tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found, wanted = (rows(path, out=to, to=to, errors="keep") for to in ("jsonl", "parquet"))
+    annotations = ["input_file", "input_row", "text", "tokens", "token_starts", "sentence_starts", "ents", "error"]
+    for row, other in zip(found, wanted, strict=True):
+        assert {name: row[name] for name in annotations} == {name: other[name] for name in annotations}
+    one, two, three = found
+    assert one["input_ents"] == "mine" and one["nested"] == {"a": [1, None]} and one["far"] == 2**70
+    assert one["test_length"] == {"words": 5} and one["id"] == 7
+    assert two["id"] == "x" and two["ents"] is None and "it exploded" in two["error"]
+    assert set(three) == {*annotations, "new", "test_length"} and three["new"] == "\u2028"
+    few = rows(path, out="few", to="jsonl", columns="ents", errors="keep")
+    assert list(few[2]) == ["input_file", "input_row", "text", "new", "ents", "error"]
+
+
+def test_numbers_of_parquet_that_json_does_not_have_are_null(rows: Annotate, tmp_path: Path) -> None:
+    table = pa.table({"text": ["Anna"], "n": [float("nan")], "at": pa.array([10**9], pa.timestamp("s"))})
+    parquet.write_table(table, path := tmp_path / "a.parquet")
+    [row] = rows(path, to="jsonl")
+    assert (row["n"], row["at"]) == (None, "2001-09-09 01:46:40")
+
+
+def test_json_lines_are_printed_in_order(pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, options = text_file(tmp_path, [*TEXTS, "explode"]), {"to": "jsonl", "shard_size": 0.00004}
+    assert invoke(pipeline, path, out=tmp_path / "out", errors="keep", **options).exit_code == 0
+    wanted = "".join(shard.read_text("utf-8") for shard in sorted((tmp_path / "out").glob("shard-*")))
+    real = engines.here
+    monkeypatch.setattr(engines, "here", lambda nlp, job, todo: real(nlp, job, todo[::-1]))
+    monkeypatch.chdir(tmp_path)
+    done = invoke(pipeline, path, out="-", errors="keep", **options)
+    assert (done.exit_code, done.stdout) == (0, wanted) and not (tmp_path / "-").exists()
+    failed, total = done.stderr.splitlines()
+    assert failed == "1 document failed (the key error says why)" and total.startswith("7 documents, ")
+    monkeypatch.undo()
+    stopped = invoke(pipeline, path, out="-", **options)
+    assert stopped.exit_code == 1 and "it exploded)\nWith --errors keep, a document" in stopped.stderr
+    assert stopped.stdout and wanted.startswith(stopped.stdout)
+
+
+def test_what_cannot_be_printed_is_refused(pipeline: Path, tmp_path: Path) -> None:
+    path = text_file(tmp_path)
+    for to in ("parquet", "docbin"):
+        assert f"--out -: found --to {to}; expected --to jsonl" in refused(pipeline, path, out="-", to=to)
+    assert "--out -: found --engine ray" in refused(pipeline, path, out="-", to="jsonl", engine="ray")
+
+
+def test_a_closed_pipe_ends_the_job_quietly(job: tuple[Job, list[Shard]], tmp_path: Path) -> None:
+    words = [Path(sys.executable).with_name("spen"), "annotate", tmp_path / "rules", tmp_path / "corpus.txt"]
+    words += ["--to", "jsonl", "--out", "-", "--shard-size", "0.00005"]
+    environment = os.environ | {"TMPDIR": str(tmp_path / "there")}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert json.loads(process.stdout.readline())["text"] == TEXTS[0]
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert [path.name for path in (tmp_path / "there").iterdir()] == ["_plan.json"]
+
+
 # Stopped, killed, changed.
 
 
+@pytest.mark.parametrize("to", ["parquet", "jsonl"])
 def test_a_job_killed_at_any_shard_goes_on(
-    rows: Annotate, pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: Annotate, pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
     path, size = text_file(tmp_path, TEXTS * 2), 0.00004
-    wanted = rows(path, out="whole", shard_size=size)
-    total = len(list((tmp_path / "whole").glob("*.parquet")))
+    wanted = rows(path, out="whole", shard_size=size, to=to)
+    total = len(list((tmp_path / "whole").glob("shard-*")))
     assert total > 5 and [row["text"] for row in wanted] == TEXTS * 2
     real = shards._annotated
     for number in range(total):
@@ -379,11 +449,11 @@ def test_a_job_killed_at_any_shard_goes_on(
         out = f"killed-{number}"
         with monkeypatch.context() as patch:
             patch.setattr(shards, "_annotated", killed)
-            assert invoke(pipeline, path, out=tmp_path / out, shard_size=size).exit_code == 130
+            assert invoke(pipeline, path, out=tmp_path / out, shard_size=size, to=to).exit_code == 130
         before = {p: p.stat().st_mtime_ns for p in (tmp_path / out).glob("shard-*")}
         assert len(before) == number
-        (tmp_path / out / f"shard-000000.parquet.0123abcd-99-{'0' * 16}.partial").touch()
-        assert rows(path, out=out) == wanted
+        (tmp_path / out / f"shard-000000.{to}.0123abcd-99-{'0' * 16}.partial").touch()
+        assert rows(path, out=out, to=to) == wanted
         assert {p: p.stat().st_mtime_ns for p in before} == before
         assert {p.name for p in (tmp_path / out).iterdir()} == {p.name for p in (tmp_path / "whole").iterdir()}
 
@@ -452,7 +522,10 @@ def test_a_document_that_fails_stops_the_job_or_is_a_row(rows: Annotate, pipelin
     assert docs[7].text == "Anna" and "error" not in docs[7].user_data["spen_input"]
 
 
-@pytest.mark.parametrize(("to", "where"), [("parquet", "the column error"), ("docbin", "user_data['spen_input']")])
+@pytest.mark.parametrize(
+    ("to", "where"),
+    [("parquet", "the column error"), ("jsonl", "the key error"), ("docbin", "user_data['spen_input']")],
+)
 def test_documents_that_failed_are_counted(pipeline: Path, tmp_path: Path, to: str, where: str) -> None:
     """Also those of the shards that another call made."""
     path, out = text_file(tmp_path, ["Anna", "explode", "explode again", "Bob"]), tmp_path / "out"
@@ -571,6 +644,11 @@ def test_memory_depends_on_no_input() -> None:
 # Runs of ours, and engines.
 
 
+def of_six_digits(written: str) -> float:
+    assert round(float(written), 6) == float(written), written
+    return float(written)
+
+
 def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) -> None:
     path = text_file(tmp_path, [text.replace("\n", " "), "Anna told Bob ."])
     wanted = {"ner": {"ents"}, "fine": {"pos", "tags", "tag_scores"}, "srl": {"frames"}, "text": {"cats", "labels"}}
@@ -580,6 +658,9 @@ def test_runs_are_pipelines(runs: dict[str, Path], tmp_path: Path, text: str) ->
         assert done.exit_code == 0, done.output
         table = parquet.read_table(tmp_path / name / "shard-000000.parquet")
         assert columns <= set(table.column_names) and ("tokens" in table.column_names) == (name != "text")
+        done = invoke(runs[name], path, out="-", to="jsonl", **more)
+        for row, line in zip(table.to_pylist(maps_as_pydicts="strict"), done.stdout.splitlines(), strict=True):
+            assert json.loads(line, parse_float=of_six_digits) == row
         nlp = find(str(runs[name]), str(runs["predicates"]) if name == "srl" else None, None, None).load()
         for row in table.to_pylist():
             doc = nlp(row["text"])

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Token
 
 from spen_plugins.errors import RunError
-from spen_spacy.extensions import ENERGY, Argument, keep_token_scores, set_extensions
+from spen_spacy import Argument
+from spen_spacy.extensions import ENERGY, keep_token_scores, set_extensions
 from spen_spacy.reading import Reading, Window, around
 from spen_spacy.srl import SpenSrl
 

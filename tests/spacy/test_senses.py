@@ -13,7 +13,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.runner import run
-from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, Argument, group_of, set_extensions
+from spen_spacy import Argument
+from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import sources
 from spen_spacy.package_runs import components

@@ -10,17 +10,20 @@ from spen_plugins import Functions, hookimpl
 if TYPE_CHECKING:
     from spen_spacy.displaying import DISPLACY_OPTIONS, displacy_frames
     from spen_spacy.drawing import draw
-    from spen_spacy.extensions import Argument, Frame, set_extensions
+    from spen_spacy.extensions import set_extensions
+    from spen_spacy.frame import Argument, Frame
+    from spen_spacy.serialising import to_json
 
-__all__ = ["DISPLACY_OPTIONS", "Argument", "Frame", "displacy_frames", "draw", "set_extensions"]
+__all__ = ["DISPLACY_OPTIONS", "Argument", "Frame", "displacy_frames", "draw", "set_extensions", "to_json"]
 
 _WHERE = {
     "DISPLACY_OPTIONS": "displaying",
-    "Argument": "extensions",
-    "Frame": "extensions",
+    "Argument": "frame",
+    "Frame": "frame",
     "displacy_frames": "displaying",
     "draw": "drawing",
     "set_extensions": "extensions",
+    "to_json": "serialising",
 }
 
 
@@ -34,3 +37,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'spen_spacy' has no attribute {name!r}")
     return getattr(importlib.import_module(f"spen_spacy.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_WHERE]

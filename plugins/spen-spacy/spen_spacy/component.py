@@ -17,6 +17,7 @@ from thinc.util import get_torch_default_device
 
 from spen_plugins import ConfigError, PluginError, RunError, RunFolder, writing_folder
 from spen_spacy.extensions import ENERGY, set_extensions
+from spen_spacy.frame import rounded
 from spen_spacy.places import PARTS, SETTINGS, folders, training
 from spen_spacy.predicting import Run
 from spen_spacy.reading import Reading, Window, windows
@@ -133,7 +134,7 @@ class Component(Pipe):
         """Store the sum of the energies of a doc's pieces, if the setting `energy` is on."""
         if self.settings["energy"]:
             total = sum(answer["energy"] for answer in answers)
-            doc.user_data.setdefault(ENERGY, {})[self.name] = float(total)
+            doc.user_data.setdefault(ENERGY, {})[self.name] = rounded(total)
 
     def __call__(self, doc: Doc) -> Doc:
         try:

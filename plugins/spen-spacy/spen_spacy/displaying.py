@@ -7,7 +7,8 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from spen_spacy.drawing import COLOURS
-from spen_spacy.extensions import Frame, frames
+from spen_spacy.extensions import frames
+from spen_spacy.frame import Frame
 
 _PREDICATE = "#b0bec5"
 """Lighter than in `draw`: displaCy's labels are black."""

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from spacy.tokens import Doc, Span
 
 from spen_plugins import ConfigError
-from spen_spacy.extensions import Frame, frames
+from spen_spacy.extensions import frames
+from spen_spacy.frame import Frame
 
 COLUMN = 8.5
 """Width in pixels of a character of the text (14 pixels high), and of a label's, which is smaller."""

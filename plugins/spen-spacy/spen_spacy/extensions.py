@@ -11,13 +11,13 @@ from __future__ import annotations
 import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from spacy.tokens import Doc, Span, SpanGroup, Token
 
-from spen_plugins import RunError, rolesets
+from spen_plugins import RunError
+from spen_spacy.frame import Argument, Frame, rounded
 from spen_spacy.kept import keep, kept_between
 
 SCORES = "scores"
@@ -41,61 +41,6 @@ TOKEN_PLACES = ("._.", "spen_token_places", None, None)
 ENERGY = ("._.", "spen_energy", None, None)
 """Entry of `user_data`: energies by component name. As values of the doc's own extensions, spaCy gives these entries to
 no part of a doc, and to no doc that it is joined into."""
-
-
-class _Argument(NamedTuple):
-    role: str
-    span: Span
-    score: float
-
-
-class Argument(_Argument):
-    """An argument of a predicate: a tuple of `role`, `span` and `score`, its probability.
-
-    Args:
-        sense: the sense of its predicate, if known.
-    """
-
-    _sense: str | None = None
-
-    def __new__(cls, role: str, span: Span, score: float, sense: str | None = None) -> Self:
-        made = super().__new__(cls, role, span, score)
-        made._sense = sense
-        return made
-
-    def _replace(self, **changes: Any) -> Self:
-        made = super()._replace(**changes)
-        made._sense = self._sense
-        return made
-
-    @property
-    def description(self) -> str | None:
-        """What PropBank says of the role in the predicate's sense: "thing given"; None without a sense, and for roles
-        that mean the same everywhere, such as ARGM-TMP."""
-        known = None if self._sense is None else rolesets().get(self._sense)
-        return None if known is None else known.describe(self.role)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A predicate and its arguments, from left to right."""
-
-    predicate: Token
-    arguments: list[Argument] = field(hash=False)
-    score: float
-    """Probability that this is a predicate; 1 for those of rules or of the user."""
-    energy: float | None
-    """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
-    sense: str | None = None
-    """Its roleset in PropBank: "give.01"; None without the setting `senses_model`, and for a word that is not known."""
-    sense_score: float | None = None
-    """Probability of the sense, if this is a predicate."""
-
-    @property
-    def gloss(self) -> str | None:
-        """What the sense means, in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
-        known = None if self.sense is None else rolesets().get(self.sense)
-        return None if known is None else known.gloss or None
 
 
 def set_extensions() -> None:
@@ -137,8 +82,16 @@ def span_score(span: Span) -> float | None:
         for number in _beginning(group, span.start):
             other = group[number]
             if (other.start, other.end, other.label) == (span.start, span.end, span.label) and _stands(other):
-                return float(scores[number])
+                return rounded(scores[number])
     return None
+
+
+def group_scores(group: SpanGroup) -> list[float | None]:
+    """The probability of each span of a group; None where there is none, and for spans whose words have changed."""
+    scores = group.attrs.get(SCORES)
+    if scores is None or len(scores) != len(group) or _stale(group):
+        return [None] * len(group)
+    return [rounded(score) if _stands(span) else None for span, score in zip(group, scores, strict=True)]
 
 
 def _beginning(group: SpanGroup, start: int) -> Sequence[int]:
@@ -175,7 +128,7 @@ def token_score(token: Token) -> float | None:
         return None
     if places is not None and places[token.i].tolist() != [token.idx, token.idx + len(token)]:
         return None
-    score = float(scores[token.i])
+    score = rounded(scores[token.i])
     return score if score == score else None
 
 
@@ -233,12 +186,12 @@ def keep_frames(
                 "start": spans[first].start_char,
                 "end": spans[first].end_char,
                 "piece": [piece.start_char, piece.end_char],
-                "score": float(scores[first]),
-                "energy": float(energies[number]) if len(energies) else None,
+                "score": rounded(scores[first]),
+                "energy": rounded(energies[number]) if len(energies) else None,
                 "sense": senses[number] if len(senses) else None,
                 "sense_score": certain[number] if len(certain) else None,
                 "arguments": [
-                    [span.label_, span.start_char, span.end_char, float(score)]
+                    [span.label_, span.start_char, span.end_char, rounded(score)]
                     for span, score in zip(spans[first + 1 : last], scores[first + 1 : last], strict=True)
                 ],
             }
@@ -280,7 +233,7 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     starts, scores, of_frames = (group.attrs[name] for name in (STARTS, SCORES, ENERGIES))
     first = starts[number]
     last = starts[number + 1] if number + 1 < len(starts) else len(group)
-    spans = [(group[i], float(scores[i])) for i in range(first, last)]
+    spans = [(group[i], rounded(scores[i])) for i in range(first, last)]
     for span, _ in spans:
         if not _stands(span):
             raise _changed(group, f"found the words {span.text!r} in place of another span's")
@@ -288,5 +241,5 @@ def _frame(group: SpanGroup, number: int) -> Frame:
     sense, sense_score = (senses[number], certain[number]) if len(senses) else (None, None)
     (predicate, score), *others = spans
     arguments = [Argument(span.label_, span, score, sense) for span, score in others]
-    energy = float(of_frames[number]) if len(of_frames) else None
+    energy = rounded(of_frames[number]) if len(of_frames) else None
     return Frame(predicate[0], arguments, score, energy, sense, sense_score)

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spen_plugins import ConfigError, did_you_mean
-from spen_spacy.annotate.fields import as_json
 from spen_spacy.component import Component
-from spen_spacy.extensions import ORDER, SCORES, Frame, token_score
-
-TEXTS = pa.list_(pa.string())
-NUMBERS = pa.list_(pa.int32())
-FLOATS = pa.list_(pa.float32())
-PLACE = [("text", pa.string()), ("start", pa.int32()), ("end", pa.int32()), ("score", pa.float32())]
-SPANS = pa.list_(pa.struct([("label", pa.string()), *PLACE]))
-FRAMES = pa.list_(
-    pa.struct(
-        [
-            ("predicate", pa.struct(PLACE)),
-            *((name, pa.string()) for name in ("sense", "gloss")),
-            ("sense_score", pa.float32()),
-            ("arguments", pa.list_(pa.struct([("role", pa.string()), ("description", pa.string()), *PLACE]))),
-        ]
-    )
-)
-GROUPS = pa.list_(pa.struct([("key", pa.string()), ("label", pa.string()), *PLACE]))
-CATS = pa.map_(pa.string(), pa.float32())
-ENERGIES = pa.map_(pa.string(), pa.float64())
+from spen_spacy.extensions import ORDER, group_scores, token_score
+from spen_spacy.frame import Frame, rounded
 
 
 class Column(NamedTuple):
     """A column of annotations."""
 
-    type: pa.DataType
+    kind: str
+    """Of its values, by which `cells.TYPES` has their type in Parquet."""
     of: Callable[[Doc], Any]
+    """A doc's value, in plain types."""
 
 
 def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Column]:
@@ -58,28 +40,28 @@ def columns(nlp: Language, wanted: Sequence[str] | None = None) -> dict[str, Col
     labelling = [c for c in components if hasattr(c, "predicted")]
     own = sorted(a for a in sets if a.startswith("doc._.") and a not in ("doc._.srl", "doc._.spen_energy"))
     found = {
-        "tokens": (sets - {"doc.cats"}, Column(TEXTS, lambda doc: [token.text for token in doc])),
-        "token_starts": (sets - {"doc.cats"}, Column(NUMBERS, lambda doc: [token.idx for token in doc])),
-        "sentence_starts": (sets & {"doc.sents", "token.is_sent_start", "token.dep"}, Column(NUMBERS, _sentences)),
-        "pos": ("token.pos" in sets, Column(TEXTS, lambda doc: [token.pos_ for token in doc])),
-        "tags": ("token.tag" in sets, Column(TEXTS, lambda doc: [token.tag_ for token in doc])),
-        "tag_scores": ("token._.spen_score" in sets, Column(FLOATS, lambda doc: [token_score(t) for t in doc])),
-        "lemmas": ("token.lemma" in sets, Column(TEXTS, lambda doc: [token.lemma_ for token in doc])),
-        "morphs": ("token.morph" in sets, Column(TEXTS, lambda doc: [str(token.morph) for token in doc])),
-        "deps": ("token.dep" in sets, Column(TEXTS, lambda doc: [token.dep_ for token in doc])),
-        "heads": ("token.head" in sets, Column(NUMBERS, lambda doc: [token.head.i for token in doc])),
-        "ents": ("doc.ents" in sets, Column(SPANS, lambda doc: [_span(span) for span in doc.ents])),
-        "frames": ("doc._.srl" in sets, Column(FRAMES, lambda doc: [_frame(frame) for frame in doc._.srl])),
-        "spans": ("doc.spans" in others, Column(GROUPS, _groups)),
-        "cats": ("doc.cats" in sets, Column(CATS, lambda doc: list(doc.cats.items()))),
+        "tokens": (sets - {"doc.cats"}, Column("texts", lambda doc: [token.text for token in doc])),
+        "token_starts": (sets - {"doc.cats"}, Column("numbers", lambda doc: [token.idx for token in doc])),
+        "sentence_starts": (sets & {"doc.sents", "token.is_sent_start", "token.dep"}, Column("numbers", _sentences)),
+        "pos": ("token.pos" in sets, Column("texts", lambda doc: [token.pos_ for token in doc])),
+        "tags": ("token.tag" in sets, Column("texts", lambda doc: [token.tag_ for token in doc])),
+        "tag_scores": ("token._.spen_score" in sets, Column("floats", lambda doc: [token_score(t) for t in doc])),
+        "lemmas": ("token.lemma" in sets, Column("texts", lambda doc: [token.lemma_ for token in doc])),
+        "morphs": ("token.morph" in sets, Column("texts", lambda doc: [str(token.morph) for token in doc])),
+        "deps": ("token.dep" in sets, Column("texts", lambda doc: [token.dep_ for token in doc])),
+        "heads": ("token.head" in sets, Column("numbers", lambda doc: [token.head.i for token in doc])),
+        "ents": ("doc.ents" in sets, Column("spans", lambda doc: [_span(span) for span in doc.ents])),
+        "frames": ("doc._.srl" in sets, Column("frames", lambda doc: [_frame(frame) for frame in doc._.srl])),
+        "spans": ("doc.spans" in others, Column("groups", _groups)),
+        "cats": ("doc.cats" in sets, Column("numbers_by_name", lambda doc: _rounded(doc.cats))),
         "labels": (
             labelling,
-            Column(TEXTS, lambda doc: list(dict.fromkeys(label for c in labelling for label in c.predicted(doc)))),
+            Column("texts", lambda doc: list(dict.fromkeys(label for c in labelling for label in c.predicted(doc)))),
         ),
-        "energies": (energies, Column(ENERGIES, lambda doc: list(doc._.spen_energy.items()))),
+        "energies": (energies, Column("numbers_by_name", lambda doc: _rounded(doc._.spen_energy))),
     }
     there = {name: column for name, (is_there, column) in found.items() if is_there}
-    there |= {name.removeprefix("doc._."): Column(pa.string(), _extension(name)) for name in own}
+    there |= {name.removeprefix("doc._."): Column("json", _extension(name)) for name in own}
     for name in wanted or ():
         if name not in there:
             raise ConfigError(
@@ -115,21 +97,18 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 def _groups(doc: Doc) -> list[dict[str, Any]]:
     """The span groups that are not those of entities and frames of ours."""
-    found = []
-    for key, group in doc.spans.items():
-        if ORDER not in group.attrs:
-            scores = group.attrs.get(SCORES, [None] * len(group))
-            for span, score in zip(group, scores, strict=True):
-                place = _place(span, None if score is None else float(score))
-                found.append({"key": key, "label": span.label_, **place})
-    return found
+    return [
+        {"key": key, "label": span.label_, **_place(span, score)}
+        for key, group in doc.spans.items()
+        if ORDER not in group.attrs
+        for span, score in zip(group, group_scores(group), strict=True)
+    ]
 
 
-def _extension(name: str) -> Callable[[Doc], str | None]:
+def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
+    return {name: rounded(score) for name, score in scores.items()}
+
+
+def _extension(name: str) -> Callable[[Doc], Any]:
     attribute = name.removeprefix("doc._.")
-
-    def value(doc: Doc) -> str | None:
-        found = doc._.get(attribute)
-        return None if found is None else as_json(found)
-
-    return value
+    return lambda doc: doc._.get(attribute)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +15,15 @@ from spen_plugins import ConfigError, locked
 
 LARGEST_SHARD = 1024
 """MB of text; a piece of a text file of this size is read at once."""
+PRINTED = Path("-")
+"""Output that is printed."""
 
 
 class Form(StrEnum):
     """Format of the output."""
 
     parquet = "parquet"
+    jsonl = "jsonl"
     docbin = "docbin"
 
 
@@ -74,9 +79,18 @@ Input = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option(metavar="FOLDER", show_default=False, help="Folder of the shards; one that was begun is finished."),
+    typer.Option(
+        metavar="FOLDER",
+        show_default=False,
+        help="Folder of the shards; one that was begun is finished. With --to jsonl, - is standard output.",
+    ),
 ]
-To = Annotated[Form, typer.Option(help="parquet: a row a document, annotations as columns; docbin: spaCy's docs.")]
+To = Annotated[
+    Form,
+    typer.Option(
+        help="parquet: a row per document, annotations as columns; jsonl: the same as JSON lines; docbin: spaCy's docs."
+    ),
+]
 From = Annotated[Kind | None, typer.Option("--from", show_default=False, help="Format (default: as the names end).")]
 DocumentsOption = Annotated[Documents, typer.Option(help="Of text: a document is a line that is not blank, or a file.")]
 Text = Annotated[
@@ -155,26 +169,33 @@ def annotate(
     predicates: PredicatesRun = None,
     language: LanguageOption = None,
 ) -> None:
-    """Annotate a corpus: text, JSON, CSV, Parquet or DocBin to Parquet or DocBin, on one machine or many.
+    """Annotate a corpus: text, JSON, CSV, Parquet or DocBin to Parquet, JSON or DocBin, on one machine or many.
 
     The input is cut into shards, which are written in its order:
     shard-000000.parquet and so on. A job that was stopped or killed goes on
     by the same command; a shard is there when it is whole, and is not made
     twice.
 
-    Parquet has a row a document: input_file, input_row (its line, row or
-    number there), text, the other fields of JSON, CSV and Parquet, and what
-    the pipeline sets, as tokens, pos, tags, ents, frames, cats, with
-    probabilities.
+    Parquet and JSON lines have a row per document: input_file, input_row (its
+    line, row or number there), text, the other fields of JSON, CSV and
+    Parquet, and what the pipeline sets, as tokens, pos, tags, ents, frames,
+    cats, with probabilities.
+
+    --to jsonl --out - prints the lines in the order of the input. Nothing
+    is kept, so such a job begins anew.
     """
     _check(engine, {"--processes": processes}, {"--workers": workers, "--gpus": gpus, "--address": address})
     if columns is not None and to == Form.docbin:
-        raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet")
+        raise ConfigError("--columns: a DocBin has all annotations; expected --to parquet or jsonl")
+    if is_printed := out == PRINTED:
+        _check_printed(to, engine)
     from spen_spacy.annotate import engines, on_ray, parquet
+    from spen_spacy.annotate.columns import columns as columns_of
     from spen_spacy.annotate.finding import find as find_sources
     from spen_spacy.annotate.finding import note_skipped
     from spen_spacy.annotate.pipeline import find
     from spen_spacy.annotate.plan import Job, is_unfinished, reading_of, settled
+    from spen_spacy.annotate.printing import print_shards
     from spen_spacy.annotate.progress import follow
     from spen_spacy.annotate.shards import note_failed, note_unspaced
 
@@ -188,15 +209,16 @@ def annotate(
         typer.echo(note, err=True)
     nlp, identity = named.load(), named.identity()
     wanted = None if columns is None else tuple(name.strip() for name in columns.split(","))
-    if to == Form.parquet:
-        from spen_spacy.annotate.columns import columns as columns_of
-
+    if to != Form.docbin:
         columns_of(nlp, wanted)  # refuses unknown ones
     options = {"--from": found, "--documents": documents, "--text": text, "--to": to, "--columns": columns}
     if shard_size is not None and not 0 < shard_size <= LARGEST_SHARD:
         raise ConfigError(f"--shard-size: found {shard_size}; expected more than 0, at most {LARGEST_SHARD}")
     size = None if shard_size is None else max(1, round(shard_size * 1e6))
-    with locked(out):
+    with ExitStack() as stack:
+        if is_printed:
+            out = Path(stack.enter_context(TemporaryDirectory(prefix="spen-annotate-")))
+        stack.enter_context(locked(out))
         plan = settled(out, options | {"--language": named.language}, identity, sources, size)
         _tidy(out, is_unfinished)
         job = Job(
@@ -218,6 +240,9 @@ def annotate(
             done = engines.processes(processes, job, todo)
         else:
             done = engines.here(nlp, job, todo)
+        if is_printed:
+            typer.echo(follow(print_shards(done, job, plan.shards), len(plan.shards), len(todo), True), err=True)
+            return
         typer.echo(follow(done, len(plan.shards), len(todo)))
         _tidy(out, is_unfinished)
         typer.echo(f"{out}: all of {len(plan.shards)} shards{note_failed(job, plan.shards)}")
@@ -227,6 +252,14 @@ def _tidy(out: Path, is_unfinished: Callable[[Path], bool]) -> None:
     """Remove what processes that were killed had begun to write; this process holds the folder, and it has our plan."""
     for left in filter(is_unfinished, out.iterdir()):
         left.unlink(missing_ok=True)
+
+
+def _check_printed(to: Form, engine: Engine) -> None:
+    """Raise a ConfigError for options that standard output has no place for."""
+    if to != Form.jsonl:
+        raise ConfigError(f"--out -: found --to {to}; expected --to jsonl, or a folder")
+    if engine == Engine.ray:
+        raise ConfigError("--out -: found --engine ray; expected --engine local, or a folder that all machines see")
 
 
 def _check(engine: Engine, of_local: Mapping[str, Any], of_ray: Mapping[str, Any]) -> None:

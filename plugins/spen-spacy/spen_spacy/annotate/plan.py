@@ -19,8 +19,8 @@ from spen_spacy.annotate.pipeline import Pipeline, told
 from spen_spacy.annotate.sources import PLAN, Piece, Reading, Source
 from spen_spacy.annotate.tables import header
 
-SUFFIX = {"parquet": ".parquet", "docbin": ".spacy"}
-_UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
+SUFFIX = {"parquet": ".parquet", "jsonl": ".jsonl", "docbin": ".spacy"}
+_UNFINISHED = re.compile(r"(shard-\d{6,}\.(parquet|jsonl|spacy)|_plan\.json)\.[0-9a-f]{8}-\d+-[0-9a-f]{16}\.partial")
 SHARDS = 64
 """Number of shards by default, if each is then of a size between these."""
 SIZES = 1 << 16, 1 << 22
@@ -37,8 +37,8 @@ class Job:
         reading: how the input is read.
         kinds: of JSON and CSV, the type of each other field.
         out: the folder of the shards.
-        form: "parquet" or "docbin".
-        columns: of Parquet, the columns of annotations; None: all.
+        form: "parquet", "jsonl" or "docbin".
+        columns: of Parquet and JSON lines, the columns of annotations; None: all.
         keep_errors: if true, a document that fails is a row with an error; otherwise it ends the job.
     """
 

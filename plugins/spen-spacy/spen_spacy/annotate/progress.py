@@ -16,13 +16,14 @@ WINDOW = 24 * 3600
 """Seconds over which the remaining time is estimated: a shard may take minutes."""
 
 
-def follow(shards: Generator[Done, None, None], total: int, todo: int) -> str:
+def follow(shards: Generator[Done, None, None], total: int, todo: int, is_printed: bool = False) -> str:
     """See shards through, and sum them up in a line.
 
     Args:
         shards: what an engine yields.
         total: number of shards of the plan.
         todo: how many of them were not there yet.
+        is_printed: if true, the rows go to standard output: there is no bar between them, and no shard stays.
 
     Raises:
         RunError: a shard failed.
@@ -33,13 +34,14 @@ def follow(shards: Generator[Done, None, None], total: int, todo: int) -> str:
     what = (TextColumn("shards"), MofNCompleteColumn(), BarColumn(24), TextColumn("{task.description}"))
     when = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     progress = Progress(*what, *when, console=console, transient=True, speed_estimate_period=WINDOW)
-    with closing(shards), progress if console.is_terminal else nullcontext():
+    with closing(shards), progress if console.is_terminal and not is_printed else nullcontext():
         bar = progress.add_task("", total=total, completed=total - todo)
         for done in shards:
             if done.failure:
+                stays = "The shards that are finished stay, and the same command goes on from there; with"
                 raise RunError(
-                    f"{done.failure}\nThe shards that are finished stay, and the same command goes on from there; "
-                    "with --errors keep, a document that fails is a row that says why"
+                    f"{done.failure}\n{'With' if is_printed else stays} --errors keep, a document that fails is a row "
+                    "that says why"
                 )
             documents, words = documents + done.documents, words + done.words
             progress.update(bar, advance=1, description=_told(documents, words, time.perf_counter() - started))

@@ -13,7 +13,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 
 import spen_plugins as sp
-from spen_spacy.annotate import docbin, fields, parquet
+from spen_spacy.annotate import docbin, fields, jsonl, parquet
+from spen_spacy.annotate.columns import columns
 from spen_spacy.annotate.plan import Job, Shard
 from spen_spacy.annotate.sources import Document
 
@@ -68,13 +69,19 @@ def annotate(nlp: Language, job: Job, shard: Shard) -> Done:
 
 def note_failed(job: Job, shards: Sequence[Shard]) -> str:
     """A clause about the documents of finished shards that failed; "" if there are none."""
-    if job.form == "parquet":
-        count = sum(parquet.count_failed(shard.path(job)) for shard in shards)
-        where = "the column error"
+    if job.form in ("parquet", "jsonl"):
+        count_failed = parquet.count_failed if job.form == "parquet" else jsonl.count_failed
+        count = sum(count_failed(shard.path(job)) for shard in shards)
+        where = "the column error" if job.form == "parquet" else "the key error"
     else:
         count = sum("error" in about[INPUT] for shard in shards for about in docbin.user_data(shard.path(job)))
         where = f"user_data['{INPUT}']"
-    return f"; {count:,} document{'s' * (count > 1)} failed ({where} says why)" if count else ""
+    return f"; {told_failed(count, where)}" if count else ""
+
+
+def told_failed(count: int, where: str) -> str:
+    """The number of documents that failed, and where the reason stands."""
+    return f"{count:,} document{'s' * (count > 1)} failed ({where} says why)"
 
 
 def note_unspaced(nlp: Language, job: Job, shard: Shard, language: str | None) -> list[str]:
@@ -148,6 +155,10 @@ def _writer(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Write
         with _parquet(nlp, job, shard, path) as write:
             yield write
         return
+    if job.form == "jsonl":
+        with _jsonl(nlp, job, path) as write:
+            yield write
+        return
     docs = DocBin(store_user_data=True)
 
     def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
@@ -168,7 +179,7 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    from spen_spacy.annotate.columns import columns
+    from spen_spacy.annotate.cells import TYPES, cell
 
     annotations = columns(nlp, job.columns)
     own = {"input_file": pa.string(), "input_row": pa.int64(), "text": pa.string()}
@@ -185,7 +196,7 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
         own
         | {names[name]: type_ for name, type_ in types.items()}
         | other
-        | {name: column.type for name, column in annotations.items()}
+        | {name: TYPES[column.kind] for name, column in annotations.items()}
         | {"error": pa.string()}
     )
 
@@ -195,10 +206,26 @@ def _parquet(nlp: Language, job: Job, shard: Shard, path: Path) -> Iterator[Writ
             table = [
                 {"input_file": document.name, "input_row": document.row, "text": _written(document), "error": error}
                 | fields.columns(document.fields, known, names)
-                | ({} if doc is None else {name: column.of(doc) for name, column in annotations.items()})
+                | ({} if doc is None else {name: cell(column, column.of(doc)) for name, column in annotations.items()})
                 for document, doc, error in rows
             ]
             writer.write_table(pa.Table.from_pylist(table, schema))
+
+        yield write
+
+
+@contextmanager
+def _jsonl(nlp: Language, job: Job, path: Path) -> Iterator[Write]:
+    annotations = columns(nlp, job.columns)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+
+        def write(rows: Sequence[tuple[Document, Doc | None, str | None]]) -> None:
+            for document, doc, error in rows:
+                row = {"input_file": document.name, "input_row": document.row, "text": _written(document)}
+                names = fields.names(document.fields, {*row, *annotations, "error"})
+                row |= {names[name]: value for name, value in document.fields.items()}
+                row |= {name: None if doc is None else column.of(doc) for name, column in annotations.items()}
+                file.write(jsonl.line(row, error))
 
         yield write
 

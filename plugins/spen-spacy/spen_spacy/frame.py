@@ -1,0 +1,110 @@
+"""Frames, predicates with their arguments, as values: `doc._.srl` has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from spacy.tokens import Span, Token
+
+from spen_plugins import rolesets
+
+DIGITS = 6
+"""Digits after the point of reported probabilities and energies, as `spen predict` writes them."""
+
+
+def rounded(score: float) -> float:
+    """A probability or energy as it is reported. Stored ones may be float32, whose 0.9973 is 0.9972999691963196."""
+    return round(float(score), DIGITS)
+
+
+class _Argument(NamedTuple):
+    role: str
+    span: Span
+    score: float
+
+
+class Argument(_Argument):
+    """An argument of a predicate: a tuple of `role`, `span` and `score`, its probability.
+
+    Args:
+        sense: the sense of its predicate, if known.
+    """
+
+    _sense: str | None = None
+
+    def __new__(cls, role: str, span: Span, score: float, sense: str | None = None) -> Self:
+        made = super().__new__(cls, role, span, score)
+        made._sense = sense
+        return made
+
+    def _replace(self, **changes: Any) -> Self:
+        made = super()._replace(**changes)
+        made._sense = self._sense
+        return made
+
+    @property
+    def description(self) -> str | None:
+        """What PropBank says of the role in the predicate's sense: "thing given"; None without a sense, and for roles
+        that mean the same everywhere, such as ARGM-TMP."""
+        known = None if self._sense is None else rolesets().get(self._sense)
+        return None if known is None else known.describe(self.role)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`role`, `description`, the place as in `Frame.to_dict`, and `score`."""
+        return {
+            "role": self.role,
+            "description": self.description,
+            **place(self.span),
+            "score": rounded(self.score),
+        }
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A predicate and its arguments, from left to right."""
+
+    predicate: Token
+    arguments: list[Argument] = field(hash=False)
+    score: float
+    """Probability that this is a predicate; 1 for those of rules or of the user."""
+    energy: float | None
+    """E(x, y) of the predicate's analysis, low is good; None without the setting `energy`."""
+    sense: str | None = None
+    """Its roleset in PropBank: "give.01"; None without the setting `senses_model`, and for a word that is not known."""
+    sense_score: float | None = None
+    """Probability of the sense, if this is a predicate."""
+
+    @property
+    def gloss(self) -> str | None:
+        """What the sense means, in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
+        known = None if self.sense is None else rolesets().get(self.sense)
+        return None if known is None else known.gloss or None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The frame in plain types, for `json.dumps`.
+
+        `predicate` and each of `arguments` have a place: `text`, `start` and `end` in tokens, `start_char` and
+        `end_char` in characters, ends exclusive, as of a `Span`. The other keys are named like the attributes.
+        """
+        i = self.predicate.i
+        return {
+            "predicate": place(self.predicate.doc[i : i + 1]),
+            "score": rounded(self.score),
+            "energy": None if self.energy is None else rounded(self.energy),
+            "sense": self.sense,
+            "sense_score": None if self.sense_score is None else rounded(self.sense_score),
+            "gloss": self.gloss,
+            "arguments": [argument.to_dict() for argument in self.arguments],
+        }
+
+
+def place(span: Span) -> dict[str, Any]:
+    """A span's text, and its first and last (exclusive) token and character."""
+    return {
+        "text": span.text,
+        "start": span.start,
+        "end": span.end,
+        "start_char": span.start_char,
+        "end_char": span.end_char,
+    }
