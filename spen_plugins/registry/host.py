@@ -55,7 +55,7 @@ class Plugin:
 
 
 class _Manager(pluggy.PluginManager):
-    """Takes the hooks that a plugin holds; a name that its module imports at first use is none, and stays unimported."""
+    """Takes the hooks that a plugin holds: names that its module imports at first use are none, and stay unimported."""
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
         held = inspect.getattr_static(plugin, name, None) is not None

@@ -33,12 +33,14 @@ LOADED = """
 import json, sys
 import en_mine
 from spacy.tokens import Doc
+from spen_spacy import to_json
 
 nlp = en_mine.load()
 assert not any("runs" in str(value) for c in nlp.config["components"].values() for value in c.values()), nlp.config
 doc = nlp(Doc(nlp.vocab, words=json.loads(sys.argv[1])))
 print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.ent_type_ for token in doc],
-                  "predicates": [frame.predicate.i for frame in doc._.srl], "meta": nlp.meta}))
+                  "predicates": [frame.predicate.i for frame in doc._.srl], "meta": nlp.meta,
+                  "json": to_json(doc)}, allow_nan=False))
 """
 
 
@@ -100,6 +102,8 @@ def test_a_package_predicts_as_its_runs_do_without_them(packaged: Path, runs: di
     assert said["pipeline"] == ["spen_ner", "roles"]
     assert said["tags"] == wanted and any(tag != "O" for tag in wanted)
     assert said["predicates"] == [entity["start"] for entity in found["entities"]] != []
+    assert [frame["predicate"]["start"] for frame in said["json"]["frames"]] == said["predicates"]
+    assert [entity["score"] for entity in said["json"]["ents"]] == [entity["score"] for entity in tags]
 
 
 def test_meta_has_scores_requirements_and_sources(packaged: Path, runs: dict[str, Path]) -> None:

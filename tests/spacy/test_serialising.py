@@ -138,8 +138,8 @@ def test_dir_lists_the_names_and_imports_no_spacy() -> None:
 
 def test_the_calibration_tool_measures_what_the_run_wrote(runs: dict[str, Path]) -> None:
     row = runpy.run_path(str(ROOT / "tools/english_scores.py"))["calibration_row"]
-    known = json.loads((runs["ner"] / "calibration.json").read_text())
-    cells = [cell.strip() for cell in row("mine", runs["ner"]).strip("|").split("|")]
+    known = json.loads((runs["pos"] / "calibration.json").read_text())
+    cells = [cell.strip() for cell in row("mine", runs["pos"]).strip("|").split("|")]
     assert cells[0].startswith("`mine` ") and float(cells[2]) == round(known["temperature"], 2)
     kinds = ("ece_uncalibrated", "ece")
     wanted = [known[part][kind] for part in ("validation", "test") for kind in kinds]
