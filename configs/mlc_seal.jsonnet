@@ -25,9 +25,10 @@ function(
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct
   schedule='light',  // light: at most 3 energy updates a net update; released: as the authors' code
+  class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
-  + multilabel.task(data, validation, test, split, { labels: labels, label_count: label_count, text: text, separator: separator, drop: drop }, threshold, decode, method)
+  + multilabel.task(data, validation, test, split, { labels: labels, label_count: label_count, text: text, separator: separator, drop: drop }, threshold, decode, method, class_weight)
   + multilabel.method(data, method, schedule)

@@ -23,9 +23,10 @@ function(
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
   encoder='ngrams',  // ngrams, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
+  class_weight=null,  // weights of labels in the cross entropy: balanced, or a table {"rare": 5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
-  + texts.task(data, validation, test, split, { text: text, labels: labels, separator: separator, drop: drop }, threshold, decode)
+  + texts.task(data, validation, test, split, { text: text, labels: labels, separator: separator, drop: drop }, threshold, decode, class_weight)
   + texts.method(data, if method != null then method else if data == 'sample' then 'nce' else 'cross_entropy', encoder)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from spen_plugins.spaces import Proposal
 
 
 @dataclass(frozen=True)
@@ -40,21 +44,42 @@ class Batch:
         rows: `(batch,)` indices of the examples in their part.
         gold: `(batch, 1, *variables)`, or None if nothing is annotated; zero in rows without gold.
         labelled: `(batch,)` boolean, the mask of rows with gold.
+        weights: `(batch,)`, weights of the examples' losses; None: none is weighted.
+        class_weights: weights of the classes in the net's cross entropy, as `Proposal.weighted_log_prob` takes them;
+            None: no class is weighted.
     """
 
     x: X
     rows: Tensor
     gold: Tensor | None
     labelled: Tensor
+    weights: Tensor | None = field(default=None, kw_only=True)
+    class_weights: Tensor | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return self.x.size
 
     def to(self, device: torch.device | str) -> Batch:
-        gold = None if self.gold is None else self.gold.to(device, non_blocking=True)
+        names = ("gold", "weights", "class_weights")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        moved = {name: value.to(device, non_blocking=True) for name, value in given.items()}
         return replace(
-            self, x=self.x.to(device), rows=self.rows.to(device), gold=gold, labelled=self.labelled.to(device)
+            self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **moved
         )
+
+    def weighted(self, loss: Tensor) -> Tensor:
+        """A loss of each example, `(batch,)`, times its weight."""
+        return loss if self.weights is None else loss * self.weights
+
+    def gold_log_prob(self, proposal: Proposal) -> Tensor:
+        """ln q(gold | x), `(batch,)`, with each class's terms times its weight; `gold` is present.
+
+        Raises:
+            ConfigError: classes are weighted, and the variables of q are not independent.
+        """
+        if self.class_weights is None:
+            return proposal.log_prob(self.gold)[:, 0]
+        return proposal.weighted_log_prob(self.gold, self.class_weights)[:, 0]
 
 
 @dataclass(frozen=True)

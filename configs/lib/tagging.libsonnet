@@ -77,8 +77,8 @@ local word(data, has, given) =
   },
   tweets:: $.plain { words+: { features: 'all', vectors: 'glove_twitter', clusters: 'twitter' } },
 
-  task(data_sets, data, validation, test, tags=null, split=null):: {
-    task: { type: 'tagging' } + choose.files(data_sets, data, validation, test, split=split) + choose.given({ tags: tags }),
+  task(data_sets, data, validation, test, tags=null, split=null, class_weight=null):: {
+    task: { type: 'tagging' } + choose.files(data_sets, data, validation, test, split=split) + choose.given({ tags: tags, class_weight: class_weight }),
   },
 
   // `features`; the task's extra `columns`; and `token`, what sees a word alone, for language models over words: no characters,

@@ -56,10 +56,11 @@ local data_sets = {
 };
 
 {
-  task(data, validation, test, split, columns, threshold, decode):: {
+  task(data, validation, test, split, columns, threshold, decode, class_weight):: {
     task: { type: 'text' }
           + choose.decoding(data, threshold, decode, 'validation')
-          + choose.files(data_sets, data, validation, test, columns, split),
+          + choose.files(data_sets, data, validation, test, columns, split)
+          + choose.given({ class_weight: class_weight }),
   },
 
   // `ngrams`, `minilm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network.

@@ -41,6 +41,7 @@ class TaggedSentence:
         columns: name of each extra column -> one value per word.
         line: number of the sentence's first line in its file, from 1; None without a file.
         lines: line number of each word, if not consecutive.
+        weight: weight of its loss in training.
     """
 
     words: tuple[str, ...]
@@ -48,6 +49,7 @@ class TaggedSentence:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     line: int | None = None
     lines: tuple[int, ...] | None = None
+    weight: float = 1.0
 
     def line_of(self, word: int) -> int | None:
         """Line number of a word, for an error message."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from spen_plugins.errors import PluginError
+from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.spaces.base import OutputSpace
 
 T = TypeVar("T")
@@ -80,6 +80,22 @@ class Proposal(ABC):
     @abstractmethod
     def log_prob(self, y: Tensor) -> Tensor:
         """ln q(y | x), `(batch, sample)`; for a relaxed y, Σ y · ln q of independent variables."""
+
+    def weighted_log_prob(self, y: Tensor, weights: Tensor) -> Tensor:
+        """Σ over variables of ln q of y's value times the weight of this value's class, `(batch, sample)`. Optional.
+
+        Args:
+            y: `(batch, sample, *variables)`, discrete.
+            weights: of label sets `(2, label)`, the weights of an absent and of a present label; of tags `(tag,)`.
+
+        Raises:
+            ConfigError: the variables are not independent, so that ln q(y) is no sum over them.
+        """
+        raise ConfigError(
+            f"task.class_weight weighs the terms of single labels or tags, and {type(self).__name__} has one "
+            "probability for all of an output; take independent labels or tags (inference_net.type=independent, "
+            "method=cross_entropy), or class_weight=null"
+        )
 
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         """The `k` most probable discrete outputs that the space allows, best first, and ln q of each.

@@ -118,6 +118,13 @@ class IndependentLabels(Proposal):
         linear = inner_product(logits[:, 0], y) if logits.shape[1] == 1 else (y * logits).sum(-1)
         return linear - F.softplus(logits).sum(-1)
 
+    def weighted_log_prob(self, y: Tensor, weights: Tensor) -> Tensor:
+        logits = at_least_float32(self.logits)
+        off, on = weights.to(y.dtype)
+        present = y * on
+        linear = inner_product(logits[:, 0], present) if logits.shape[1] == 1 else (present * logits).sum(-1)
+        return linear - (F.softplus(logits) * (present + (1 - y) * off)).sum(-1)
+
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         logits = at_least_float32(self.logits.detach())
         best = (logits > 0).to(logits.dtype)

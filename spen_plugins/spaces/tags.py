@@ -150,6 +150,9 @@ class IndependentTags(Proposal):
             return inner_product(log_p[:, 0], y)
         return (y * log_p).flatten(2).sum(-1)
 
+    def weighted_log_prob(self, y: Tensor, weights: Tensor) -> Tensor:
+        return self.log_prob(y * weights.to(y.dtype))
+
     def k_best(self, k: int) -> tuple[Tensor, Tensor]:
         log_p = torch.log_softmax(at_least_float32(self.logits.detach()), -1)
         tags, log_q = span_k_best(log_p[:, 0], self.mask, self.space.links, k)

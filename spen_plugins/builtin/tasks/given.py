@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -28,25 +29,68 @@ def not_kept() -> ConfigError:
     )
 
 
-def pairs(parts: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Inputs and outputs of each part.
+def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[float] | None]:
+    """Inputs and outputs of each part, and the weights of the training examples if they have some.
+
+    Weights are divided by their mean, so that their scale doesn't change the learning rate; examples of weight 0 are
+    left out.
 
     Raises:
-        DataError: unknown parts, no training part, no pair, or inputs and outputs of different lengths.
+        DataError: unknown parts, no training part, no pair, or inputs and outputs of different lengths; weights of
+            another length, that are no finite numbers from 0, all 0, or of another part than the training part.
     """
     if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
         found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
         raise DataError("data", None, f"{found or 'no part'}", f"'train', and perhaps 'validation' and 'test', {PAIR}")
+    found = {}
     for name, pair in parts.items():
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
             raise DataError(f"data[{name!r}]", None, f"a {type(pair).__name__}", PAIR)
-        sizes = [size(values, f"data[{name!r}]") for values in pair]
+        inputs, outputs, *weights = pair
+        sizes = [size(values, f"data[{name!r}]") for values in (inputs, outputs)]
         if sizes[0] != sizes[1] or not sizes[0]:
             raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "as many, at least one")
-    return {name: tuple(pair) for name, pair in parts.items()}
+        if weights and name != "train":
+            raise DataError(f"data[{name!r}]", None, "weights", "weights of the training examples alone")
+        found[name] = inputs, outputs
+    if len(parts["train"]) == 2 or parts["train"][2] is None:
+        return found, None
+    weights = _checked_weights(parts["train"][2], size(found["train"][0], "data['train']"))
+    rows = np.flatnonzero(weights)
+    if len(rows) < len(weights):
+        found["train"] = tuple(_taken(values, rows) for values in found["train"])
+    return found, (weights[rows] / weights[rows].mean()).tolist()
 
 
-PAIR = "each a pair (inputs, outputs)"
+PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inputs, outputs, weights)"
+
+
+def _checked_weights(values: Any, count: int) -> np.ndarray:
+    """Weights of `count` examples, `(count,)` float64."""
+    where = "the weights of train"
+    try:
+        weights = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(where, None, f"{values!r:.80}", "a number for each example") from None
+    if weights.shape != (count,):
+        raise DataError(where, None, f"an array of shape {weights.shape}", f"a number for each of {count} examples")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number from 0")
+    if not weights.any():
+        raise DataError(where, None, "0 for every example", "some above 0")
+    return weights
+
+
+def _taken(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of inputs or outputs."""
+    if isinstance(values, Matrix):
+        return replace(values, values=values.values[rows])
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[rows]
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]
 
 
 def size(values: Any, what: str) -> int:
@@ -124,13 +168,15 @@ def texts(values: Any, what: str) -> list[str]:
     return found
 
 
-def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns]:
-    """Vectors and label numbers of each part, and the columns that they have in common.
+def rows(
+    parts: Mapping[str, Any],
+) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns, list[float] | None]:
+    """Vectors and label numbers of each part, the columns that they have in common, and weights as of `pairs`.
 
     Raises:
         DataError: a pair, vectors or labels have the wrong form, or features that are binary in training aren't.
     """
-    found = pairs(parts)
+    found, weights = pairs(parts)
     matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
     train = matrices["train"]
     names = train.names or tuple(f"x{i}" for i in range(train.width))
@@ -140,7 +186,7 @@ def rows(parts: Mapping[str, Any]) -> tuple[dict[str, Matrix], dict[str, list[np
         for name, matrix in matrices.items():
             matrix.check_binary(names, f"the vectors of {name}")
     features = dict.fromkeys(names, ("0", "1") if binary else ())
-    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary)
+    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary), weights
 
 
 def divide(

@@ -14,6 +14,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig, label_weights, weights_of
 from spen_plugins.builtin.tasks.facts import number
 from spen_plugins.builtin.tasks.file_parts import (
     checksums_of,
@@ -25,7 +26,6 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.label_formats import columns_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
-from spen_plugins.config.config import Config
 from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import same_files
@@ -46,6 +46,10 @@ class Labelled(Protocol):
     def gold(self) -> np.ndarray | None:
         """Indices of its labels; None without gold."""
 
+    @property
+    def weight(self) -> float:
+        """The weight of its loss."""
+
 
 class LabelTask(Task):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
@@ -56,7 +60,7 @@ class LabelTask(Task):
     kind: ClassVar[Kind]
     """What a table's rows are."""
 
-    class Config(Config):
+    class Config(ClassWeightConfig):
         threshold: Annotated[float, Field(ge=0, le=1)] | Literal["validation"] = 0.5
         """A label is predicted above this probability; "validation" picks the best of 0.05 to 0.95 on the
         validation part, in steps of 0.05."""
@@ -81,6 +85,7 @@ class LabelTask(Task):
         self._files: dict[str, str] = {}
         self._split = ""
         self._notes: list[str] = []
+        self._class_weights: Tensor | None = None
 
     @property
     def threshold(self) -> float:
@@ -122,7 +127,13 @@ class LabelTask(Task):
             dense[np.repeat(np.arange(size), [len(s) for s in sets]), 0, np.concatenate(sets)] = 1
             gold = torch.from_numpy(dense)
         numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return Batch(X(self.collate_inputs(examples), None, size), numbers, gold, torch.from_numpy(labelled))
+        x, known = X(self.collate_inputs(examples), None, size), torch.from_numpy(labelled)
+        weights = {"weights": weights_of(examples), "class_weights": self._class_weights}
+        return Batch(x, numbers, gold, known, **weights)
+
+    def _weigh_classes(self) -> None:
+        """Set the labels' weights, once there is a training part."""
+        self._class_weights = label_weights(self.config.class_weight, self.space.labels, self._parts["train"])
 
     def metric(self) -> LabelMetric:
         return LabelMetric(self.decoder, self.config.average_precision, self.config.at)

@@ -37,12 +37,13 @@ SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly
 
 
 class Example(NamedTuple):
-    """One row: the indices of its non-zero features, or its scaled vector; its label indices, None without gold; and
-    the scaled values of the non-zero features, if they are not all 1."""
+    """One row: the indices of its non-zero features, or its scaled vector; its label indices, None without gold; the
+    scaled values of the non-zero features, if they are not all 1; and the weight of its loss."""
 
     features: np.ndarray
     gold: np.ndarray | None
     values: np.ndarray | None = None
+    weight: float = 1.0
 
 
 class MultiLabel(LabelTask):
@@ -66,6 +67,7 @@ class MultiLabel(LabelTask):
             self._load_files()
         self._hide_gold(_hidden, lambda path: self._read(path, gold=None)[1])
         self._check_parts()
+        self._weigh_classes()
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of vectors and labels.
@@ -76,7 +78,7 @@ class MultiLabel(LabelTask):
         `(n, labels)`, or a list with each example's label names.
         """
         check_vectors(self.config)
-        matrices, sets, columns = given.rows(parts)
+        matrices, sets, columns, weights = given.rows(parts)
         self._set_columns(columns)
         features = {name: self._features(matrix) for name, matrix in matrices.items()}
         inputs = {name: keys_of_rows(some) for name, some in features.items()}
@@ -87,8 +89,12 @@ class MultiLabel(LabelTask):
             self._scale(some)
         source = {name: name if name in matrices else "train" for name in rows}
         self._parts = {n: [_example(features[source[n]], sets[source[n]], i) for i in some] for n, some in rows.items()}
-        self._files = given.checksums(self._parts)
+        self._files = given.checksums({n: [example[:3] for example in some] for n, some in self._parts.items()})
+        if weights is not None:
+            train = zip(self._parts["train"], rows["train"], strict=True)
+            self._parts["train"] = [example._replace(weight=weights[i]) for example, i in train]
         self._hide_gold(_hidden, lambda path: self._read(path, gold=None)[1])
+        self._weigh_classes()
 
     def _features(self, matrix: Matrix) -> Ragged | np.ndarray:
         """Of each row, not scaled."""

@@ -8,9 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
+from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig, tag_weights, weights_of
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig
 from spen_plugins.builtin.tasks.sentence_task import SentenceTask
@@ -49,7 +51,7 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
 class Tagging(SentenceTask):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig):
+    class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig, ClassWeightConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
@@ -88,6 +90,7 @@ class Tagging(SentenceTask):
         self.selection = "f1" if spans else "accuracy"
         self._encoding = config.encoding or ("bioes" if config.scheme == "bioes" else "bio") if spans else None
         self._index: Index | None = None  # of a training part on disk
+        self._class_weights: Tensor | None = None
 
     def load(self) -> None:
         self._read = self._read_parts()
@@ -107,7 +110,7 @@ class Tagging(SentenceTask):
         unseen = tagging_files.unseen_tags(self.config, encoded, tags)
         self._read = self._read._replace(notes=[*self._read.notes, *unseen])
         self._parts: dict[str, Sequence[Example]] = {
-            part: [self._example(s.words, s.columns, *gold) for s, gold in zip(some, encoded[part], strict=True)]
+            part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
         }
         if self._index is not None:
@@ -116,6 +119,8 @@ class Tagging(SentenceTask):
         else:
             gold = [example for example in self._parts["train"] if example.tags is not None]
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
+        spans, train = self._encoding is not None, self._parts["train"]
+        self._class_weights = tag_weights(self.config.class_weight, self.space.tags, spans, train)
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         values = {name: listed(facts["columns"], name) for name in facts["columns"]}
@@ -178,7 +183,8 @@ class Tagging(SentenceTask):
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         x = X(inputs, torch.from_numpy(inside), len(examples))
-        return SentenceBatch(x, numbers, gold, known, tuple(examples))
+        weights = {"weights": weights_of(examples), "class_weights": self._class_weights}
+        return SentenceBatch(x, numbers, gold, known, tuple(examples), **weights)
 
     def metric(self) -> TagMetric:
         tags = self.space.tags
@@ -291,13 +297,14 @@ class Tagging(SentenceTask):
         columns: Mapping[str, Sequence[str]],
         names: tuple[str, ...] | None,
         found: frozenset,
+        weight: float = 1.0,
     ) -> Example:
         given = {
             name: [known.get(v, 1) for v in columns[name]] for name, known in self._number.items() if name in columns
         }
         numbers = {name: np.array(given.get(name, [1] * len(words)), dtype=np.int64) for name in self._number}
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(self._vocabulary.entry(words), numbers, names, tags, found)
+        return Example(self._vocabulary.entry(words), numbers, names, tags, found, weight)
 
     def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
         """Tag indices `(sentence, token)`, and the number of tokens in each sentence."""

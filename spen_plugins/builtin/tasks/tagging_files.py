@@ -218,10 +218,13 @@ def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: in
         f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
     ]:
         raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
+    pairs, weights = given.pairs(parts)
     sentences = {
         part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
-        for part, pair in given.pairs(parts).items()
+        for part, pair in pairs.items()
     }
+    if weights is not None:
+        sentences["train"] = [replace(s, weight=w) for s, w in zip(sentences["train"], weights, strict=True)]
     inputs = {part: [s.words for s in some] for part, some in sentences.items()}
     tags = [set(s.tags) for s in sentences["train"]]
     sentences, split, notes = given.divide(sentences, inputs, tags, held_out, seed)

@@ -47,6 +47,8 @@ class Example:
     tags: np.ndarray | None = None
     spans: frozenset[Span] = frozenset()
     """Gold spans, including types unseen in training."""
+    weight: float = 1.0
+    """The weight of its loss."""
 
 
 class TagMetric(Metric):

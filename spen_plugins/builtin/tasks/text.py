@@ -54,6 +54,8 @@ class Example:
     gold: np.ndarray | None
     items: dict[str, Any] = field(default_factory=dict)
     """Output of each indexer for the text, by the indexer's name."""
+    weight: float = 1.0
+    """The weight of its loss."""
 
 
 class TextLabels(LabelTask):
@@ -96,11 +98,13 @@ class TextLabels(LabelTask):
         """Parts are pairs of texts, a list of strings, and labels: a list with each text's label names, or a matrix of
         0 and 1, `(texts, labels)`."""
         check_texts(self.config)
-        found = given.pairs(parts)
+        found, weights = given.pairs(parts)
         labels, sets = given.label_sets({name: y for name, (_, y) in found.items()})
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
         rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
+        for example, weight in zip(rows["train"], weights or (), strict=weights is not None):
+            example.weight = weight
         inputs = {name: list(map(self._input, some)) for name, some in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
@@ -130,6 +134,7 @@ class TextLabels(LabelTask):
             counts = Counter(dict(zip(self._index.values["words"], self._index.counts["words"].tolist(), strict=True)))
         ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         self.inputs = TextInputs([word for word, count in ordered if count >= self.config.min_count])
+        self._weigh_classes()
 
     def _look_at_script(self, texts: Iterable[str]) -> None:
         self._unspaced = self.config.words == "rule" and is_unspaced(texts)

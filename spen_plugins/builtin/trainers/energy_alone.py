@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from spen_plugins.builtin.trainers.phases import energy_stage, frozen_except, net_stage
+from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
@@ -16,6 +17,9 @@ class EnergyAlone(Trainer):
 
     If the inference net has weights (the net of `gbi`, whose samples NCE contrasts with gold), it is trained first, by
     cross entropy, and fixed from then on.
+
+    Raises:
+        ConfigError: the task weighs classes, and there is no net whose cross entropy they weigh.
     """
 
     needs = ("energy", "energy_loss")
@@ -34,5 +38,10 @@ class EnergyAlone(Trainer):
         config = self.config
         alone = energy_stage(model, config.epochs, config.energy, config.patience, trainer="energy")
         if not config.net_epochs or "inference_net" not in frozen_except(model, "energy"):
+            if getattr(task.config, "class_weight", None) is not None:
+                raise ConfigError(
+                    "task.class_weight weighs the cross entropy of a net, and no net learns here (trainer 'energy' "
+                    "alone); take a method with a net, such as cross_entropy or nce, or class_weight=null"
+                )
             return [alone]
         return [net_stage(model, task, config.net_epochs, config.net, config.patience), alone]

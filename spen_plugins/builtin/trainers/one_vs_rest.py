@@ -26,7 +26,8 @@ class OneVsRest(Trainer):
     """A logistic regression for each label, with an L2 penalty, fitted by LIBLINEAR and kept in net `independent`, with
     a bias, over features `bag`. There is a stage for each strength of the penalty, and the best on validation stays.
 
-    A label that all training examples have, or none, has a constant probability, (k + ½) / (n + 1) of k in n.
+    A label that all training examples have, or none, has a constant probability, (k + ½) / (n + 1) of k in n. Classes
+    and examples have the task's weights, as scikit-learn's `class_weight` and `sample_weight`.
     """
 
     class Config(TrainerConfig):
@@ -41,7 +42,7 @@ class OneVsRest(Trainer):
         super().__init__(config)
         if len(set(config.c)) < len(config.c):
             raise ConfigError(f"trainer.c: found {config.c}; expected each number once")
-        self._design: tuple[Any, np.ndarray] | None = None
+        self._design: tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None] | None = None
 
     def stages(self, model: Model, task: Task) -> list[Stage]:
         net = model.inference_net
@@ -71,23 +72,25 @@ class OneVsRest(Trainer):
         net: Any = model.inference_net
         if self._design is None:
             self._design = _design(net.features, task)
-        x, gold = self._design
+        x, gold, weights, classes = self._design
         weight, bias = np.zeros(net.output.weight.shape), np.zeros(net.output.bias.shape)
         for label, having in enumerate(gold.T):
             k, n = int(having.sum()), len(having)
             if k in (0, n):
                 bias[label] = np.log((k + 0.5) / (n - k + 0.5))
                 continue
-            fitted = LogisticRegression(C=c, solver="liblinear", tol=self.config.tolerance).fit(x, having)
+            by_class = None if classes is None else dict(enumerate(classes[:, label].tolist()))
+            learner = LogisticRegression(C=c, solver="liblinear", tol=self.config.tolerance, class_weight=by_class)
+            fitted = learner.fit(x, having, weights)
             weight[label], bias[label] = fitted.coef_[0], fitted.intercept_[0]
         with torch.no_grad():
             net.output.weight.copy_(torch.from_numpy(weight))
             net.output.bias.copy_(torch.from_numpy(bias))
 
 
-def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray]:
-    """The training examples that have gold: features `(example, size)`, sparse unless they are vectors, and gold,
-    boolean `(example, label)`."""
+def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """The training examples that have gold: features `(example, size)`, sparse unless they are vectors; gold, boolean
+    `(example, label)`; weights of examples `(example,)` and classes `(2, label)`, None if they are all 1."""
     from scipy import sparse
 
     def batches() -> Iterator[Batch]:
@@ -99,10 +102,12 @@ def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray]:
 
     home = next(features.buffers(), torch.empty(0)).device
     features.learn(batch.x for batch in batches())
-    rows, gold = [], []
+    rows, gold, weights, classes = [], [], [], None
     for batch in batches():
         known = batch.labelled.numpy()
         gold.append(batch.gold[:, 0].numpy()[known] > 0.5)
+        weights.append(batch.weighted(torch.ones(len(batch), dtype=torch.float64)).numpy()[known])
+        classes = None if batch.class_weights is None else batch.class_weights.double().numpy()
         if "vector" in batch.x.inputs:
             rows.append(batch.x.inputs["vector"].numpy()[known])
             continue
@@ -112,4 +117,5 @@ def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray]:
     stacked = (
         np.concatenate(rows).astype(np.float64) if isinstance(rows[0], np.ndarray) else sparse.vstack(rows).tocsr()
     )
-    return stacked, np.concatenate(gold)
+    weight = np.concatenate(weights)
+    return stacked, np.concatenate(gold), None if (weight == 1).all() else weight, classes

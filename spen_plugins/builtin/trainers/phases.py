@@ -23,22 +23,25 @@ def frozen_except(model: Model, *trained: str) -> tuple[str, ...]:
 
 
 def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
-    """−ln q(gold | x), `(batch,)`: summed over variables, or their mean with `per_variable`; 0 in rows without gold."""
+    """−ln q(gold | x), `(batch,)`: summed over variables, or their mean with `per_variable`; 0 in rows without gold.
+
+    Classes and examples have the batch's weights. A mean over variables is their weighted sum over their number.
+    """
     batch, proposal = context.batch, context.proposal
     if batch.gold is None:
         return 0 * proposal.logits.flatten(1).sum(1)  # with a graph: it may be the whole loss
-    loss = -proposal.log_prob(batch.gold)[:, 0]
+    loss = -batch.gold_log_prob(proposal)
     if per_variable:
         loss = loss / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
-    return loss * batch.labelled
+    return batch.weighted(loss * batch.labelled)
 
 
 def net_terms(context: Context, weight: float = 1.0) -> Terms:
-    """The energy loss's `net_terms`, times λ; with weight 0 nothing is computed."""
+    """The energy loss's `net_terms`, times λ and the examples' weights; with weight 0 nothing is computed."""
     if weight == 0:
         return {}
     terms = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
-    return {name: weight * term for name, term in terms.items()}
+    return {name: context.batch.weighted(weight * term) for name, term in terms.items()}
 
 
 def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
@@ -124,7 +127,10 @@ def energy_stage(
 
 
 def _energy_terms(context: Context) -> Terms:
-    return context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
+    terms = context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
+    if context.batch.weights is None:
+        return terms
+    return {name: context.batch.weighted(term) for name, term in terms.items()}
 
 
 def _energy_measures(context: Context) -> Terms:
