@@ -102,3 +102,36 @@ def test_what_it_cannot_fit(change: dict, found: str) -> None:
     with pytest.raises(ConfigError, match=found):
         made = built({**config("mlc_seal"), **change})
         made.trainer.stages(made.model, made.task)
+
+
+@pytest.mark.parametrize("weights", ["balanced", '{"y1": 3}'])
+def test_class_weights_are_scikit_learns(files: dict[str, str], weights: str) -> None:
+    made = built(config("mlc_seal", **files, **{"trainer.c": "[1]", "class_weight": weights}))
+    made.trainer.stages(made.model, made.task)[0].start(made.model)
+    batch = made.task.collate(made.task.part("train"))
+    x, gold = batch.x.inputs["vector"].double().numpy(), batch.gold[:, 0].numpy()
+    by_label = ["balanced"] * 2 if weights == "balanced" else [{0: 1, 1: 3}, None]
+    for label, wanted in enumerate(by_label):
+        fitted = LogisticRegression(C=1, solver="liblinear", class_weight=wanted).fit(x, gold[:, label])
+        with torch.no_grad():
+            logits = made.model.propose(batch.x).logits[:, 0, label].numpy()
+        np.testing.assert_allclose(logits, fitted.decision_function(x), rtol=1e-3, atol=1e-3)
+
+
+def test_weights_of_examples_are_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    x, weights = rng.normal(size=(60, 4)), rng.uniform(0.5, 2, 60)
+    y = (x @ rng.normal(size=(4, 2)) > 0).astype(int)
+    table = config("mlc_seal", **{"trainer.c": "[1]"}) | {"task": {"type": "multilabel", "in_memory": True}}
+    experiment = check(table, "test", Registry())
+    task = experiment.task.cls(experiment.task.config)
+    task.take({"train": (x, y, weights), "validation": (x, y)})
+    made = build(experiment, task)
+    made.trainer.stages(made.model, task)[0].start(made.model)
+    batch = task.collate(task.part("train"))
+    scaled = batch.x.inputs["vector"].double().numpy()
+    for label in range(2):
+        fitted = LogisticRegression(C=1, solver="liblinear").fit(scaled, y[:, label], weights / weights.mean())
+        with torch.no_grad():
+            logits = made.model.propose(batch.x).logits[:, 0, label].numpy()
+        np.testing.assert_allclose(logits, fitted.decision_function(scaled), rtol=1e-3, atol=1e-3)

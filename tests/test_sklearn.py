@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -36,7 +37,18 @@ CLASSES = [["N", "V"], ["D", "N", "V", "N"]] * 8
 
 OTHERS = "its labels are 1 and 2 (or words, or one list of them); those of label sets are a matrix of 0 and 1"
 COLUMNS = "it wants one column of predictions, or a probability for each class; label sets have a column for each label"
+BATCHES = (
+    "an epoch has an example of weight 2 once and a repeated one twice, in other batches; the mean loss is the same"
+)
 EXPECTED = {
+    "check_class_weight_classifiers": OTHERS,
+    "check_classifiers_one_label_sample_weights": OTHERS,
+    "check_sample_weights_pandas_series": OTHERS,
+    "check_sample_weights_not_an_array": OTHERS,
+    "check_sample_weights_shape": OTHERS,
+    "check_sample_weights_not_overwritten": OTHERS,
+    "check_sample_weight_equivalence_on_dense_data": BATCHES,
+    "check_sample_weight_equivalence_on_sparse_data": BATCHES,
     "check_classifier_data_not_an_array": OTHERS,
     "check_classifiers_classes": OTHERS,
     "check_decision_proba_consistency": OTHERS,
@@ -229,6 +241,76 @@ def test_stopping_one_fit_stops_a_cross_validation(monkeypatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(MultiLabelClassifier(**FEW), X, Y, cv=2)
     assert len(fits) == 1
+
+
+# Weights, for both.
+
+
+@pytest.mark.parametrize("weights", ["balanced", {"1": 4.0}, {1: np.float64(4)}, None])
+def test_weights_of_classes_are_the_configs(weights) -> None:
+    trained = clone(MultiLabelClassifier(class_weight=weights, **FEW)).fit(X, Y)
+    wanted = {"1": 4.0} if isinstance(weights, dict) else weights
+    assert trained.predictor_.folder.config()["task"]["class_weight"] == wanted
+
+
+def test_a_tagger_weighs_types_and_sentences() -> None:
+    trained = SequenceTagger(class_weight={"PER": 3}, **TAGS)
+    trained.fit(SENTENCES, NAMES, sample_weight=[1, 2] * 8)
+    assert trained.predictor_.folder.config()["task"]["class_weight"] == {"PER": 3.0}
+    trained.fit(SENTENCES, NAMES, sample_weight=[0, 1] * 8)
+    assert "Anna" not in trained.predictor_.task.inputs.words
+    with pytest.raises(ValueError, match=r"entity types and O.*Did you mean 'PER'"):
+        trained.set_params(class_weight={"PERS": 2}).fit(SENTENCES, NAMES)
+
+
+def test_an_example_of_weight_0_is_left_out_and_the_scale_does_not_matter() -> None:
+    rows = np.arange(len(X)) % 3 > 0
+    estimator, part = MultiLabelClassifier(**FEW), (X, Y)
+    wanted = clone(estimator).fit(X[rows], Y[rows], part).predict_proba(X)
+    assert_array_equal(clone(estimator).fit(X, Y, part, sample_weight=2.5 * rows).predict_proba(X), wanted)
+    other = clone(estimator).fit(X, Y, part, sample_weight=1.0 + rows).predict_proba(X)
+    assert (other != wanted).any()
+
+
+def test_weights_are_a_list_or_a_series() -> None:
+    pandas = pytest.importorskip("pandas")
+    weights = np.random.default_rng(0).uniform(0, 2, len(X))
+    kinds = (weights, weights.tolist(), pandas.Series(weights, index=np.arange(len(X))[::-1]))
+    first, *others = (MultiLabelClassifier(**FEW).fit(X, Y, sample_weight=kind).predict_proba(X) for kind in kinds)
+    for other in others:
+        assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1, 2], "sample_weight.shape == .2,., expected .40,."),
+        (np.ones((40, 3)), "Sample weights must be 1D"),
+        (-np.ones(40), "Negative values in data passed to `sample_weight`"),
+        (np.full(40, np.nan), "sample_weight contains NaN"),
+        (np.zeros(40), "(Sample weights must contain at least one non-zero|found 0 for every example)"),
+    ],
+)
+def test_wrong_weights_are_a_value_error(weights, said) -> None:
+    with pytest.raises(ValueError, match=said):
+        MultiLabelClassifier(**FEW).fit(X, Y, sample_weight=weights)
+
+
+def test_weights_are_routed_by_a_cross_validation() -> None:
+    with config_context(enable_metadata_routing=True):
+        estimator = MultiLabelClassifier(**FEW).set_fit_request(sample_weight=True)
+        scored = cross_validate(
+            estimator,
+            X,
+            Y,
+            cv=2,
+            scoring=lambda fitted, x, y: fitted.score(x, y),
+            params={"sample_weight": np.arange(40) % 3},
+            return_estimator=True,
+            error_score="raise",
+        )
+    sizes = [one.predictor_.folder.environment()["training_examples"] for one in scored["estimator"]]
+    assert max(sizes) < 16  # of 20, a third has weight 0
 
 
 # Parameters, for both.

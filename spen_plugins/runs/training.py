@@ -41,7 +41,9 @@ def train(
         data: the config's argument of this name; or the examples themselves: a pair of inputs and outputs, or such a
             pair for each of "train", "validation" and "test". Label sets are of vectors, `(n, features)`, as an array,
             a matrix of scipy.sparse or a DataFrame, or of texts, a list of strings, and are a matrix `(n, labels)` of 0
-            and 1 or a list with each example's label names; tags are a list for each sentence, a list of words.
+            and 1 or a list with each example's label names; tags are a list for each sentence, a list of words. The
+            training examples may have weights, (inputs, outputs, weights): numbers, of which the scale doesn't matter;
+            0 leaves an example out.
         out: the run folder, new or empty; by default a dated one below `runs/`.
         device: "cpu", "cuda", "cuda:1", "mps", for training and prediction; by default the best available for training,
             and the CPU for prediction.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.runs.runner import Given
@@ -51,6 +53,13 @@ class Trained(BaseEstimator):
         check_is_fitted(self, "run_")
         return self.run_.predictor
 
+    def _weighted(self, inputs: Any, outputs: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """The training part, with checked weights if there are some."""
+        if sample_weight is None:
+            return inputs, outputs
+        weights = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True)
+        return inputs, outputs, weights
+
     def _train(self, config: str, parts: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Train and keep the run as `run_`."""
         for name in INSTEAD.keys() & self._overrides.keys():
@@ -59,5 +68,9 @@ class Trained(BaseEstimator):
         if not isinstance(seed, int):
             seed = int(check_random_state(seed).randint(2**31 - 1))
         given = Given(parts, self.validation_fraction)
-        arguments = {"method": self.method, "seed": seed, **arguments, **self._overrides}
+        weights = self.class_weight
+        if isinstance(weights, Mapping):  # labels of an array are numbers
+            weights = {str(name): float(weight) for name, weight in weights.items()}
+        own = {"method": self.method, "class_weight": weights, "seed": seed}
+        arguments = {**own, **arguments, **self._overrides}
         self.run_ = StoredRun.train(config, given, self.device, not self.verbose, arguments)

@@ -38,6 +38,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         "threshold"; "expected_f1": the label set of highest expected F1 if labels are independent, at a temperature
         chosen on the validation part; "validation": the better of both there. A row's predicted labels are its
         likeliest ones by `predict_proba`, whichever it is.
+    class_weight : "balanced", dict or None
+        Weights of the labels in the cross entropy of the net: a dict {label: weight} of their presence, by name or
+        column number; "balanced": n / (2 n_c) for the presence and the absence of each label.
     validation_fraction : float
         Share of the training examples that validate, where `fit` is given no validation part: it picks the epoch, the
         threshold and the temperature of the probabilities. Stratified by labels.
@@ -72,6 +75,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         *,
         threshold: Any = "validation",
         decode: str = "threshold",
+        class_weight: Any = None,
         validation_fraction: float = 0.2,
         random_state: Any = 0,
         device: str | None = None,
@@ -81,13 +85,16 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         self.method = method
         self.threshold = threshold
         self.decode = decode
+        self.class_weight = class_weight
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
         self._overrides = overrides
 
-    def fit(self, X: Any, y: Any, validation: tuple[Any, Any] | None = None) -> MultiLabelClassifier:
+    def fit(
+        self, X: Any, y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None
+    ) -> MultiLabelClassifier:
         """Train.
 
         Parameters
@@ -99,12 +106,15 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         validation : pair (X, y) or None
             Examples to validate on; None: `validation_fraction` of the others. The columns of a DataFrame y go by
             name, in any order; those of an array by position.
+        sample_weight : array of shape (n_samples,) or None
+            Weights of the examples in training, of which the scale doesn't matter; 0 leaves an example out. Scores on
+            the validation part are not weighted.
 
         Raises
         ------
         ValueError
-            Infinity, other labels than 0 and 1 or all the same, fewer than two rows, an unknown argument or key; no
-            pair to validate on, or one with other columns.
+            Infinity, other labels than 0 and 1 or all the same, fewer than two rows, an unknown argument, key or label;
+            no pair to validate on, or one with other columns; weights below 0, all 0 or of another number.
         TypeError
             y is sparse.
         """
@@ -112,7 +122,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             raise ValueError(f"validation: found a {type(validation).__name__}; expected a pair (X, y)")
         rows, labels = self._checked(X, y, reset=True)
         names = labels.names or tuple(map(str, range(labels.width)))
-        parts = {"train": (rows, Matrix(labels.values, names))}
+        parts = {"train": self._weighted(rows, Matrix(labels.values, names), sample_weight)}
         self.labels_ = np.array(names)
         if validation is not None:
             rows, labels = self._checked(*validation, reset=False)

@@ -28,6 +28,9 @@ class SequenceTagger(Trained):
         "compound" (an energy and two nets), "crf", "cross_entropy" and others: `spen-run --arguments ner_infnet`.
     scheme : str
         How tags write spans: "bio", "bioes", "iob1", or "none"; "auto": the first that the training tags obey.
+    class_weight : "balanced", dict or None
+        Weights in the cross entropy of the net: a dict {tag: weight}, or {type: weight} of spans, where O is a type;
+        "balanced": n / (classes · n_c) words.
     validation_fraction : float
         Share of the training sentences that validate, where `fit` is given no validation part: it picks the epoch and
         the temperature of the probabilities. Stratified by tags.
@@ -56,6 +59,7 @@ class SequenceTagger(Trained):
         method: str = "compound",
         *,
         scheme: str = "auto",
+        class_weight: Any = None,
         validation_fraction: float = 0.2,
         random_state: Any = 0,
         device: str | None = None,
@@ -64,6 +68,7 @@ class SequenceTagger(Trained):
     ) -> None:
         self.method = method
         self.scheme = scheme
+        self.class_weight = class_weight
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.device = device
@@ -71,7 +76,11 @@ class SequenceTagger(Trained):
         self._overrides = overrides
 
     def fit(
-        self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]], validation: tuple[Any, Any] | None = None
+        self,
+        X: Sequence[Sequence[str]],
+        y: Sequence[Sequence[str]],
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
     ) -> SequenceTagger:
         """Train.
 
@@ -83,17 +92,23 @@ class SequenceTagger(Trained):
             A tag for each word.
         validation : pair (X, y) or None
             Sentences to validate on; None: `validation_fraction` of the others.
+        sample_weight : array of shape (n_sentences,) or None
+            Weights of the sentences in training, of which the scale doesn't matter; 0 leaves a sentence out. Scores on
+            the validation part are not weighted.
 
         Raises
         ------
         ValueError
             Something that is no list of sentences, a sentence without words or with another number of tags, tags that
-            break the scheme, an unknown argument.
+            break the scheme, an unknown argument or tag, a CRF with `class_weight`; weights below 0, all 0 or of
+            another number.
         """
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         _check_lists(X, y)
-        parts = {"train": (X, y)} if validation is None else {"train": (X, y), "validation": validation}
+        parts = {"train": self._weighted(X, y, sample_weight)}
+        if validation is not None:
+            parts["validation"] = validation
         if self.scheme not in ("auto", "none", *SCHEMES):
             known = ", ".join(map(repr, ("auto", "none", *SCHEMES)))
             raise ValueError(f"scheme: found {self.scheme!r}; expected one of {known}")

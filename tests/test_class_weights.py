@@ -1,0 +1,237 @@
+"""Weights of classes and examples in the loss, against torch's, scikit-learn's and repeated examples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.utils.class_weight import compute_class_weight
+from torch.nn import functional as F
+
+import spen_plugins as sp
+from spen_plugins.builtin.tasks.class_weights import label_weights, tag_weights
+from spen_plugins.builtin.tasks.given import pairs
+from spen_plugins.builtin.trainers.phases import cross_entropy
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.config.experiment import build, check
+from spen_plugins.registry import Registry
+from spen_plugins.testing.comparing import double
+
+SMALL = {"features.hidden": "[8]", "energy.hidden": "4"}
+NARROW = {"features.hidden": "4", "features.word_dim": "4"}
+METHODS = [
+    ("mlc_seal", {"method": "cross_entropy", "features.hidden": "[8]"}),
+    ("mlc_seal", {"method": "margin", **SMALL}),
+    ("mlc_seal", {"method": "regression_s", **SMALL}),
+    ("mlc_seal", {"method": "unrolled", **SMALL}),
+    ("ner_infnet", {"method": "compound", **NARROW}),
+    ("ner_infnet", {"method": "crf", **NARROW}),
+    ("pos_infnet", {"method": "static_crf", "trainer.energy_share": "null", **NARROW}),
+]
+
+
+def built(name: str, **arguments: str):
+    made = build(check(evaluate(name, arguments), name, Registry()))
+    made.model.double().eval()
+    return made
+
+
+def gradients(phase: sp.Phase, model: sp.Model, batch: sp.Batch, total: float) -> list[torch.Tensor]:
+    """The loss, divided by a total weight, and its gradients; random numbers are the same at each call."""
+    torch.manual_seed(0)
+    loss = sum(term.sum() for term in phase.loss(sp.OneBatch(model, batch)).values()) / total
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return [loss, *torch.autograd.grad(loss, trained, allow_unused=True, materialize_grads=True)]
+
+
+@pytest.mark.parametrize(("name", "arguments"), METHODS, ids=[f"{n}-{a['method']}" for n, a in METHODS])
+def test_a_weight_is_a_number_of_repetitions(name, arguments) -> None:
+    made = built(name, **arguments)
+    if arguments["method"] == "regression_s":  # its samples are drawn anew for each row
+        made.model.energy_loss.config = made.model.energy_loss.config.model_copy(update={"std": 1e-9})
+    examples, weights = made.task.part("train")[:3], [2, 1, 3]
+    batch = double(made.task.collate(examples))
+    weighted = replace(batch, weights=torch.tensor(weights, dtype=torch.float64))
+    repeated = double(made.task.collate([e for e, w in zip(examples, weights, strict=True) for _ in range(w)]))
+    for stage in made.trainer.stages(made.model, made.task):
+        if stage.set is not None:
+            stage.set(made.model)
+        for phase in stage.phases:
+            found, wanted = (gradients(phase, made.model, one, sum(weights)) for one in (weighted, repeated))
+            assert wanted[0] != 0
+            for a, b in zip(found, wanted, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)
+            ones = replace(batch, weights=torch.ones(3, dtype=torch.float64))
+            for a, b in zip(*(gradients(phase, made.model, one, 3) for one in (ones, batch)), strict=True):
+                assert torch.equal(a, b)
+
+
+def random_labels() -> tuple[sp.Proposal, torch.Tensor]:
+    logits = 3 * torch.randn(5, 1, 4, dtype=torch.float64)
+    return sp.LabelSet(list("abcd")).independent(logits), (torch.rand(5, 1, 4) < 0.4).double()
+
+
+def random_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
+    """A proposal, gold, and gold's indices, -100 on padding."""
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    space = sp.TagSequence(list("abcd"), "none")
+    tags = torch.randint(4, (2, 3))
+    gold = space.one_hot(tags.unsqueeze(1), mask).double()
+    return space.independent(torch.randn(2, 1, 3, 4, dtype=torch.float64), mask), gold, tags.masked_fill(~mask, -100)
+
+
+def test_weights_of_labels_are_those_of_torch() -> None:
+    proposal, gold = random_labels()
+    off, on = torch.rand(2, 4, dtype=torch.float64) + 0.5
+    wanted = F.binary_cross_entropy_with_logits(
+        proposal.logits, gold, weight=off, pos_weight=on / off, reduction="none"
+    )
+    torch.testing.assert_close(-proposal.weighted_log_prob(gold, torch.stack([off, on])), wanted.sum(-1))
+    # As many samples as there are.
+    both = torch.cat([gold, 1 - gold], 1)
+    found = proposal.weighted_log_prob(both, torch.stack([off, on]))
+    torch.testing.assert_close(found[:, :1], -wanted.sum(-1))
+
+
+def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
+    proposal, gold, tags = random_tags()
+    weights = torch.rand(4, dtype=torch.float64)
+    each = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
+    torch.testing.assert_close(-proposal.weighted_log_prob(gold, weights)[:, 0], each.sum(1))
+    short = replace(proposal, logits=proposal.logits[1:, :, :1], mask=None)
+    torch.testing.assert_close(
+        short.weighted_log_prob(gold[1:, :, :1], weights), proposal.weighted_log_prob(gold, weights)[1:]
+    )
+
+
+def test_weights_of_1_change_no_bit() -> None:
+    proposal, gold = random_labels()
+    assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(2, 4)), proposal.log_prob(gold))
+    proposal, gold, _ = random_tags()
+    assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(4)), proposal.log_prob(gold))
+
+
+@pytest.mark.parametrize("per_variable", [False, True])
+def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
+    made = built("pos_infnet", method="cross_entropy", class_weight="balanced", **NARROW)
+    batch = double(made.task.collate(made.task.part("train")[:4]))
+    assert batch.weights is None
+    context = sp.OneBatch(made.model, batch)
+    logits, mask, gold = context.proposal.logits[:, 0], batch.x.mask, batch.gold[:, 0].argmax(-1)
+    each = F.cross_entropy(logits.transpose(1, 2), gold, batch.class_weights.double(), reduction="none") * mask
+    wanted = each.sum(1) / (mask.sum(1) if per_variable else 1)
+    torch.testing.assert_close(cross_entropy(context, per_variable), wanted)
+
+
+def test_without_weights_a_batch_has_none() -> None:
+    for name in ("mlc_seal", "text_seal", "ner_infnet"):
+        made = built(name, method="cross_entropy")
+        batch = made.task.collate(made.task.part("train")[:3])
+        assert batch.weights is None and batch.class_weights is None
+
+
+class Example:
+    """What the weights are counted from."""
+
+    def __init__(self, gold: list[int], weight: float = 1.0) -> None:
+        self.gold = self.tags = np.array(gold, dtype=np.int32)
+        self.weight = weight
+
+
+def test_balanced_weights_are_those_of_scikit_learn() -> None:
+    sets = [[0], [0, 1], [1], [], [0, 3], [3, 0]]
+    found = label_weights("balanced", list("abcd"), [*map(Example, sets)])
+    for label in (0, 1, 3):
+        wanted = compute_class_weight("balanced", classes=np.array([0, 1]), y=[int(label in one) for one in sets])
+        np.testing.assert_allclose(found[:, label], wanted, rtol=1e-6)
+    assert found[:, 2].tolist() == [1, 1]  # one class
+    tags = [[0, 0, 1], [0], [2, 0, 0, 1]]
+    found = tag_weights("balanced", list("abcd"), False, [*map(Example, tags)])
+    wanted = compute_class_weight("balanced", classes=np.arange(3), y=np.concatenate(tags))
+    np.testing.assert_allclose(found, [*wanted, 1], rtol=1e-6)
+
+
+def test_balanced_weights_count_weighted_examples() -> None:
+    examples = [Example([0], 3), Example([1]), Example([0, 1], 2)]
+    repeated = [Example([0])] * 3 + [Example([1])] + [Example([0, 1])] * 2
+    assert torch.equal(label_weights("balanced", "ab", examples), label_weights("balanced", "ab", repeated))
+    assert torch.equal(tag_weights("balanced", "ab", False, examples), tag_weights("balanced", "ab", False, repeated))
+
+
+def test_tags_of_spans_are_weighed_by_type() -> None:
+    names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+    assert tag_weights({"PER": 3, "O": 0.5}, names, True, []).tolist() == [0.5, 3, 3, 1, 1]
+    found = tag_weights("balanced", names, True, [Example([0, 0, 0, 1, 2, 3])])
+    np.testing.assert_allclose(found, [6 / 9, 1, 1, 2, 2], rtol=1e-6)
+
+
+def test_a_table_weighs_the_presence_of_labels() -> None:
+    assert label_weights({"b": 4}, list("ab"), []).tolist() == [[1, 1], [1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            {"config": "mlc_seal", "class_weight": {"sciense": 2}},
+            "found 'sciense'; expected some of the 40 labels.*'sci",
+        ),
+        ({"config": "ner_infnet", "class_weight": {"B-PER": 2}}, "entity types and O.*Did you mean 'PER'"),
+        ({"config": "pos_infnet", "class_weight": {"noun": 2}}, "expected some of the 14 tags"),
+        ({"config": "mlc_seal", "class_weight": {"science": -1}}, "class_weight"),
+        ({"config": "mlc_seal", "class_weight": "equal"}, '"balanced"'),
+        ({"config": "ner_infnet", "method": "crf", "class_weight": "balanced"}, "CrfProposal has one probability"),
+        ({"config": "mlc_seal", "method": "dvn", "class_weight": "balanced"}, "no net learns here"),
+    ],
+)
+def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -> None:
+    with pytest.raises(sp.ConfigError, match=said):
+        sp.train(**arguments, out=tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
+    for values in (np.arange(4.0), np.arange(4), [0, 1, 2, 3]):
+        found, weights = pairs({"train": (values, ["a", "b", "c", "d"], [2, 0, 4, 6.0])})
+        assert weights == [0.5, 1, 1.5]
+        assert [*map(int, found["train"][0])] == [0, 2, 3] and found["train"][1] == ["a", "c", "d"]
+    found, weights = pairs({"train": ([1], [2])})
+    assert weights is None and found == {"train": ([1], [2])}
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1, 2], r"an array of shape \(2,\); expected a number for each of 3"),
+        ([[1], [1], [1]], r"an array of shape \(3, 1\)"),
+        ([1, -1, 2], "row 1: found -1; expected a finite number from 0"),
+        ([1, 2, float("nan")], "row 2: found nan"),
+        ([0, 0, 0], "found 0 for every example"),
+        (["a", "b", "c"], "expected a number for each example"),
+    ],
+)
+def test_wrong_weights_of_examples(weights, said) -> None:
+    with pytest.raises(sp.DataError, match=said):
+        pairs({"train": ([1, 2, 3], [1, 2, 3], weights)})
+
+
+def test_only_training_examples_have_weights() -> None:
+    with pytest.raises(sp.DataError, match="found weights; expected weights of the training examples alone"):
+        pairs({"train": ([1], [1]), "validation": ([1], [1], [1])})
+
+
+@pytest.mark.parametrize("kind", ["multilabel", "text", "tagging"])
+def test_examples_given_in_python_have_their_weights(kind) -> None:
+    inputs, outputs = {
+        "multilabel": ([[1.5, 2], [0, 1], [2, 0], [1, 1]], [[1, 0], [0, 1], [1, 1], [1, 0]]),
+        "text": (["a", "b c", "c", "d"], [["x"], ["y"], ["x", "y"], ["x"]]),
+        "tagging": ([["a"], ["b", "c"], ["c"], ["d"]], [["X"], ["Y", "X"], ["X"], ["Y"]]),
+    }[kind]
+    cls, config = Registry().parse("task", {"type": kind, "in_memory": True}, "task", "test")
+    task = cls(config)
+    task.take({"train": (inputs, outputs, [1, 0, 2, 3]), "validation": (inputs, outputs)})
+    assert len(task.part("train")) == 3
+    assert task.collate(task.part("train")).weights.tolist() == [0.5, 1, 1.5]
+    assert task.collate(task.part("validation")).weights is None
