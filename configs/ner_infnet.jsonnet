@@ -48,7 +48,6 @@ function(
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf (a CRF teaches); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
-  class_weight=null,  // weights of entity types and O in the cross entropy: balanced, or a table {"PER": 5, "O": 0.5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
@@ -60,7 +59,7 @@ function(
     else { train: part('train'), validation: part('dev'), test: part('test') };
   local extra = if columns == null && columns_from != null then { pos: 1 } else columns;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + tagging.task(data_sets, data, validation, test, tags, split, class_weight)
+  + tagging.task(data_sets, data, validation, test, tags, split)
   + { task+: tagged }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, extra)
   + tagging.method(data_sets, data, encoder, method, energy)

@@ -45,7 +45,6 @@ function(
   clusters=null,  // Brown clusters: a file, twitter, or none
   method='compound',  // cross_entropy (BiLSTM), crf; margin, perceptron, contrastive, slack (one net); compound (two nets); static_crf (a CRF teaches); unrolled (end to end); implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd (implicit)
   energy=null,  // chain, ge_a, ge_b, ge_c, skip_chain, high_order, or a table {type: …} of any other
-  class_weight=null,  // weights of tags in the cross entropy: balanced, or a table {"INTJ": 5}; null: none
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
 )
@@ -55,7 +54,7 @@ function(
     else error 'split= is one of twitter_pos, or of a file of your own; data=%s has its own' % std.toString(data);
   local rows = if choose.is_path(data) then split else null;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
-  + tagging.task(data_sets, data, validation, test, tags, rows, class_weight)
+  + tagging.task(data_sets, data, validation, test, tags, rows)
   + { task+: chosen }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, columns)
   + tagging.method(data_sets, data, encoder, method, energy)

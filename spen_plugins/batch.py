@@ -63,11 +63,9 @@ class Batch:
         names = ("gold", "weights", "class_weights")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         moved = {name: value.to(device, non_blocking=True) for name, value in given.items()}
-        return replace(
-            self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **moved
-        )
+        return replace(self, x=self.x.to(device), rows=self.rows.to(device), labelled=self.labelled.to(device), **moved)
 
-    def weighted(self, loss: Tensor) -> Tensor:
+    def weigh(self, loss: Tensor) -> Tensor:
         """A loss of each example, `(batch,)`, times its weight."""
         return loss if self.weights is None else loss * self.weights
 

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.class_weights import label_weights, tag_weights
+from spen_plugins.builtin.tasks.class_weights import weigh_labels, weigh_tags
 from spen_plugins.builtin.tasks.given import pairs
 from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.config.evaluation import evaluate
@@ -82,7 +82,7 @@ def random_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
     return space.independent(torch.randn(2, 1, 3, 4, dtype=torch.float64), mask), gold, tags.masked_fill(~mask, -100)
 
 
-def test_weights_of_labels_are_those_of_torch() -> None:
+def test_collate_weights_labels_are_those_of_torch() -> None:
     proposal, gold = random_labels()
     off, on = torch.rand(2, 4, dtype=torch.float64) + 0.5
     wanted = F.binary_cross_entropy_with_logits(
@@ -95,7 +95,7 @@ def test_weights_of_labels_are_those_of_torch() -> None:
     torch.testing.assert_close(found[:, :1], -wanted.sum(-1))
 
 
-def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
+def test_collate_weights_tags_are_those_of_torch_and_padding_has_none() -> None:
     proposal, gold, tags = random_tags()
     weights = torch.rand(4, dtype=torch.float64)
     each = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
@@ -106,7 +106,7 @@ def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
     )
 
 
-def test_weights_of_1_change_no_bit() -> None:
+def test_collate_weights_1_change_no_bit() -> None:
     proposal, gold = random_labels()
     assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(2, 4)), proposal.log_prob(gold))
     proposal, gold, _ = random_tags()
@@ -114,8 +114,8 @@ def test_weights_of_1_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("per_variable", [False, True])
-def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
-    made = built("pos_infnet", method="cross_entropy", class_weight="balanced", **NARROW)
+def test_the_cross_entropy_has_the_collate_weights_the_task(per_variable) -> None:
+    made = built("pos_infnet", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
     batch = double(made.task.collate(made.task.part("train")[:4]))
     assert batch.weights is None
     context = sp.OneBatch(made.model, batch)
@@ -142,13 +142,13 @@ class Example:
 
 def test_balanced_weights_are_those_of_scikit_learn() -> None:
     sets = [[0], [0, 1], [1], [], [0, 3], [3, 0]]
-    found = label_weights("balanced", list("abcd"), [*map(Example, sets)])
+    found = weigh_labels("balanced", list("abcd"), [*map(Example, sets)])
     for label in (0, 1, 3):
         wanted = compute_class_weight("balanced", classes=np.array([0, 1]), y=[int(label in one) for one in sets])
         np.testing.assert_allclose(found[:, label], wanted, rtol=1e-6)
     assert found[:, 2].tolist() == [1, 1]  # one class
     tags = [[0, 0, 1], [0], [2, 0, 0, 1]]
-    found = tag_weights("balanced", list("abcd"), False, [*map(Example, tags)])
+    found = weigh_tags("balanced", list("abcd"), False, [*map(Example, tags)])
     wanted = compute_class_weight("balanced", classes=np.arange(3), y=np.concatenate(tags))
     np.testing.assert_allclose(found, [*wanted, 1], rtol=1e-6)
 
@@ -156,19 +156,19 @@ def test_balanced_weights_are_those_of_scikit_learn() -> None:
 def test_balanced_weights_count_weighted_examples() -> None:
     examples = [Example([0], 3), Example([1]), Example([0, 1], 2)]
     repeated = [Example([0])] * 3 + [Example([1])] + [Example([0, 1])] * 2
-    assert torch.equal(label_weights("balanced", "ab", examples), label_weights("balanced", "ab", repeated))
-    assert torch.equal(tag_weights("balanced", "ab", False, examples), tag_weights("balanced", "ab", False, repeated))
+    assert torch.equal(weigh_labels("balanced", "ab", examples), weigh_labels("balanced", "ab", repeated))
+    assert torch.equal(weigh_tags("balanced", "ab", False, examples), weigh_tags("balanced", "ab", False, repeated))
 
 
 def test_tags_of_spans_are_weighed_by_type() -> None:
     names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-    assert tag_weights({"PER": 3, "O": 0.5}, names, True, []).tolist() == [0.5, 3, 3, 1, 1]
-    found = tag_weights("balanced", names, True, [Example([0, 0, 0, 1, 2, 3])])
+    assert weigh_tags({"PER": 3, "O": 0.5}, names, True, []).tolist() == [0.5, 3, 3, 1, 1]
+    found = weigh_tags("balanced", names, True, [Example([0, 0, 0, 1, 2, 3])])
     np.testing.assert_allclose(found, [6 / 9, 1, 1, 2, 2], rtol=1e-6)
 
 
 def test_a_table_weighs_the_presence_of_labels() -> None:
-    assert label_weights({"b": 4}, list("ab"), []).tolist() == [[1, 1], [1, 4]]
+    assert weigh_labels({"b": 4}, list("ab"), []).tolist() == [[1, 1], [1, 4]]
 
 
 @pytest.mark.parametrize(
@@ -178,11 +178,12 @@ def test_a_table_weighs_the_presence_of_labels() -> None:
             {"config": "mlc_seal", "class_weight": {"sciense": 2}},
             "found 'sciense'; expected some of the 40 labels.*'sci",
         ),
-        ({"config": "ner_infnet", "class_weight": {"B-PER": 2}}, "entity types and O.*Did you mean 'PER'"),
-        ({"config": "pos_infnet", "class_weight": {"noun": 2}}, "expected some of the 14 tags"),
+        ({"config": "ner_infnet", "task.class_weight": {"B-PER": 2}}, "entity types and O.*Did you mean 'PER'"),
+        ({"config": "pos_infnet", "task.class_weight": {"noun": 2}}, "expected some of the 14 tags"),
         ({"config": "mlc_seal", "class_weight": {"science": -1}}, "class_weight"),
         ({"config": "mlc_seal", "class_weight": "equal"}, '"balanced"'),
-        ({"config": "ner_infnet", "method": "crf", "class_weight": "balanced"}, "CrfProposal has one probability"),
+        ({"config": "ner_infnet", "method": "crf", "task.class_weight": "balanced"}, "CrfProposal has one probability"),
+        ({"config": "ner_infnet", "class_weight": "balanced"}, r"Did you mean 'task\.class_weight'"),
         ({"config": "mlc_seal", "method": "dvn", "class_weight": "balanced"}, "no net learns here"),
     ],
 )
@@ -192,7 +193,7 @@ def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
+def test_collate_weights_examples_have_mean_1_and_0_leaves_out() -> None:
     for values in (np.arange(4.0), np.arange(4), [0, 1, 2, 3]):
         found, weights = pairs({"train": (values, ["a", "b", "c", "d"], [2, 0, 4, 6.0])})
         assert weights == [0.5, 1, 1.5]
@@ -212,7 +213,7 @@ def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
         (["a", "b", "c"], "expected a number for each example"),
     ],
 )
-def test_wrong_weights_of_examples(weights, said) -> None:
+def test_wrong_collate_weights_examples(weights, said) -> None:
     with pytest.raises(sp.DataError, match=said):
         pairs({"train": ([1, 2, 3], [1, 2, 3], weights)})
 

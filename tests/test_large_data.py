@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from transformers import AutoTokenizer
 
 import spen_plugins as sp
@@ -84,9 +85,9 @@ def task_of(folder: Path, kind: str, on_disk: bool | None = True, **more: Any) -
 @pytest.mark.parametrize(
     ("kind", "more"),
     [
-        ("tagging", {}),
+        ("tagging", {"class_weight": "balanced"}),
         ("tagging", {"scheme": "bio", "encoding": "bioes", "columns": {"kind": "kind"}, "lowercase": False}),
-        ("text", {"min_count": 2}),
+        ("text", {"min_count": 2, "class_weight": "balanced"}),
         ("text", {"keep_empty": False}),
     ],
 )
@@ -99,6 +100,8 @@ def test_examples_on_disk_are_those_in_memory(folder: Path, kind: str, more: dic
     rows = [len(train) - 1, 0, 41, 7]
     ours, theirs = (task.collate(chosen(task.part("train"), rows), rows) for task in (disk, memory))
     assert (ours.gold == theirs.gold).all() and (ours.labelled == theirs.labelled).all()
+    assert (ours.class_weights is None) == ("class_weight" not in more)
+    assert ours.class_weights is None or torch.equal(ours.class_weights, theirs.class_weights)
     assert ours.x.inputs.keys() == theirs.x.inputs.keys()
     assert all((ours.x.inputs[name] == theirs.x.inputs[name]).all() for name in ours.x.inputs)
     if kind == "tagging":

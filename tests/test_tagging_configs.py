@@ -93,6 +93,7 @@ def test_tags_and_formats() -> None:
     assert experiment(POS, data="ewt", tags="xpos")["task"]["tags"] == "xpos"
     assert experiment(POS, **MINE, tags="1")["task"] == {
         "type": "tagging",
+        "class_weight": None,
         "train": "a.conll",
         "validation": "b.conll",
         "test": "c.conll",

@@ -77,8 +77,9 @@ local word(data, has, given) =
   },
   tweets:: $.plain { words+: { features: 'all', vectors: 'glove_twitter', clusters: 'twitter' } },
 
-  task(data_sets, data, validation, test, tags=null, split=null, class_weight=null):: {
-    task: { type: 'tagging' } + choose.files(data_sets, data, validation, test, split=split) + choose.given({ tags: tags, class_weight: class_weight }),
+  task(data_sets, data, validation, test, tags=null, split=null):: {
+    // The key that is null is for the error about class_weight= as an argument, which then says task.class_weight=.
+    task: { type: 'tagging', class_weight: null } + choose.files(data_sets, data, validation, test, split=split) + choose.given({ tags: tags }),
   },
 
   // `features`; the task's extra `columns`; and `token`, what sees a word alone, for language models over words: no characters,

@@ -53,7 +53,7 @@ class Trained(BaseEstimator):
         check_is_fitted(self, "run_")
         return self.run_.predictor
 
-    def _weighted(self, inputs: Any, outputs: Any, sample_weight: Any) -> tuple[Any, ...]:
+    def _add_weights(self, inputs: Any, outputs: Any, sample_weight: Any) -> tuple[Any, ...]:
         """The training part, with checked weights if there are some."""
         if sample_weight is None:
             return inputs, outputs
@@ -71,6 +71,6 @@ class Trained(BaseEstimator):
         weights = self.class_weight
         if isinstance(weights, Mapping):  # labels of an array are numbers
             weights = {str(name): float(weight) for name, weight in weights.items()}
-        own = {"method": self.method, "class_weight": weights, "seed": seed}
-        arguments = {**own, **arguments, **self._overrides}
+        weighted = {} if weights is None else {"task.class_weight": weights}
+        arguments = {"method": self.method, "seed": seed, **weighted, **arguments, **self._overrides}
         self.run_ = StoredRun.train(config, given, self.device, not self.verbose, arguments)

@@ -122,7 +122,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             raise ValueError(f"validation: found a {type(validation).__name__}; expected a pair (X, y)")
         rows, labels = self._checked(X, y, reset=True)
         names = labels.names or tuple(map(str, range(labels.width)))
-        parts = {"train": self._weighted(rows, Matrix(labels.values, names), sample_weight)}
+        parts = {"train": self._add_weights(rows, Matrix(labels.values, names), sample_weight)}
         self.labels_ = np.array(names)
         if validation is not None:
             rows, labels = self._checked(*validation, reset=False)

@@ -106,7 +106,7 @@ class SequenceTagger(Trained):
         if y is None:
             raise ValueError("SequenceTagger requires y to be passed, but the target y is None")
         _check_lists(X, y)
-        parts = {"train": self._weighted(X, y, sample_weight)}
+        parts = {"train": self._add_weights(X, y, sample_weight)}
         if validation is not None:
             parts["validation"] = validation
         if self.scheme not in ("auto", "none", *SCHEMES):

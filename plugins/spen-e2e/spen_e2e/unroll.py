@@ -116,7 +116,7 @@ class Unroll(sp.Trainer):
         if self.config.per_variable:
             each = each / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
         return [
-            batch.weighted(-batch.gold_log_prob(proposal.space.independent(logits, batch.x.mask)) * each)
+            batch.weigh(-batch.gold_log_prob(proposal.space.independent(logits, batch.x.mask)) * each)
             for logits in iterates(proposal)
         ]
 

@@ -235,11 +235,11 @@ def _net_loss(config: Joint.Config, start: Sequence[torch.Tensor] | None, contex
 
 def _entropy(context: sp.Context) -> torch.Tensor:
     """Entropy of the net's relaxed output, summed over its variables, `(batch,)`, times the examples' weights."""
-    return context.batch.weighted(entropy(context.proposal.space, context.proposal.mean)[:, 0])
+    return context.batch.weigh(entropy(context.proposal.space, context.proposal.mean)[:, 0])
 
 
 def _finetune_loss(config: Joint.Config, context: sp.Context) -> sp.Terms:
-    terms = {"energy": context.batch.weighted(context.energy(context.proposal.mean)[:, 0])}
+    terms = {"energy": context.batch.weigh(context.energy(context.proposal.mean)[:, 0])}
     if config.finetune.cross_entropy_weight:
         weight = config.finetune.cross_entropy_weight
         terms["cross_entropy"] = weight * sp.cross_entropy(context, config.per_variable)
@@ -252,7 +252,7 @@ def _tag_lm_loss(context: sp.Context) -> sp.Terms:
     """−ln p(gold) of each language model."""
     batch = context.batch
     lms = enumerate(tag_lms(context.model.energy))
-    return {f"nll_{i}": batch.weighted(_negative_log_likelihood(lm, batch)) for i, lm in lms}
+    return {f"nll_{i}": batch.weigh(_negative_log_likelihood(lm, batch)) for i, lm in lms}
 
 
 def _negative_log_likelihood(lm: TagLm, batch: sp.Batch) -> torch.Tensor:

@@ -40,7 +40,7 @@ class Direct(sp.Trainer):
         terms = {"ranking": proposal.logits.flatten(1).sum(1) * 0}
         if batch.gold is not None:
             y = candidates(batch.gold, proposal, c.samples, "discrete", 1.0)
-            terms["ranking"] = batch.weighted(c.ranking_weight * ranking_loss(proposal.log_prob(y)) * batch.labelled)
+            terms["ranking"] = batch.weigh(c.ranking_weight * ranking_loss(proposal.log_prob(y)) * batch.labelled)
         if c.cross_entropy_weight > 0:
             terms["cross_entropy"] = c.cross_entropy_weight * sp.cross_entropy(context)
         return terms

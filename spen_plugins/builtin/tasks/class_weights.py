@@ -27,7 +27,7 @@ class ClassWeightConfig(Config):
     problem of as many classes, counted in words; those of spans are weighed by type (PER), O included. null: none."""
 
 
-def label_weights(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -> Tensor | None:
+def weigh_labels(setting: Any, labels: Sequence[str], examples: Sequence[Any]) -> Tensor | None:
     """Weights `(2, label)` of absent and present labels; None without `task.class_weight`.
 
     Args:
@@ -41,10 +41,10 @@ def label_weights(setting: Any, labels: Sequence[str], examples: Sequence[Any]) 
     if setting is None:
         return None
     if isinstance(setting, Mapping):
-        present = _by_name(setting, labels, "labels")
+        present = _look_up(setting, labels, "labels")
         return torch.from_numpy(np.stack([np.ones_like(present), present]))
     count, total = np.zeros(len(labels)), 0.0
-    for example in _each(examples):
+    for example in _iterate(examples):
         if example.gold is not None:
             count[example.gold] += example.weight
             total += example.weight
@@ -53,7 +53,7 @@ def label_weights(setting: Any, labels: Sequence[str], examples: Sequence[Any]) 
     return torch.from_numpy(np.divide(total, 2 * counts, out=np.ones_like(counts), where=mixed).astype(np.float32))
 
 
-def tag_weights(setting: Any, tags: Sequence[str], spans: bool, examples: Sequence[Any]) -> Tensor | None:
+def weigh_tags(setting: Any, tags: Sequence[str], spans: bool, examples: Sequence[Any]) -> Tensor | None:
     """Weights `(tag,)` of tags; None without `task.class_weight`.
 
     Args:
@@ -71,19 +71,19 @@ def tag_weights(setting: Any, tags: Sequence[str], spans: bool, examples: Sequen
     classes = list(dict.fromkeys(names))
     place = np.array([classes.index(name) for name in names])
     if isinstance(setting, Mapping):
-        found = _by_name(setting, classes, "entity types and O" if spans else "tags")
+        weights = _look_up(setting, classes, "entity types and O" if spans else "tags")
     else:
         count = np.zeros(len(tags))
-        for example in _each(examples):
+        for example in _iterate(examples):
             if example.tags is not None:
                 count += example.weight * np.bincount(example.tags, minlength=len(tags))
         count = np.bincount(place, count, len(classes))
         seen = count > 0
-        found = np.divide(count.sum(), seen.sum() * count, out=np.ones_like(count), where=seen).astype(np.float32)
-    return torch.from_numpy(found[place])
+        weights = np.divide(count.sum(), seen.sum() * count, out=np.ones_like(count), where=seen).astype(np.float32)
+    return torch.from_numpy(weights[place])
 
 
-def _by_name(setting: Mapping[str, float], known: Sequence[str], what: str) -> np.ndarray:
+def _look_up(setting: Mapping[str, float], known: Sequence[str], what: str) -> np.ndarray:
     """The weight of each known name."""
     for name in setting:
         if name not in known:
@@ -95,12 +95,12 @@ def _by_name(setting: Mapping[str, float], known: Sequence[str], what: str) -> n
     return np.array([setting.get(name, 1.0) for name in known], dtype=np.float32)
 
 
-def _each(examples: Sequence[Any]) -> Iterator[Any]:
+def _iterate(examples: Sequence[Any]) -> Iterator[Any]:
     for start in range(0, len(examples), _AT_ONCE):
         yield from examples[start : start + _AT_ONCE]
 
 
-def weights_of(examples: Sequence[Any]) -> Tensor | None:
+def collate_weights(examples: Sequence[Any]) -> Tensor | None:
     """`Batch.weights` of examples; None if no weight differs from 1."""
     weights = [example.weight for example in examples]
     return None if all(weight == 1 for weight in weights) else torch.tensor(weights)

@@ -42,7 +42,7 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
     if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
         found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
         raise DataError("data", None, f"{found or 'no part'}", f"'train', and perhaps 'validation' and 'test', {PAIR}")
-    found = {}
+    examples = {}
     for name, pair in parts.items():
         if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
             raise DataError(f"data[{name!r}]", None, f"a {type(pair).__name__}", PAIR)
@@ -52,20 +52,20 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
             raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "as many, at least one")
         if weights and name != "train":
             raise DataError(f"data[{name!r}]", None, "weights", "weights of the training examples alone")
-        found[name] = inputs, outputs
+        examples[name] = inputs, outputs
     if len(parts["train"]) == 2 or parts["train"][2] is None:
-        return found, None
-    weights = _checked_weights(parts["train"][2], size(found["train"][0], "data['train']"))
+        return examples, None
+    weights = _check_weights(parts["train"][2], size(examples["train"][0], "data['train']"))
     rows = np.flatnonzero(weights)
     if len(rows) < len(weights):
-        found["train"] = tuple(_taken(values, rows) for values in found["train"])
-    return found, (weights[rows] / weights[rows].mean()).tolist()
+        examples["train"] = tuple(_take_rows(values, rows) for values in examples["train"])
+    return examples, (weights[rows] / weights[rows].mean()).tolist()
 
 
 PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inputs, outputs, weights)"
 
 
-def _checked_weights(values: Any, count: int) -> np.ndarray:
+def _check_weights(values: Any, count: int) -> np.ndarray:
     """Weights of `count` examples, `(count,)` float64."""
     where = "the weights of train"
     try:
@@ -82,7 +82,7 @@ def _checked_weights(values: Any, count: int) -> np.ndarray:
     return weights
 
 
-def _taken(values: Any, rows: np.ndarray) -> Any:
+def _take_rows(values: Any, rows: np.ndarray) -> Any:
     """Some rows of inputs or outputs."""
     if isinstance(values, Matrix):
         return replace(values, values=values.values[rows])

@@ -14,7 +14,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig, label_weights, weights_of
+from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig, collate_weights, weigh_labels
 from spen_plugins.builtin.tasks.facts import number
 from spen_plugins.builtin.tasks.file_parts import (
     checksums_of,
@@ -128,12 +128,12 @@ class LabelTask(Task):
             gold = torch.from_numpy(dense)
         numbers = torch.arange(size) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         x, known = X(self.collate_inputs(examples), None, size), torch.from_numpy(labelled)
-        weights = {"weights": weights_of(examples), "class_weights": self._class_weights}
+        weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
         return Batch(x, numbers, gold, known, **weights)
 
     def _weigh_classes(self) -> None:
         """Set the labels' weights, once there is a training part."""
-        self._class_weights = label_weights(self.config.class_weight, self.space.labels, self._parts["train"])
+        self._class_weights = weigh_labels(self.config.class_weight, self.space.labels, self._parts["train"])
 
     def metric(self) -> LabelMetric:
         return LabelMetric(self.decoder, self.config.average_precision, self.config.at)

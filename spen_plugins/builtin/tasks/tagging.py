@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
-from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig, tag_weights, weights_of
+from spen_plugins.builtin.tasks.class_weights import collate_weights, weigh_tags
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig
 from spen_plugins.builtin.tasks.sentence_task import SentenceTask
@@ -51,7 +51,7 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
 class Tagging(SentenceTask):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
-    class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig, ClassWeightConfig):
+    class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
         predicates of task `srl`; null: the files. Files are columns, CoNLL-U, spaCy's DocBin, JSONL or semantic
@@ -120,7 +120,7 @@ class Tagging(SentenceTask):
             gold = [example for example in self._parts["train"] if example.tags is not None]
             self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
         spans, train = self._encoding is not None, self._parts["train"]
-        self._class_weights = tag_weights(self.config.class_weight, self.space.tags, spans, train)
+        self._class_weights = weigh_tags(self.config.class_weight, self.space.tags, spans, train)
 
     def restore(self, facts: Mapping[str, Any]) -> None:
         values = {name: listed(facts["columns"], name) for name in facts["columns"]}
@@ -183,7 +183,7 @@ class Tagging(SentenceTask):
         gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), 0)
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         x = X(inputs, torch.from_numpy(inside), len(examples))
-        weights = {"weights": weights_of(examples), "class_weights": self._class_weights}
+        weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
         return SentenceBatch(x, numbers, gold, known, tuple(examples), **weights)
 
     def metric(self) -> TagMetric:

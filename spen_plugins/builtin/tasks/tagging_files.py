@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins.builtin.tasks import given
+from spen_plugins.builtin.tasks.class_weights import ClassWeightConfig
 from spen_plugins.builtin.tasks.file_parts import (
     FileParts,
     FilesConfig,
@@ -41,8 +42,8 @@ NO_TAGS = "a file to predict may have no column of tags"
 """For errors about tags of such a file."""
 
 
-class SentencesConfig(FilesConfig, PartlyLabelledConfig):
-    """Files of tagged sentences, and which of them have gold."""
+class SentencesConfig(FilesConfig, PartlyLabelledConfig, ClassWeightConfig):
+    """Files of tagged sentences, which of them have gold, and what their tags weigh."""
 
 
 class PredicatesConfig(Config):

@@ -106,7 +106,7 @@ def _design(features: Bag, task: Task) -> tuple[Any, np.ndarray, np.ndarray | No
     for batch in batches():
         known = batch.labelled.numpy()
         gold.append(batch.gold[:, 0].numpy()[known] > 0.5)
-        weights.append(batch.weighted(torch.ones(len(batch), dtype=torch.float64)).numpy()[known])
+        weights.append(batch.weigh(torch.ones(len(batch), dtype=torch.float64)).numpy()[known])
         classes = None if batch.class_weights is None else batch.class_weights.double().numpy()
         if "vector" in batch.x.inputs:
             rows.append(batch.x.inputs["vector"].numpy()[known])

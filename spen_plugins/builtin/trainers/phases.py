@@ -33,7 +33,7 @@ def cross_entropy(context: Context, per_variable: bool = False) -> Tensor:
     loss = -batch.gold_log_prob(proposal)
     if per_variable:
         loss = loss / proposal.space.size(batch.gold, batch.x.mask)[:, 0]
-    return batch.weighted(loss * batch.labelled)
+    return batch.weigh(loss * batch.labelled)
 
 
 def net_terms(context: Context, weight: float = 1.0) -> Terms:
@@ -41,7 +41,7 @@ def net_terms(context: Context, weight: float = 1.0) -> Terms:
     if weight == 0:
         return {}
     terms = context.model.energy_loss.net_terms(context.energy, context.batch, context.proposal)
-    return {name: context.batch.weighted(weight * term) for name, term in terms.items()}
+    return {name: context.batch.weigh(weight * term) for name, term in terms.items()}
 
 
 def energy_phase(player: Player, trains: tuple[str, ...] = ("energy",), **fields: Any) -> Phase:
@@ -130,7 +130,7 @@ def _energy_terms(context: Context) -> Terms:
     terms = context.model.energy_loss.terms(context.energy, context.batch, context.proposal)
     if context.batch.weights is None:
         return terms
-    return {name: context.batch.weighted(term) for name, term in terms.items()}
+    return {name: context.batch.weigh(term) for name, term in terms.items()}
 
 
 def _energy_measures(context: Context) -> Terms:
