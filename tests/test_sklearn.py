@@ -14,9 +14,11 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
@@ -57,7 +59,7 @@ EXPECTED = {
     "check_classifiers_train": COLUMNS,
     "check_estimator_sparse_array": COLUMNS,
     "check_estimator_sparse_matrix": COLUMNS,
-    "check_classifier_multioutput": "it wants one classes_ for all labels; scorers want one for each",
+    "check_classifier_multioutput": "it wants the labels whose probability is above 0.5",
 }
 """Checks of scikit-learn that a classifier of label sets fails, and why."""
 
@@ -74,7 +76,7 @@ X, Y = made_up()
 
 @pytest.fixture(scope="module")
 def classifier() -> MultiLabelClassifier:
-    return MultiLabelClassifier(**FEW).fit(X, Y)
+    return MultiLabelClassifier(decode="threshold", **FEW).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +221,41 @@ def test_scorers_see_the_probabilities_of_all_labels(labels) -> None:
     scores = cross_val_score(pipeline, x, y, cv=KFold(2), scoring="roc_auc", error_score="raise")
     trained = clone(pipeline).fit(x[20:], y[20:])
     assert scores[0] == pytest.approx(roc_auc_score(y[:20], trained.predict_proba(x[:20])))
+
+
+@pytest.mark.parametrize("labels", [1, 2, 3])
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_cross_validated_predictions_have_a_column_for_each_label(method, labels) -> None:
+    x, y = made_up(labels=labels)
+    estimator = MultiLabelClassifier(**FEW)
+    answers = cross_val_predict(estimator, x, y, cv=KFold(2), method=method)
+    trained = clone(estimator).fit(x[20:], y[20:])
+    assert answers.shape == y.shape and trained.classes_.tolist() == list(range(labels))
+    np.testing.assert_allclose(answers[:20], getattr(trained, method)(x[:20]), atol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_a_classifier_of_label_sets_stacks_as_those_of_scikit_learn(method) -> None:
+    others = [("forest", RandomForestClassifier(3, random_state=0)), ("ours", MultiLabelClassifier(**FEW))]
+    stacked = StackingClassifier(others, KNeighborsClassifier(), cv=2).fit(X, Y)
+    assert stacked.transform(X).shape == (40, 6) and stacked.predict(X).shape == Y.shape
+    alone = StackingClassifier(others[1:], KNeighborsClassifier(), cv=2, stack_method=method).fit(X, Y)
+    assert_array_equal(alone.transform(X), getattr(alone.estimators_[0], method)(X))
+    assert alone.predict_proba(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("decode", ["threshold", "expected_f1", "validation"])
+def test_the_decoder_is_the_one_of_the_highest_f1_on_validation(decode) -> None:
+    assert MultiLabelClassifier().decode == "validation"
+    settings = {"trainer.epochs": 4, "features.hidden": [8], "random_state": 1}
+    trained = MultiLabelClassifier("cross_entropy", decode=decode, **settings).fit(X, Y, validation=(X, Y))
+    both = {
+        kind: MultiLabelClassifier("cross_entropy", decode=kind, **settings).fit(X, Y, validation=(X, Y)).predict(X)
+        for kind in ("threshold", "expected_f1")
+    }
+    f1 = {kind: f1_score(Y, predicted, average="samples", zero_division=1) for kind, predicted in both.items()}
+    assert_array_equal(trained.predict(X), both[decode if decode != "validation" else max(f1, key=f1.get)])
+    assert_array_equal(trained.decision_function(X) > 0, trained.predict(X))
 
 
 def test_a_search_over_keys_of_the_config() -> None:
@@ -407,7 +444,7 @@ def test_the_scheme_is_recognised(sentences, scheme) -> None:
         (X, 0 * Y, ValueError, "y has one class only: every label of every row is 0"),
         (X, 2 * Y, ValueError, r"y has the values \[0, 2\]; each label"),
         (X, sparse.csr_array(Y), TypeError, "Sparse data was passed for y, but dense data is required"),
-        (X, Y[:, 0], ValueError, "Only binary classification is supported.*MultiLabelBinarizer"),
+        (X, Y[:, 0], ValueError, "predicts label sets, and not one class per row.*MultiLabelBinarizer"),
         (X, [["a"], ["a", "b"]] * 20, ValueError, "legacy multi-label data representation"),
         (X, None, ValueError, "requires y to be passed"),
         (X[:1], Y[:1], ValueError, "minimum of 2 is required"),

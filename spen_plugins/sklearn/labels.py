@@ -36,8 +36,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         F1 there. On the calibrated probabilities of `predict_proba` that is `threshold_`, usually another number.
     decode : str
         "threshold"; "expected_f1": the label set of highest expected F1 if labels are independent, at a temperature
-        chosen on the validation part; "validation": the better of both there. A row's predicted labels are its
-        likeliest ones by `predict_proba`, whichever it is.
+        chosen on the validation part; "validation": whichever scores better there, or the threshold if it is a number.
+        A row's predicted labels are its likeliest ones by `predict_proba`, but neither are they those above 0.5, nor,
+        without a `threshold_`, those above any one number.
     class_weight : "balanced", dict or None
         Weights of the labels in the cross entropy of the net: a dict {label: weight} of their presence, by name or
         column number; "balanced": n / (2 n_c) for the presence and the absence of each label.
@@ -56,8 +57,8 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
 
     Attributes
     ----------
-    classes_ : list of arrays
-        For each label its classes, 0 and 1.
+    classes_ : array of shape (n_labels,)
+        The labels' numbers from 0, of dtype object: scikit-learn takes two integers for the classes of a binary problem.
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
@@ -74,7 +75,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         method: str = "nce",
         *,
         threshold: Any = "validation",
-        decode: str = "threshold",
+        decode: str = "validation",
         class_weight: Any = None,
         validation_fraction: float = 0.2,
         random_state: Any = 0,
@@ -128,8 +129,10 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
             rows, labels = self._checked(*validation, reset=False)
             with errors_of_values():
                 parts["validation"] = rows, labels.ordered(names, "y of validation")
-        self._train("mlc_seal", parts, {"threshold": self.threshold, "decode": self.decode})
-        self.classes_ = [np.array([0, 1])] * len(self.labels_)
+        fixed = self.decode == "validation" and self.threshold != "validation"
+        decode = "threshold" if fixed else self.decode
+        self._train("mlc_seal", parts, {"threshold": self.threshold, "decode": decode})
+        self.classes_ = np.arange(len(self.labels_), dtype=object)
         task = self.run_.predictor.task
         self.threshold_ = None
         if task.decoder.temperature is None:
@@ -167,7 +170,9 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         if labels.ndim != 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}, of shape {labels.shape}; "
-                "y should be a matrix of 0 and 1, (n_samples, n_labels): see sklearn.preprocessing.MultiLabelBinarizer"
+                f"{type(self).__name__} predicts label sets, and not one class per row: y should be a matrix of 0 and "
+                "1, (n_samples, n_labels), which sklearn.preprocessing.MultiLabelBinarizer makes of label sets, and "
+                "LabelBinarizer of classes"
             )
         values = np.unique(labels)
         if not np.isin(values, (0, 1)).all():
