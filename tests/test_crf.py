@@ -81,6 +81,17 @@ def test_marginals():
     assert p.mean[~MASK.unsqueeze(1)].abs().sum() == 0
 
 
+def test_marginals_of_neighbours():
+    p = proposal()
+    for row in range(4):
+        q = energies(p, row).softmax(0)
+        expected = torch.zeros(3, K, K, dtype=torch.double)
+        for i, path in enumerate(paths(LENGTHS[row])):
+            for t, (a, b) in enumerate(pairwise(path)):
+                expected[t, a, b] += q[i]
+        assert torch.allclose(p.pairs[row], expected)
+
+
 def test_marginals_are_the_gradient_of_log_z():
     p = proposal()
     p.logits.requires_grad_()

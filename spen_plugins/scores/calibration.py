@@ -61,8 +61,7 @@ class TagConfidences(Confidences):
         numbers = np.arange(len(self.tags))
         if temperature == 1:
             return self.p[numbers, self.tags]
-        # Relative to the largest, so that not all powers of a row underflow.
-        powers = (self.p / self.p.max(1, keepdims=True)) ** np.float32(1 / temperature)
+        powers = _powers(self.p, temperature)
         return powers[numbers, self.tags] / powers.sum(1)
 
 
@@ -88,6 +87,19 @@ class SpanConfidences(Confidences):
         least = np.ones(self.size, p.dtype)
         np.minimum.at(least, self.owner, np.where(self.within, p, 1 - p))
         return least
+
+
+def tempered(p: np.ndarray, temperature: float) -> np.ndarray:
+    """Marginals `(token, tag)` at a temperature, of which `TagConfidences` are those of the decoded tags."""
+    if temperature == 1:
+        return p
+    powers = _powers(p, temperature)
+    return powers / powers.sum(1, keepdims=True)
+
+
+def _powers(p: np.ndarray, temperature: float) -> np.ndarray:
+    """p^(1/T), relative to the largest of each row, so that not all of them underflow."""
+    return (p / p.max(1, keepdims=True)) ** np.float32(1 / temperature)
 
 
 def span_confidences(

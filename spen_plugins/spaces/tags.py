@@ -132,6 +132,12 @@ class IndependentTags(Proposal):
             return tags
         return begin_once(tags, scores, self.space.unique.to(tags.device))
 
+    @property
+    def pairs(self) -> Tensor:
+        """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`."""
+        p = self.mean[:, 0]
+        return p[:, :-1, :, None] * p[:, 1:, None]
+
     def sample(self, n: int) -> Tensor:
         b, _, t, k = self.logits.shape
         p = torch.softmax(self.logits.detach(), -1).reshape(b * t, k)

@@ -92,13 +92,26 @@ class CrfProposal(Proposal):
             return torch.logsumexp(self._forward[:, -1] + self.chain.end, -1)
 
     @cached_property
+    def _backward(self) -> Tensor:
+        """ln of the backward scores β `(batch, token, tag)`."""
+        with self.as_made():
+            return backward_scores(self._emissions, self._mask, self.chain)
+
+    @cached_property
     def mean(self) -> Tensor:
         """Marginals by forward and backward scores: differentiable, `(batch, 1, token, tag)`."""
         with self.as_made():
-            back = backward_scores(self._emissions, self._mask, self.chain)
             # Up to rounding ln Z is the same at every token; a softmax divides by the token's own.
-            marginals = torch.softmax(self._forward + back, -1)
+            marginals = torch.softmax(self._forward + self._backward, -1)
             return (marginals * self._mask.unsqueeze(-1)).unsqueeze(1)
+
+    @property
+    def pairs(self) -> Tensor:
+        """Probabilities of each token's tag and the next one's, `(batch, token - 1, tag, tag)`; zero on padding."""
+        with self.as_made():
+            after = self._emissions[:, 1:] + self._backward[:, 1:]
+            scores = self._forward[:, :-1, :, None] + self.chain.transitions + after[:, :, None]
+            return torch.softmax(scores.flatten(2), -1).view_as(scores) * self._mask[:, 1:, None, None]
 
     def log_prob(self, y: Tensor) -> Tensor:
         # In full precision: ln q is a small difference of large sums.
