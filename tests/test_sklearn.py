@@ -20,13 +20,14 @@ from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spen_plugins as sp
 from spen_plugins.errors import Interrupted
 from spen_plugins.readers.matrix import Matrix
+from spen_plugins.scores.calibration import tempered
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
 
@@ -402,7 +403,7 @@ def test_tags_of_spans(tagger) -> None:
     assert {tag for tags in found for tag in tags} <= {"O", "B-PER", "I-PER"}
     assert [len(tags) for tags in found] == [len(words) for words in SENTENCES]
     assert 0 <= tagger.score(SENTENCES, NAMES) <= 1
-    assert tagger.predict([("a", "b")]) == tagger.predict([np.array(["a", "b"])])
+    assert (tagger.predict([("a", "b")]) == tagger.predict([np.array(["a", "b"])])).all()
 
 
 def test_tags_without_spans() -> None:
@@ -415,6 +416,35 @@ def test_tags_without_spans() -> None:
 def test_a_tagger_in_cross_validation() -> None:
     estimator = SequenceTagger("cross_entropy", **ONE)
     assert cross_val_score(estimator, SENTENCES, NAMES, cv=2, error_score="raise").shape == (2,)
+    predicted = cross_val_predict(estimator, SENTENCES, NAMES, cv=KFold(2))
+    trained = clone(estimator).fit(SENTENCES[8:], NAMES[8:])
+    assert predicted.shape == (16,) and (predicted[:8] == trained.predict(SENTENCES[:8])).all()
+    assert 0 <= trained.score(SENTENCES, predicted) <= 1
+    pipeline = make_pipeline(FunctionTransformer(), estimator)
+    search = GridSearchCV(pipeline, {"sequencetagger__scheme": ["auto", "none"]}, cv=2, error_score="raise")
+    assert len(search.fit(SENTENCES, NAMES).predict(SENTENCES)) == 16
+
+
+def test_probabilities_of_tags_are_those_that_are_reported() -> None:
+    trained = SequenceTagger("cross_entropy", **ONE).fit(SENTENCES, CLASSES)
+    trained.run_.predictor.task.temperature = 1.7
+    probabilities, answers = trained.predict_proba(SENTENCES[:2]), trained.predictor_.predict(SENTENCES[:2])
+    assert probabilities.shape == (2,) and [p.shape for p in probabilities] == [(2, 3), (4, 3)]
+    for p, answer in zip(probabilities, answers, strict=True):
+        columns = [trained.classes_.tolist().index(tag) for tag in answer["tags"]]
+        np.testing.assert_allclose(p[np.arange(len(p)), columns], answer["scores"], atol=1e-4)
+
+
+def test_probabilities_of_spans_are_of_the_tags_of_y(tagger) -> None:
+    assert tagger.classes_.tolist() == ["B-PER", "O"]
+    task, rows = tagger.predictor_.task, [SENTENCES[1], SENTENCES[0], SENTENCES[0]]
+    probabilities = tagger.predict_proba(rows)
+    assert [p.shape for p in probabilities] == [(4, 2), (2, 2), (2, 2)]
+    [(proposal, _, _)] = tagger.predictor_.proposals(task.parse_all(rows[:1]))
+    outside = tempered(proposal.mean[0, 0].detach().numpy(), task.temperature)[:, task.space.tags.index("O")]
+    np.testing.assert_allclose(probabilities[0], np.stack([1 - outside, outside], 1), atol=1e-6)
+    for copied in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):
+        np.testing.assert_allclose(copied.predict_proba(rows)[2], probabilities[2])
 
 
 @pytest.mark.parametrize(
@@ -539,6 +569,7 @@ def test_wrong_sentences_are_value_errors(words, tags, said) -> None:
     ("ask", "arguments", "said"),
     [
         ("predict", (None,), "found one NoneType; expected a list"),
+        ("predict_proba", ([["a", None]],), "expected a list of strings"),
         ("predict", ("a b",), "found one str; expected a list"),
         ("predict", ([["a", None]],), "expected a list of strings"),
         ("score", (SENTENCES, NAMES[:3]), r"inconsistent numbers of samples: \[16, 3\]"),

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from spen_plugins.loop import evaluate
 from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.sklearn.base import Trained
+from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
 from spen_plugins.sklearn.stored import errors_of_values
 
 SCHEMES = ("bio", "bioes", "iob1")
@@ -119,11 +120,37 @@ class SequenceTagger(Trained):
         self.classes_ = np.unique([tag for sentence in y for tag in sentence])
         return self
 
-    def predict(self, X: Sequence[Sequence[str]]) -> list[list[str]]:
-        """A tag for each word of each sentence; a ValueError for something that is no list of sentences."""
+    def predict(self, X: Sequence[Sequence[str]]) -> np.ndarray:
+        """A list for each sentence with a tag for each word, in an array of shape (n_sentences,) and dtype object.
+
+        `predict(X) == y` compares sentence by sentence. A ValueError for something that is no list of sentences.
+        """
         check_is_fitted(self, "run_")
         with errors_of_values():
-            return [found["tags"] for found in self.run_.predictor.predict(X)]
+            return Sentences.of(found["tags"] for found in self.run_.predictor.predict(X))
+
+    def predict_proba(self, X: Sequence[Sequence[str]]) -> np.ndarray:
+        """Marginal probabilities of each word's tags, calibrated as the scores of `predictor_.predict`.
+
+        An array of shape (n_sentences,) and dtype object, of arrays of shape (n_words, n_classes): columns as in
+        `classes_`, rows of sum 1. A CRF's are exact sums over all tag sequences; other nets' tags are independent, by
+        softmax. Tags of the net that y has in another scheme count as they are written there; a tag that y lacks counts
+        as another one of its type: an I-PER as B-PER if all persons of y are single words. `predict` decides on whole
+        sentences, so that its tag needn't be the likeliest one here.
+
+        A ValueError for something that is no list of sentences.
+        """
+        check_is_fitted(self, "run_")
+        predictor = self.run_.predictor
+        with errors_of_values():
+            examples = predictor.task.parse_all(X)
+        written = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
+        probabilities: list[np.ndarray] = [np.empty(0)] * len(examples)
+        for proposal, _, rows in predictor.proposals(examples):
+            lengths = [len(examples[row].entry.words) for row in rows]
+            for row, p in zip(rows, written(proposal, lengths, predictor.task.temperature), strict=True):
+                probabilities[row] = p
+        return object_array(probabilities)
 
     def score(self, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> float:
         """F1 of spans, right if type, start and end are; for tags that write none, the share of right tags.
