@@ -15,7 +15,11 @@ app = make_app("Fetch data sets, split your own files, add predicted tags to the
 Name = Annotated[str, typer.Argument(help="Name of a data set, as listed by `spen data list`.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Accept the licence without asking.")]
 File = Annotated[
-    Path, typer.Argument(help="A file of label sets, texts, tags or roles, in any format.", show_default=False)
+    Path,
+    typer.Argument(
+        help="A file of label sets, texts, tags or roles, in any format, or a folder of *gold_conll files.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="The split file (default: next to FILE).")]
 Seed = Annotated[int, typer.Option(help="Equal seeds give equal splits.")]

@@ -86,7 +86,9 @@ def split_file(
         ConfigError, DataError: as `divide_file`.
     """
     division = divide_file(path, ColumnKeys.of(columns), seed, say, together)
-    target = Path(out) if out is not None else locate(str(path)).with_suffix(".split.json")
+    where = locate(str(path))
+    own = where.resolve() if where.is_dir() else where  # "." has no name to put a suffix to
+    target = Path(out) if out is not None else own.with_suffix(".split.json")
     save_text(json.dumps(division.rows), target)
     say(division.said)
     return target

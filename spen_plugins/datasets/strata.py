@@ -32,7 +32,7 @@ from spen_plugins.readers.label_lists import holds_lists
 from spen_plugins.readers.label_names import label_columns
 from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
-from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.roles import read_roles, role_files
 from spen_plugins.readers.shards import column_names, of_shards, shards
 from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.table_columns import Columns
@@ -104,7 +104,7 @@ def strata_of(
     """Returns the strata and inputs of a file's rows; a matrix without columns if they have no labels.
 
     Args:
-        path: the file.
+        path: the file, or a folder with CoNLL-2012 files below it.
         keys: its columns.
         warn: called with what a run says of the columns of features.
         kind: what a table is; None: what it looks like.
@@ -113,7 +113,10 @@ def strata_of(
         ConfigError: it must be said which columns are labels, or it may not.
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    form = PARQUET if of_shards(path) else recognise(path, FORMATS)
+    if path.is_dir() and role_files(path):
+        form = _ROLES
+    else:
+        form = PARQUET if of_shards(path) else recognise(path, FORMATS)
     names = _names(path, form)
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
@@ -201,11 +204,13 @@ def _is_prose(cells: Sequence[str]) -> bool:
 def _names(path: Path, form: Format) -> list[str]:
     """Names of the columns of a file that may have a header."""
     if form is PARQUET:
-        return column_names(shards(path)[0])
-    head = head_of(path)
+    if path.is_dir() and role_files(path):
+        form = _ROLES
+    else:
+        form = PARQUET if of_shards(path) else recognise(path, FORMATS)
     if form is CSV:
-        return header(path, separator_of(head) or ",")
-    return [name.strip() for name in head.filled[0].split("\t")] if form is TSV else []
+        return header(path, separator_of(head_of(path)) or ",")
+    return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
 
 
 def _numbers_below(path: Path) -> bool:

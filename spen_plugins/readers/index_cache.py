@@ -16,6 +16,7 @@ from spen_plugins.datasets.places import cache_folder
 from spen_plugins.errors import DataError, RunError
 from spen_plugins.files import make_folder, read_json, save_json, save_text, to_json, writing_folder
 from spen_plugins.files.lock import locked
+from spen_plugins.readers.folders import is_pattern, split_pattern
 from spen_plugins.readers.on_disk import LEXICONS, ROWS, Index, dataset_class, write_index
 from spen_plugins.readers.text import sha256
 
@@ -74,13 +75,14 @@ def kept_index(
 def _folders(source: Path, settings: Mapping[str, Any]) -> list[Path]:
     """Where the index may be: beside the data, and in the cache."""
     source = source.absolute()
-    stem = "shards" if has_magic(source.name) else source.name[:60]
+    base, own = split_pattern(source) if is_pattern(source) else (source.parent, source.name)
+    stem = "shards" if has_magic(own) else own[:60]
 
     def name(data: str) -> str:
         parts = {"data": data, "settings": dict(settings)}
         return f"{stem}-{hashlib.sha256(to_json(parts, None).encode()).hexdigest()[:12]}"
 
-    return [source.parent / FOLDER / name(source.name), cache_folder() / "indexed" / name(str(source))]
+    return [base / FOLDER / name(own), cache_folder() / "indexed" / name(str(source))]
 
 
 def _record(wanted: Mapping[str, Any]) -> Path:

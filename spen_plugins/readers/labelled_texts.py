@@ -124,7 +124,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     Raises:
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    if of_shards(path):
+    if of_shards(path) or path.is_dir():
         return _of_shards(path, layout, gold)
     head = head_of(path)
     tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout in (Layout(), Layout(separator=SEPARATOR))]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from spen_plugins.errors import DataError
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
 from spen_plugins.readers.conllu_roles import is_conll_2009, is_conllu, read_conll_2009, read_conllu_roles
+from spen_plugins.readers.folders import CONLL_2012, conll_2012_files, files_fitting, is_pattern, other_files
 from spen_plugins.readers.formats import JSON_LINES, Format, Head, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
@@ -56,17 +57,48 @@ FORMATS = [_JSON, _CONLLU, _CONLL_2009, _CONLL_2012, _PROPS, _COLUMNS]
 
 
 def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
-    """All sentences of a file.
+    """All sentences of a file, of the files that a pattern fits, or of the CoNLL-2012 files below a folder, by path.
 
     Args:
-        path: the file; of CoNLL-2005's two files, either.
-        layout: as in `read_srl`, of columns; "auto" recognises the file's format.
+        path: the file, pattern or folder; of CoNLL-2005's two files, either.
+        layout: as in `read_srl`, of columns; "auto" recognises each file's format.
         gold: if true, every predicate must have its arguments.
 
     Raises:
-        DataError: the file is of no known format, broken, or without its words; with file, line, what was found and
-            what was expected.
+        DataError: a file is of no known format, broken, or without its words; with file, line, what was found and
+            what was expected. Or a folder or pattern stands for no file, or files of which no predicate is marked.
     """
+    if not path.is_dir() and not is_pattern(path):
+        return _read_file(path, layout, gold)
+    files = role_files(path)
+    parts = [_read_file(file, layout, gold, alone=False) for file in files]
+    sentences = [sentence for part in parts for sentence in part.sentences]
+    if gold and not any(sentence.propositions for sentence in sentences):
+        raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with predicates marked")
+    others, kinds = other_files(path) if path.is_dir() else (0, "")
+    ignored = f" ({others:,} others ignored: {kinds})" if others else ""
+    formats = " and ".join(dict.fromkeys(part.format for part in parts))
+    return RoleFile(sentences, f"{formats}, {len(files):,} file{'s' * (len(files) > 1)}{ignored}")
+
+
+def role_files(path: Path) -> list[Path]:
+    """The files that a folder or a pattern stands for; a file itself.
+
+    Raises:
+        DataError: a folder without CoNLL-2012 files, or a pattern that no file fits.
+    """
+    if not path.is_dir():
+        return [file for _, file in files_fitting(path)] if is_pattern(path) else [path]
+    files = [file for _, file in conll_2012_files(path)]
+    if not files:
+        others, kinds = other_files(path)
+        wanted = f"a folder with CoNLL-2012 files below it (*{CONLL_2012}), a pattern such as dir/**/*.conll, or a file"
+        raise DataError(path, None, f"a folder of {others:,} files ({kinds})" if others else "an empty folder", wanted)
+    return files
+
+
+def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleFile:
+    """`read_roles` of one file; one that is not `alone` may have no predicate."""
     known = recognise(path, FORMATS) if layout == "auto" else None
     if known is None:
         found = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
@@ -77,7 +109,7 @@ def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
     elif known is _CONLL_2009:
         found = RoleFile(read_conll_2009(path), "CoNLL-2009, an argument for each head's subtree")
     elif known is _CONLL_2012:
-        found = RoleFile(read_conll_2012(path, gold), "CoNLL-2012 (gold_conll)")
+        found = RoleFile(read_conll_2012(path, gold and alone), "CoNLL-2012 (gold_conll)")
     elif known is _PROPS:
         found = RoleFile(*read_props(path, gold))
     else:

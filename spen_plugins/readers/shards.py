@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from glob import has_magic
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
+from spen_plugins.readers.folders import conll_2012_files, files_fitting, is_pattern
 from spen_plugins.readers.parquet import MOST_CELLS, check_valid
 from spen_plugins.readers.text import as_it_is, check_size, sha256
 
@@ -35,19 +35,18 @@ def shards(path: Path) -> list[Path]:
         DataError: a folder without Parquet and Arrow files, or a pattern that nothing fits.
     """
     if path.is_dir():
-        try:
-            found = sorted(filter(_is_shard, path.iterdir()))
-        except OSError as error:
-            raise DataError(path, None, f"a folder that can't be read ({error.strerror})", "a readable one") from None
+        found = _shards_in(path)
         if not found:
             raise DataError(path, None, "a folder without them", "Parquet or Arrow files (*.parquet, *.arrow)")
         return found
-    if not path.exists() and has_magic(path.name):
-        found = sorted(path.parent.glob(path.name))
-        if not found:
-            raise DataError(path, None, "no file of such a name", "files that the pattern fits")
-        return found
-    return [path]
+    return [file for _, file in files_fitting(path)] if is_pattern(path) else [path]
+
+
+def _shards_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(filter(_is_shard, folder.iterdir()))
+    except OSError as error:
+        raise DataError(folder, None, f"a folder that can't be read ({error.strerror})", "a readable one") from None
 
 
 def _is_shard(file: Path) -> bool:
@@ -61,7 +60,7 @@ def of_shards(path: Path) -> bool:
         if path.is_dir():
             return any(map(_is_shard, path.iterdir()))
         if not path.exists():
-            return has_magic(path.name)
+            return is_pattern(path)
         if no_file(path):
             return False
         with path.open("rb") as file:
@@ -71,10 +70,14 @@ def of_shards(path: Path) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """sha256 of a file; of a folder or pattern, of its files' names and sums."""
-    if path.is_file():
+    """sha256 of a file; of a pattern, or of a folder of shards or CoNLL-2012 files, of its files' names and sums."""
+    if path.is_dir():
+        files = [*((file.name, file) for file in _shards_in(path)), *conll_2012_files(path)]
+    elif is_pattern(path):
+        files = files_fitting(path)
+    else:
         return sha256(path)
-    sums = [f"{sha256(file)}  {file.name}\n" for file in shards(path)]
+    sums = [f"{sha256(file)}  {name}\n" for name, file in files]
     return hashlib.sha256("".join(sums).encode()).hexdigest()
 
 

@@ -83,7 +83,7 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
         roles = read_roles(path, gold=gold)
         kept = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
         return TagFile(predicate_sentences(kept), f"{roles.format}, their predicates")
-    if places.format == "auto" and of_shards(path):
+    if places.format == "auto" and (of_shards(path) or path.is_dir()):
         for shard in shards(path):
             check_in_memory(shard)
         found = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
@@ -128,7 +128,7 @@ def read_words(places: Any, path: Path) -> TagFile:
     places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
     if places.format == "predicates":
         return read_tagged(places, path, gold=False)
-    if places.format == "auto" and of_shards(path):
+    if places.format == "auto" and (of_shards(path) or path.is_dir()):
         tags = places.tags if isinstance(places.tags, str) else None
         return read_tagged(replace(places, tags=tags), path, gold=False)
     wanted = [column for column in (places.words, *places.columns.values()) if column is not None]

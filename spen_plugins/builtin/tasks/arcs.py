@@ -31,7 +31,7 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.role_items import sentences_of_text
-from spen_plugins.readers.roles import read_roles
+from spen_plugins.readers.roles import read_roles, role_files
 from spen_plugins.readers.srl import Sentence
 from spen_plugins.readers.text import sha256
 from spen_plugins.readers.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
@@ -97,18 +97,20 @@ class RoleArcs(Task):
 
     def read(self, path: str) -> list[Example]:
         """A file's sentences; trees are those of `trees` as far as the files are there, and of a file of the same name
-        that ends in `.conllu`. A sentence without a tree has all spans of at most `longest` words as candidates."""
+        that ends in `.conllu`, beside each file of a folder or pattern. A sentence without a tree has all spans of at
+        most `longest` words as candidates."""
         file = locate(path)
-        beside = file.with_suffix(".conllu")
-        files = [name for name in self.config.trees if locate(name).exists()]
-        trees = self._read_trees([*files, *([str(beside)] if beside.exists() and beside != file else [])])
+        read = role_files(file)
+        beside = [str(tree) for one in read if (tree := one.with_suffix(".conllu")) != one and tree.exists()]
+        trees = self._read_trees([*(name for name in self.config.trees if locate(name).exists()), *beside])
         found = read_roles(file, self.config.layout, gold=False)
         self._notes = [f"{path}: {found.said}"]
         sentences = [s for s in found.sentences if s.propositions]
         missing = sum(sentence.words not in trees for sentence in sentences)
         if self.config.trees and missing:
+            name = read[0].with_suffix(".conllu").name
             warnings.warn(
-                f"{path}: {missing} of {len(sentences)} sentences have no tree, in {beside.name} or in task.trees: all "
+                f"{path}: {missing} of {len(sentences)} sentences have no tree, in {name} or in task.trees: all "
                 f"spans of at most {self.config.longest} words are their candidates",
                 stacklevel=2,
             )

@@ -72,7 +72,8 @@ def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[Fi
     if config.in_memory:
         raise given.not_kept()
     files = files_of(config, CORPORA)
-    on_disk = stays_on_disk(config, files, needs_memory(config))
+    in_memory_only = [*needs_memory(config), *(["format"] if config.format == "predicates" else [])]
+    on_disk = stays_on_disk(config, files, in_memory_only)
     in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
 
     def read(path: Path) -> tuple[list[TaggedSentence], str]:
