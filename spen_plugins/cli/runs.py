@@ -50,7 +50,8 @@ Predicates = Annotated[
     Path | None,
     typer.Option(
         metavar="RUN",
-        help="The run that finds the predicates of raw text (default: that of the plugin spen-en, if it is installed).",
+        help="The run that finds the predicates of raw text, and of a file in which none is marked (default: that of "
+        "the plugin spen-en, if it is installed).",
         show_default=False,
     ),
 ]
@@ -122,7 +123,8 @@ def predict(
         examples, notes = tokenised.read(loaded, file, raw)
     raw.check_used()
     _say([*notes, *raw.notes()])
-    writer(loaded.predict_examples(examples, energy), examples)
+    found = loaded.predict_examples(examples, energy)
+    writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)
 
 
 @guarded

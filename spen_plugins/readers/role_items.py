@@ -14,22 +14,27 @@ from spen_plugins.readers.tag_items import given_spans, tags_of
 FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
 FORMS = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
 
+KEYS = ("words", "tokens", "predicate", "predicates", "tags", "arguments", "lemma", "sense")
+"""Keys of an item that are read."""
+WRITTEN = ("gloss", "score", "energy", "start_char", "end_char", "line")
+"""Others that `spen predict` writes."""
+
 
 def sentence_of(item: Any) -> Sentence:
     """The sentence of one item.
 
     Either of one predicate: `{"words": […], "predicate": 1, "tags": […]}`, or of several: `{"words": […],
-    "predicates": [1, 4], "tags": [[…], […]]}`; or of none. Predicates are words, from 0, or tables `{"index": 1}`.
-    Gold is optional: BIO tags, or in their place `"arguments"`, tables of `role`, `start` and `end` (exclusive), beside
-    `predicate` or in the table of each of `predicates`; in the same place `"lemma"` and the roleset, `"sense"`. What
-    `spen predict` writes has one of these forms.
+    "predicates": [1, 4], "tags": [[…], […]]}`; or of none. Words may be called `"tokens"`. Predicates are words, from
+    0, or tables `{"index": 1}`. Gold is optional: BIO tags, or in their place `"arguments"`, tables of `role`, `start`
+    and `end` (exclusive), beside `predicate` or in the table of each of `predicates`; in the same place `"lemma"` and
+    the roleset, `"sense"`. What `spen predict` writes has one of these forms.
 
     Raises:
         DataError: another form.
     """
-    if not isinstance(item, Mapping) or not isinstance(item.get("words"), (list, tuple)):
+    words = item.get("words", item.get("tokens")) if isinstance(item, Mapping) else None
+    if not isinstance(words, (list, tuple)):
         raise _bad(repr(item)[:80], f"{FORM} or {FORMS}")
-    words = item["words"]
     if not words or not all(isinstance(word, str) and word for word in words):
         raise _bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
     if item.get("predicates") is not None:
@@ -42,7 +47,10 @@ def sentence_of(item: Any) -> Sentence:
 def of_one_predicate(item: Any) -> Sentence:
     """`sentence_of` an item that has one predicate; a `DataError` if it has none or several."""
     sentence = sentence_of(item)
-    if len(sentence.propositions) != 1:
+    if not sentence.propositions:
+        expected = f"one, as in {FORM}; a run of `predicates` finds them, and so does `spen predict RUN FILE`"
+        raise DataError("input", None, f"no predicate among the keys {', '.join(map(str, item))}", expected)
+    if len(sentence.propositions) > 1:
         found = f"{len(sentence.propositions)} predicates"
         raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
     return sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
@@ -14,7 +14,7 @@ from spen_plugins.readers.folders import CONLL_2012, conll_2012_files, files_fit
 from spen_plugins.readers.formats import JSON_LINES, Format, Head, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
-from spen_plugins.readers.role_items import FORM, sentence_of
+from spen_plugins.readers.role_items import FORM, KEYS, WRITTEN, sentence_of
 from spen_plugins.readers.srl import Sentence, read_srl
 
 
@@ -23,12 +23,16 @@ class RoleFile(NamedTuple):
 
     sentences: list[Sentence]
     format: str
+    ignored: Sequence[str] = ()
+    """Keys of JSON that are not read."""
 
     @property
     def said(self) -> str:
         """What was read, for the user."""
         predicates = sum(len(sentence.propositions) for sentence in self.sentences)
-        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates"
+        keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)
+        ignored = f"; ignored keys: {keys} (known: {', '.join(KEYS)})" if keys else ""
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates{ignored}"
 
 
 def _is_columns(head: Head) -> bool:
@@ -103,7 +107,7 @@ def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleF
     if known is None:
         found = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
     elif known is _JSON:
-        found = RoleFile(_read_json(path), known.name)
+        found = _read_json(path)
     elif known is _CONLLU:
         found = RoleFile(*read_conllu_roles(path))
     elif known is _CONLL_2009:
@@ -131,8 +135,16 @@ def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
         raise DataError(path, None, found, f"the words; fill them in from the corpus that was annotated{script}")
 
 
-def _read_json(path: Path) -> list[Sentence]:
-    return merged(sentence for _, sentence in read_json_lines(path, FORM, sentence_of))
+def _read_json(path: Path) -> RoleFile:
+    keys: dict[str, None] = {}
+
+    def make(item: Any) -> Sentence:
+        sentence = sentence_of(item)
+        keys.update(dict.fromkeys(item))
+        return sentence
+
+    sentences = merged(sentence for _, sentence in read_json_lines(path, FORM, make))
+    return RoleFile(sentences, _JSON.name, [key for key in keys if key not in (*KEYS, *WRITTEN)])
 
 
 def merged(sentences: Iterable[Sentence]) -> list[Sentence]:

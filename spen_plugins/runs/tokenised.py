@@ -1,20 +1,23 @@
-"""Raw text as a task's examples: tokenised by spaCy's rules, predicates found by another run."""
+"""Raw text as a task's examples, tokenised by spaCy's rules, and sentences without predicates, found by another run."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from spen_plugins.batch import TextInputs
 from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
-from spen_plugins.readers.formats import head_of
+from spen_plugins.readers.formats import JSON_LINES, head_of
+from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.registry import Registry
+from spen_plugins.runs.characters import Place, paragraphs, with_characters
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
 
@@ -27,8 +30,16 @@ _HOW = (
 )
 
 
+_TEXT = '{"sentence": "Anna left."}'
+
+
 class TokenisedText:
-    """A `RawText`.
+    """A `RawText`, or sentences that lack only predicates.
+
+    Attributes:
+        text: the text.
+        lines: in its place, the texts of lines of JSON.
+        words: in its place, the words of each sentence.
 
     Args:
         text: the text.
@@ -39,18 +50,23 @@ class TokenisedText:
 
     def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
         self.text = text
+        self.lines: Sequence[str] | None = None
+        self.words: Sequence[Sequence[str]] | None = None
+        self._places: list[Place] = []
         self._language, self._finder, self._device = language, finder, device
         self._tokenised = self._asked = False
         self._without_predicates = 0
 
     def said(self) -> str:
         """How the text was read, for the user."""
-        return "read as raw text, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
+        form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
+        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
 
     def notes(self) -> list[str]:
         """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
         count = self._without_predicates
-        found = [f"no predicate found in {count} sentence{'s' * (count > 1)} of raw text"] if count else []
+        of = "raw text" if self.words is None else "the file"
+        found = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
         return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *found]
 
     def check_used(self) -> None:
@@ -62,22 +78,46 @@ class TokenisedText:
         if self._language is not None and not self._tokenised:
             raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
         if self._finder is not None and not self._asked:
-            raise ConfigError(f"--predicates {self._finder}: found no raw text to label roles in here; omit it")
+            raise ConfigError(
+                f"--predicates {self._finder}: found no raw text to label roles in here, and no file of sentences of "
+                "which none has a predicate marked; omit it"
+            )
 
     def sentences(self) -> list[list[str]]:
-        """The words of each sentence; a blank line ends one, too.
+        """The words of each sentence; of raw text, a blank line ends one, too.
 
         Raises:
             ConfigError: spaCy is not installed, or does not know the language.
             DataError: there is no word.
         """
+        if self.words is not None:
+            return [list(words) for words in self.words]
         self._tokenised = True
-        parts = re.split(r"\n\s*\n", self.text)
-        spans = (span for doc in self._tokeniser.pipe(parts) for span in doc.sents)
-        found = [words for span in spans if (words := [token.text for token in span if not token.is_space])]
+        texts = [self.text] if self.lines is None else self.lines
+        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in paragraphs(text)]
+        found: list[list[str]] = []
+        self._places = []
+        for doc, (start, line) in self._tokeniser.pipe(parts, as_tuples=True):
+            for span in doc.sents:
+                if tokens := [token for token in span if not token.is_space]:
+                    found.append([token.text for token in tokens])
+                    ends = [(start + token.idx, start + token.idx + len(token)) for token in tokens]
+                    self._places.append(Place(ends, None if self.lines is None else line))
         if not found:
             raise DataError("text", None, "no word", "at least one")
         return found
+
+    def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
+        """Predictions with the characters that they are of, as `with_characters`; without, if no text was tokenised.
+
+        Args:
+            predictions: one for each example.
+            examples: those of `sentences`, one for each, or a `FileExamples`.
+        """
+        if not self._places:
+            return predictions
+        rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
+        return [with_characters(found, self._places[row]) for found, row in zip(predictions, rows, strict=True)]
 
     def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
         """The words that are predicates, from 0, of each sentence.
@@ -154,22 +194,66 @@ def argument(text: str) -> str:
 def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
     """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
 
+    Of a file for a task with an example for each predicate, in which none is marked, they are found as in raw text.
+
     Raises:
-        DataError: neither.
+        ConfigError: no run finds predicates.
+        DataError: the file is neither.
     """
-    task = predictor.task
-    try:
-        return task.read_inputs(str(file)), list(task.notes())
-    except DataError:
-        if not _is_raw(task, locate(str(file))):
-            raise
-    raw.text = "\n".join(read_lines(locate(str(file))))
+    task, path = predictor.task, locate(str(file))
+    raw.lines = _texts(task, path)
+    if raw.lines is not None:
+        raw.text = "\n".join(raw.lines)
+    else:
+        try:
+            examples = task.read_inputs(str(file))
+        except DataError:
+            if not _is_raw(task, path):
+                raise
+            raw.text = "\n".join(read_lines(path))
+        else:
+            notes = list(task.notes())
+            if not isinstance(examples, FileExamples) or examples or not examples.words:
+                return examples, notes
+            raw.words = examples.words
+            return task.read_text(raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
     examples = task.read_text(raw)
     return examples, [f"{file}: {raw.said()}"]
 
 
+def _texts(task: Task, path: Path) -> list[str] | None:
+    """The texts of lines of JSON such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
+    None of another file or task.
+
+    Raises:
+        DataError: the first line is such a text, and another is not.
+    """
+    if not _reads_text(task) or isinstance(task.inputs, TextInputs) or not path.is_file():
+        return None
+    if not JSON_LINES.fits(head_of(path)):
+        return None
+    try:
+        _, first = next(read_json_lines(path, _TEXT, lambda value: value))
+    except DataError:  # the task's reader says why
+        return None
+    if not isinstance(first, Mapping) or "sentence" not in first or {"words", "tokens"} & first.keys():
+        return None
+    return [text for _, text in read_json_lines(path, _TEXT, _text)]
+
+
+def _text(item: Any) -> str:
+    text = item.get("sentence") if isinstance(item, Mapping) else None
+    if not isinstance(text, str):
+        raise DataError("input", None, f"{item!r:.80}", f"{_TEXT}, as in the file's first line")
+    return text
+
+
+def _reads_text(task: Task) -> bool:
+    return type(task).read_text is not Task.read_text
+
+
 def _is_raw(task: Task, path: Path) -> bool:
-    if type(task).read_text is Task.read_text or not path.is_file() or path.suffix.lower() == ".csv":
+    if not _reads_text(task) or not path.is_file() or path.suffix.lower() == ".csv":
         return False  # what a CSV file lacks is said
     return is_prose(head_of(path))
 
@@ -180,7 +264,7 @@ def _installed() -> Path:
     plugins = registry.providers("model").get(ROLES, [])
     if not plugins:
         broken = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
-        raise ConfigError(f"raw text has no predicates marked; {_HOW}{broken}")
+        raise ConfigError(f"the input has no predicates marked; {_HOW}{broken}")
     types = [f"{plugin}.{ROLES}" for plugin in plugins]
     if len(types) > 1:
         names = ", ".join(sorted(registry.plugin(found).distribution for found in types))

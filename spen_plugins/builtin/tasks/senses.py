@@ -26,6 +26,7 @@ from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.rolesets import rolesets
 from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown
@@ -210,13 +211,15 @@ class Senses(PredicateTask):
         entry = whole if whole is not None and whole.words == read else self._vocabulary.entry(read)
         return Example(entry, at - start, words, at, candidates, seen, given.roleset, given.pos)
 
-    def _examples(self, sentences: Iterable[Sentence]) -> list[Example]:
-        examples = []
-        for sentence in sentences:
+    def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
+        examples, words, rows = [], [], []
+        for row, sentence in enumerate(sentences):
+            words.append(sentence.words)
+            rows += [row] * len(sentence.propositions)
             if sentence.propositions:
                 entry = self._vocabulary.entry(sentence.words) if self.config.window is None else None
                 examples += [self._example(sentence.words, given, entry) for given in sentence.propositions]
-        return examples
+        return FileExamples(examples, words, rows)
 
     def _collated(self, examples: Sequence[Example]) -> Tensor:
         """Attributes `(batch, candidate, attribute)`."""
