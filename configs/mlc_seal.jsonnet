@@ -9,6 +9,7 @@
 //     spen-run configs/mlc_seal.jsonnet task.train=a.arff task.validation=b.arff task.test=c.arff
 //
 // Numbers by data set and method are in lib/tuned/.
+local choose = import 'lib/choose.libsonnet';
 local multilabel = import 'lib/multilabel.libsonnet';
 
 function(
@@ -21,6 +22,7 @@ function(
   text=null,  // a column of texts is for text_seal
   separator=null,  // what separates the labels in one cell; null: a comma
   drop=null,  // columns that are not used, "a,b"
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   threshold=null,  // a number, or "validation": chosen on the validation part; null: 0.5, of method=linear and of a file of your own "validation"
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method='nce',  // SEAL-dynamic: nce, ranking, margin, margin_compound, regression, regression_s; SEAL-static: static_nce, static_margin, static_regression; energies alone: spen, dvn, nce_alone; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd; no energy: cross_entropy, linear (one-vs-rest logistic regression), ranking_direct
@@ -31,4 +33,5 @@ function(
 )
   { seed: seed, precision: precision, features: { type: 'mlp' }, inference_net: { type: 'independent' } }
   + multilabel.task(data, validation, test, split, { labels: labels, label_count: label_count, text: text, separator: separator, drop: drop }, threshold, decode, method, class_weight)
+  + choose.encoded(encoding)
   + multilabel.method(data, method, schedule)

@@ -39,6 +39,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   tags=null,  // column of the tags: a number from 0, negative from the end, which is where they are by default
   columns=null,  // extra columns as features, from "plus" on: {"pos": 1, "chunk": 2}
   columns_from=null,  // folder of train.conll, dev.conll and test.conll with a POS column, as spen data tag-columns writes them
@@ -60,6 +61,7 @@ function(
   local extra = if columns == null && columns_from != null then { pos: 1 } else columns;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test, tags, split)
+  + choose.encoded(encoding)
   + { task+: tagged }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, extra)
   + tagging.method(data_sets, data, encoder, method, energy)

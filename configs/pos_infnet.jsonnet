@@ -37,6 +37,7 @@ function(
   split=null,  // of twitter_pos: standard (train, dev), or reference (traindev, test, as the paper's code), both end in daily547; of a file of your own: JSON with the rows of train, validation and test, as spen data split writes it
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   tags=null,  // column of the tags: upos or xpos of CoNLL-U files, or a number from 0, negative from the end
   columns=null,  // extra columns as features, from "plus" on: {"lemma": 1}
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
@@ -55,6 +56,7 @@ function(
   local rows = if choose.is_path(data) then split else null;
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test, tags, rows)
+  + choose.encoded(encoding)
   + { task+: chosen }
   + tagging.features(data_sets, data, encoder, features, vectors, clusters, columns)
   + tagging.method(data_sets, data, encoder, method, energy)

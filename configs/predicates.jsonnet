@@ -3,6 +3,7 @@
 //     spen-run configs/predicates.jsonnet                                  # embedded corpus, seconds on a CPU
 //     spen-run configs/predicates.jsonnet data=ewt
 //     spen-run configs/predicates.jsonnet data=a.conll validation=b.conll test=c.conll
+local choose = import 'lib/choose.libsonnet';
 local baselines = import 'lib/methods/baselines.libsonnet';
 local tagging = import 'lib/tagging.libsonnet';
 
@@ -24,6 +25,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   features=null,  // words (vectors alone), plus (tuned; case), plusplus (and characters), affixes (and those), all (and clusters)
   vectors=null,  // word vectors in GloVe's text format: a file, glove_twitter, or none: learned from nothing
@@ -34,5 +36,6 @@ function(
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + tagging.task(data_sets, data, validation, test, split=split)
+  + choose.encoded(encoding)
   + tagging.features(data_sets, data, encoder, features, vectors, clusters)
   + tagging.method(data_sets, data, encoder, method, methods=baselines)

@@ -33,6 +33,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   precision='no',  // no, bf16 or fp16
   seed=0  // of initial weights, row order, dropout and sampling
@@ -47,4 +48,5 @@ function(
       else if encoder == 'bilstm' then tuned(data, encoder).features
       else { type: 'transformer', model: encoder },
   }
+  + choose.encoded(encoding)
   + patches.method(methods, 'cross_entropy', [tuned(data, encoder), size(data)])

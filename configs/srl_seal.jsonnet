@@ -7,6 +7,7 @@
 //     spen-run configs/srl_seal.jsonnet task.train=a.conll task.validation=b.conll task.test=c.conll
 //
 // Numbers by encoder and method are in lib/srl.libsonnet.
+local choose = import 'lib/choose.libsonnet';
 local srl = import 'lib/srl.libsonnet';
 
 function(
@@ -14,6 +15,7 @@ function(
   validation=null,  // the file to validate on that goes with a training file; null: a part of that one
   test=null,  // and the one to test on; of neither, data= is divided into all three
   split=null,  // or the rows of one file that are train, validation and test: JSON, as spen data split writes it
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   encoder='bilstm',  // bilstm, minilm, the name or folder of a Hugging Face model, or a table {type: …} of any other
   reading='predicate',  // predicate: the encoder reads a sentence for each predicate; sentence: once for all of them
   method=null,  // null: nce of the sample, or with an energy or schedule=released, else crf, which was better than any energy; cross_entropy, crf, nce, ranking, margin, margin_compound, regression, regression_s, static_crf (a CRF teaches)
@@ -24,5 +26,6 @@ function(
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent' } }
   + srl.task(data, validation, test, split)
+  + choose.encoded(encoding)
   + srl.features(data, encoder, reading)
   + srl.method(data, encoder, srl.default(method, data, energy, schedule), energy, schedule, reading)

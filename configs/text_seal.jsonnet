@@ -8,6 +8,7 @@
 //     spen-run configs/text_seal.jsonnet data=train.tsv validation=dev.tsv test=test.tsv labels=names.txt
 //
 // Numbers by data set and method are in lib/text.libsonnet.
+local choose = import 'lib/choose.libsonnet';
 local texts = import 'lib/text.libsonnet';
 
 function(
@@ -19,6 +20,7 @@ function(
   labels=null,  // column of the labels, by name or number; or columns of 0 and 1, "a,b" or "is_*"; or a file of label names, where the cells have numbers; null: `labels`, `label`, or the only one beside the text
   separator=null,  // what separates the labels in one cell; null: a comma
   drop=null,  // columns that are not used, "a,b"
+  encoding=null,  // of the files of text, if it is not UTF-8: cp1252, latin-1, utf-16, gb18030, shift_jis, …
   threshold=null,  // a number, or "validation", which null is too: chosen on the validation part
   decode=null,  // threshold; expected_f1: label sets of highest expected F1, at a temperature chosen on the validation part; validation: the better of both; null: validation of a file of your own without a threshold, else threshold
   method=null,  // null: nce of the sample, else cross_entropy, which was better on every corpus of texts; cross_entropy, linear (one-vs-rest logistic regression on tf-idf), nce, ranking, margin, margin_compound, regression, regression_s; end to end: unrolled; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
@@ -29,4 +31,5 @@ function(
 )
   { seed: seed, precision: precision, inference_net: { type: 'independent', bias: true } }
   + texts.task(data, validation, test, split, { text: text, labels: labels, separator: separator, drop: drop }, threshold, decode, class_weight)
+  + choose.encoded(encoding)
   + texts.method(data, if method != null then method else if data == 'sample' then 'nce' else 'cross_entropy', encoder)

@@ -322,7 +322,7 @@ def test_bad_text(write, tmp_path):
     refused(write(b" \r\n\n"), None, "an empty file", "data")
     refused(write(DENSE.encode().replace(b"red, YES", b"r\xe9d, YES")), 11, "byte 0xe9", "UTF-8")
     refused(write(b"\xef\xbb\xbf\n\xff"), 2, "byte 0xff", "UTF-8")
-    refused(write(DENSE.encode("utf-16")), 1, "byte 0xff", "UTF-8")
+    refused(write(DENSE.encode("utf-16-le")), 1, "zero byte", "encoding=")
     refused(write(DENSE.encode().replace(b"red", b"\0")), 5, "zero byte", "UTF-8")
     refused(tmp_path / "nothing.arff", None, "no such file", "exists")
     refused(tmp_path, None, "a folder", "a file")

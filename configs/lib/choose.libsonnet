@@ -36,6 +36,9 @@
     else { threshold: if threshold != null then threshold else if open then 'validation' else start }
     + (if by == 'threshold' then {} else { decode: by }),
 
+  // The task's files of text in an encoding; null: in UTF-8.
+  encoded(encoding):: { task+: $.given({ file_encoding: encoding }) },
+
   // `fields` without those that are null.
   given(fields):: { [key]: fields[key] for key in std.objectFields(fields) if fields[key] != null },
 

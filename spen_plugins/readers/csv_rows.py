@@ -15,7 +15,7 @@ from typing import Any
 
 from spen_plugins.errors import DataError
 from spen_plugins.readers.formats import Format, Head
-from spen_plugins.readers.text import is_number, opened, read_lines, shorten
+from spen_plugins.readers.text import is_number, opened_text, read_lines, shorten
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _LOOKED_AT = 50  # records by which the separator is found
@@ -73,7 +73,7 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             of cells than the first.
     """
     csv.field_size_limit(_LONGEST)
-    with TextIOWrapper(opened(path), encoding="utf-8-sig", newline="") as file:
+    with TextIOWrapper(opened_text(path), encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         width, start = None, 1
         try:

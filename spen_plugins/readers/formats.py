@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.encodings import recoded_head, unmarked
 from spen_plugins.readers.text import opened, shorten, split_lines
 
 LOOKED_AT = 1 << 16
@@ -26,7 +27,7 @@ class Head:
 
     Args:
         path: the file.
-        data: at most `LOOKED_AT` bytes.
+        data: at most `LOOKED_AT` bytes, of text in UTF-8.
         whole: true if that is all of it.
     """
 
@@ -63,7 +64,8 @@ class Head:
         kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
         if self.is_json_list:
             return "one JSON list"
-        return kind or (shorten(self.filled[0]) if self.filled else "binary data")
+        unknown = f"binary data, perhaps text with encoding={name}" if (name := unmarked(self.data)) else "binary data"
+        return kind or (shorten(self.filled[0]) if self.filled else unknown)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def head_of(path: str | Path) -> Head:
         data = file.read(LOOKED_AT + 1)
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
-    return Head(Path(path), data[:LOOKED_AT], len(data) <= LOOKED_AT)
+    return Head(Path(path), recoded_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
 
 
 def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Format:

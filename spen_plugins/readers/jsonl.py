@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
-from spen_plugins.readers.text import opened, shorten
+from spen_plugins.readers.encodings import UTF_8
+from spen_plugins.readers.text import opened_text, shorten
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
         DataError: no line, or a line that is not JSON in UTF-8, or that `make` refuses.
     """
     empty = True
-    with opened(path) as file:
+    with opened_text(path) as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -33,7 +34,7 @@ def read_json_lines(path: Path, form: str, make: Callable[[Any], T]) -> Iterator
             try:
                 value = from_json(line)
             except UnicodeDecodeError as error:
-                raise DataError(path, number, f"byte 0x{line[error.start]:02x}, which is not UTF-8", "UTF-8") from None
+                raise DataError(path, number, f"byte 0x{line[error.start]:02x}, which is not UTF-8", UTF_8) from None
             except ValueError as error:
                 text = shorten(line[:1000].decode("utf-8", "replace").strip())
                 raise DataError(path, number, f"{text}, which is no JSON ({error})", f"a line such as {form}") from None

@@ -117,7 +117,7 @@ def read_label_names(path: str | Path, table: Table) -> list[str]:
     """Label names of Mulan's XML list; each must be an attribute of the table."""
     text = "\n".join(read_lines(path))
     try:
-        root = ElementTree.fromstring(text.encode())
+        root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise DataError(path, error.position[0], f"{error.msg}", "an XML list of <label name='...'>") from None
     names: list[Any] = [e.get("name") for e in root.iter() if e.tag.rpartition("}")[2] == "label"]

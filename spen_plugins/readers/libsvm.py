@@ -18,7 +18,7 @@ from spen_plugins.errors import DataError
 from spen_plugins.readers.cells import BINARY, Known
 from spen_plugins.readers.formats import Format, Head
 from spen_plugins.readers.table import Attribute, Table
-from spen_plugins.readers.text import opened, shorten
+from spen_plugins.readers.text import opened_text, shorten
 
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _ROW = re.compile(rf"(?:{_NUMBER}(?:,{_NUMBER})*)?\s*(?:\d+:\S+\s*)*(?:#.*)?")
@@ -49,7 +49,7 @@ def read_libsvm(path: str | Path, known: Known | None = None) -> Table:
     """
     from sklearn.datasets import load_svmlight_file
 
-    with opened(path) as file:
+    with opened_text(path) as file:
         data = file.read()
     first, skipped = data.partition(b"\n")[0].decode("latin-1"), 0
     if _SIZES.fullmatch(first):

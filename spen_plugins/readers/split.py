@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spen_plugins.errors import DataError
 from spen_plugins.files import from_json
+from spen_plugins.readers.encodings import files_encoded
 from spen_plugins.readers.text import read_lines
 
 PARTS = ("train", "validation", "test")
@@ -21,7 +22,8 @@ def read_split(path: str | Path, total: int) -> dict[str, list[int]]:
     Raises:
         DataError: the file has another format, or a row is out of range or occurs twice.
     """
-    text = "\n".join(read_lines(path))
+    with files_encoded(None):  # `spen data split` writes it
+        text = "\n".join(read_lines(path))
     try:
         split = from_json(text)
     except ValueError as error:

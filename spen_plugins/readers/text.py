@@ -6,19 +6,20 @@ import gzip
 import hashlib
 import os
 import zlib
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from spen_plugins.errors import DataError
 from spen_plugins.files import no_file, open_file
+from spen_plugins.readers.encodings import UTF_8, encoding_of, recoded
 
 LARGEST = 1 << 30
 """Most bytes of a file that is read."""
 
 
 def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
-    r"""Lines of a UTF-8 file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
+    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
 
     Line n of the file is item n - 1.
 
@@ -27,10 +28,10 @@ def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
         largest: most bytes.
 
     Raises:
-        DataError: the file does not exist, is empty, is too large, or is not UTF-8 (with the line of the first bad
-            byte).
+        DataError: the file does not exist, is empty, is too large, or is not in its encoding (with the line of the
+            first bad byte).
     """
-    with opened(path, largest) as file:
+    with opened_text(path, largest) as file:
         data = file.read()
     if not data.strip():
         raise DataError(path, None, "an empty file", "data")
@@ -56,10 +57,10 @@ def decoded(where: str | Path, data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(where, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", "UTF-8 text") from None
+        raise DataError(where, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", UTF_8) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(where, line, "a zero byte", "UTF-8 text")
+        raise DataError(where, line, "a zero byte", UTF_8)
     return text
 
 
@@ -100,6 +101,21 @@ def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
     return cast(BinaryIO, unzipped)
 
 
+def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
+    """A text file in UTF-8, whatever its encoding is, opened in binary mode.
+
+    Raises:
+        DataError: as `opened`; or the file is not in its encoding, if that is another than UTF-8.
+    """
+    file = opened(path, largest)
+    start = file.read(4)
+    file.seek(0)
+    if encoding_of(start) is None:
+        return file
+    with file:
+        return BytesIO(recoded(path, file.read()))
+
+
 def _too_large(path: str | Path, found: str, largest: int) -> DataError:
     wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
     return DataError(path, None, found, wanted)
@@ -122,7 +138,7 @@ def as_it_is(path: str | Path) -> BufferedReader:
 
 def ends_within_a_line(path: str | Path) -> bool:
     """True if a (non-empty) file ends without a line break, so that it may be truncated."""
-    with opened(path) as file:
+    with opened_text(path) as file:
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
 

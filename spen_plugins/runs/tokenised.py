@@ -11,6 +11,7 @@ from spen_plugins.batch import TextInputs
 from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
+from spen_plugins.readers.encodings import recoded
 from spen_plugins.readers.formats import JSON_LINES, head_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
@@ -179,7 +180,7 @@ def standard_input(stream: BinaryIO) -> str:
         raise DataError(where, None, f"what can't be read ({error.strerror})", "raw text") from None
     if len(data) > LARGEST:
         raise DataError(where, None, f"more than {LARGEST / 1e9:.1f} GB", "less, as all of it is kept in memory")
-    text = decoded(where, data)
+    text = decoded(where, recoded(where, data))
     first = next((line for line in split_lines(text) if line.strip()), "")
     if "\t" in first or first.lstrip()[:1] in ("{", "["):
         raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")

@@ -17,6 +17,7 @@ from spen_plugins.builtin.tasks.arc_examples import Example, gold_roles, parsed,
 from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.facts import listed
+from spen_plugins.builtin.tasks.file_parts import in_file_encoding
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -65,6 +66,7 @@ class RoleArcs(Task):
         core role is there twice: "heuristic", the most probable arcs first; "ilp", the most probable roles of all that
         obey, by integer linear programming; "none", not at all."""
 
+    @in_file_encoding
     def load(self) -> None:
         read = read_parts(self.config)
         sentences = {part: some for part, (_, some) in read.parts.items()}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from shlex import quote
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from spen_plugins.config.config import Config
 from spen_plugins.config.fields import refuse_unused
@@ -18,6 +19,7 @@ from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.datasets.split import divide_file
 from spen_plugins.datasets.strata import Kind
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.encodings import files_encoded, known_encoding
 from spen_plugins.readers.shards import checksum, of_shards, shards
 from spen_plugins.readers.split import read_split
 from spen_plugins.task import PARTS
@@ -28,7 +30,26 @@ LARGE = 64 << 20
 Stratum = Collection[Hashable] | None
 
 
-class FilesConfig(Config):
+class EncodedConfig(Config):
+    """The encoding of files of text."""
+
+    file_encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    """Encoding of the files of text, such as cp1252, utf-16 or gb18030; null: UTF-8. A file that begins with a byte
+    order mark is read by that."""
+
+
+def in_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
+    """Decorates `load` of a task with an `EncodedConfig`: its files are in the config's encoding."""
+
+    @wraps(load)
+    def loaded(task: Any) -> None:
+        with files_encoded(task.config.file_encoding):
+            load(task)
+
+    return loaded
+
+
+class FilesConfig(EncodedConfig):
     """Files of sentences, and the look-up of words."""
 
     file: str | None = None
@@ -94,7 +115,7 @@ def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
             verb = "names a file" if len(files) == 1 else "name files"
             fix = "give one of the two (data=files omits the corpus)"
             raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
-        of_the_corpus(config, ("format", "words", "tags", "layout"))
+        of_the_corpus(config, ("format", "words", "tags", "layout", "file_encoding"))
         return {}
     if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
         found = " and ".join(f"task.{key}" for key in files)

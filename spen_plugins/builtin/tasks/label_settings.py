@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from spen_plugins.builtin.tasks.file_parts import OnDiskConfig, named_files, of_the_corpus, stays_on_disk
+from spen_plugins.builtin.tasks.file_parts import EncodedConfig, OnDiskConfig, named_files, of_the_corpus, stays_on_disk
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, needs_memory
 from spen_plugins.errors import ConfigError
@@ -18,7 +18,7 @@ _FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"
 """Forms of naming files, by their settings."""
 
 
-class DataConfig(LabelTask.Config, PartlyLabelledConfig):
+class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
     """Where the data is, and which of it has labels."""
 
     corpus: Literal["sample"] | None = None
@@ -123,6 +123,8 @@ def check_vectors(c: Any) -> None:
             "validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
             bool(c.corpus and c.train),
         )
+    if c.corpus is not None:
+        of_the_corpus(c, ("file_encoding",))
 
 
 def check_texts(c: Any) -> None:
@@ -140,7 +142,7 @@ def check_texts(c: Any) -> None:
     if c.on_disk:
         stays_on_disk(c, named_files(c), needs_memory(c))
     if c.corpus is not None:
-        of_the_corpus(c, ("text", "labels", "separator", "drop", "header"))
+        of_the_corpus(c, ("text", "labels", "separator", "drop", "header", "file_encoding"))
 
 
 def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import named_files
+from spen_plugins.builtin.tasks.file_parts import in_file_encoding, named_files
 from spen_plugins.builtin.tasks.label_settings import VectorsConfig, check_vectors
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.datasets import locate
@@ -57,6 +57,7 @@ class MultiLabel(LabelTask):
         super().__init__(config)
         self._labels_keys = config.labels, config.separator
 
+    @in_file_encoding
     def load(self) -> None:
         check_vectors(self.config)
         if self.config.in_memory:

@@ -14,7 +14,14 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, ChoiceInputs, X
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, note_unseen, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import (
+    FileParts,
+    FilesConfig,
+    files_of,
+    in_file_encoding,
+    note_unseen,
+    read_file_parts,
+)
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
@@ -83,6 +90,7 @@ class Senses(PredicateTask):
         window: int | None = Field(None, ge=1)
         """Words that are read on each side of the predicate; null: all."""
 
+    @in_file_encoding
     def load(self) -> None:
         self._read = read_parts(self.config)
         sentences = {part: some for part, (_, some) in self._read.parts.items()}

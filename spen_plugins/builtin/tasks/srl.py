@@ -12,7 +12,14 @@ import torch
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts, FilesConfig, files_of, note_unseen, read_file_parts
+from spen_plugins.builtin.tasks.file_parts import (
+    FileParts,
+    FilesConfig,
+    files_of,
+    in_file_encoding,
+    note_unseen,
+    read_file_parts,
+)
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
@@ -61,6 +68,7 @@ class SemanticRoles(PredicateTask):
         """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
         probable tags of which that is true (Punyakanok et al. 2008)."""
 
+    @in_file_encoding
     def load(self) -> None:
         self._read = hide_roles(self.config, read_parts(self.config))
         sentences = {part: some for part, (_, some) in self._read.parts.items()}

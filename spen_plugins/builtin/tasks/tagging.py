@@ -14,7 +14,7 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import tagging_files
 from spen_plugins.builtin.tasks.class_weights import collate_weights, weigh_tags
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig
+from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig, in_file_encoding
 from spen_plugins.builtin.tasks.sentence_task import SentenceTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -92,6 +92,7 @@ class Tagging(SentenceTask):
         self._index: Index | None = None  # of a training part on disk
         self._class_weights: Tensor | None = None
 
+    @in_file_encoding
     def load(self) -> None:
         self._read = self._read_parts()
         self._learn()

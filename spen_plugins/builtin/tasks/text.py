@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import named_files, stays_on_disk
+from spen_plugins.builtin.tasks.file_parts import in_file_encoding, named_files, stays_on_disk
 from spen_plugins.builtin.tasks.label_formats import texts_csv
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -82,6 +82,7 @@ class TextLabels(LabelTask):
             if isinstance(column, int) and column < 1:
                 raise ConfigError(f"task.{name}: found {column}; expected a number from 1, or a name")
 
+    @in_file_encoding
     def load(self) -> None:
         check_texts(self.config)
         if self.config.in_memory:
