@@ -90,7 +90,6 @@ def test_nothing_is_fitted_to_another_validation_part() -> None:
         (("decode", "runs/seed-0", "other", "--by", "expected_f1", "--threshold", "0.5"), "omit --threshold"),
         (("decode", "runs/seed-0", "other", "--by", "threshold", "--temperature", "2"), "omit --temperature"),
         (("decode", "runs/seed-0", "other", "--by", "threshold", "--threshold", "1.5"), "spen decode runs/seed-0: "),
-        (("predict", "runs/seed-0", "test.csv", "--all", "--format", "csv"), "--format csv has none; omit one"),
     ],
 )
 def test_no_option_is_passed_over(words: tuple[str, ...], says: str) -> None:

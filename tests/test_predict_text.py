@@ -438,20 +438,21 @@ def test_words_with_tabs_go_to_json_alone(runs):
         task.formats()["conll"]([item], [task.parse(item)])
 
 
-def test_labels_of_texts_as_csv(runs, tmp_path):
+def rows_of(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_labels_of_texts_as_csv(runs):
     task = sp.load(runs["text"]).task
-    examples = [task.parse({"text": 'the "match", at last'}), task.parse({"text": "nothing"})]
-    predictions = [{"labels": ["news", "sport"]}, {"labels": []}]
-    written = task.formats()["csv"](predictions, examples)
-    assert list(csv.reader(io.StringIO(written))) == [
-        ["text", "labels"],
-        ['the "match", at last', "news,sport"],
-        ["nothing", ""],
+    examples = [task.parse({"text": 'the "match", at last'}), task.parse({"text": "two\nlines"})]
+    names = task.space.labels
+    p = {name: i / 8 for i, name in enumerate(names)}
+    predictions = [{"labels": names[:2], "probabilities": p}, {"labels": [], "probabilities": p}]
+    assert rows_of(task.formats()["csv"](predictions, examples)) == [
+        ["text", "predicted", *(f"p_{name}" for name in names)],
+        ['the "match", at last', ",".join(names[:2]), *(str(p[name]) for name in names)],
+        ["two\nlines", "", *(str(p[name]) for name in names)],
     ]
-    (tmp_path / "out").write_text(written)
-    back = task.read(str(tmp_path / "out"))
-    assert [example.text for example in back] == [example.text for example in examples]
-    assert [[task.space.labels[i] for i in example.gold] for example in back] == [one["labels"] for one in predictions]
 
 
 def test_texts_that_a_spreadsheet_would_compute(runs, tmp_path):
@@ -459,19 +460,80 @@ def test_texts_that_a_spreadsheet_would_compute(runs, tmp_path):
     task = sp.load(runs["text"]).task
     texts = ["=HYPERLINK(1)", "+x", "-x", "@x", "'=x", "'x", "-1.5", "+3", "x=1"]
     shown = ["'=HYPERLINK(1)", "'+x", "'-x", "'@x", "''=x", "'x", "-1.5", "+3", "x=1"]
-    written = task.formats()["csv"]([{"labels": []}] * len(texts), [task.parse({"text": text}) for text in texts])
-    rows = list(csv.reader(io.StringIO(written)))
-    assert [row[0] for row in rows[1:]] == shown
+    nothing = {"labels": [], "probabilities": dict.fromkeys(task.space.labels, 0)}
+    written = task.formats()["csv"]([nothing] * len(texts), [task.parse({"text": text}) for text in texts])
+    assert [row[0] for row in rows_of(written)[1:]] == shown
     (tmp_path / "out.csv").write_text(written)
     assert [cells[0] for _, cells in csv_rows.records(tmp_path / "out.csv", ",")][1:] == texts
+
+
+TABLES = {
+    "table.csv": 'id;text;labels;note\n7;"one\nline; more";news;=1+x\n8;second;;\n',
+    "table.tsv": "id\ttext\tlabels\tnote\n7\tone line\tnews\t=1+x\n8\tsecond\t\t\n",
+    "table.jsonl": '{"id": 7, "text": "one", "labels": ["news"], "note": "=1+x"}\n{"text": "second", "id": 8}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_users_columns_stay_beside_predictions(runs, spen, name):
+    """In their order, gold labels among them, with a probability for every label and no note on the likeliest."""
+    Path(name).write_text(TABLES[name])
+    done = spen("predict", runs["text"], name, "--format", "csv", "--all")
+    labels = sp.load(runs["text"]).task.space.labels
+    head, *rows = rows_of(done.stdout)
+    assert head == ["id", "text", "labels", "note", "predicted", *(f"p_{label}" for label in labels)]
+    assert [(row[0], row[3]) for row in rows] == [("7", "'=1+x"), ("8", "")]
+    listed = [json.loads(line) for line in spen("predict", runs["text"], name, "--all").stdout.splitlines()]
+    assert [[float(cell) for cell in row[5:]] for row in rows] == [
+        [one["probabilities"][label] for label in labels] for one in listed
+    ]
+    assert [row[4] for row in rows] == [",".join(one["labels"]) for one in listed]
+    Path("again.csv").write_text(done.stdout)
+    again = rows_of(spen("predict", runs["text"], "again.csv", "--format", "csv").stdout)
+    assert again[0] == [*head, "predicted_", *(f"p_{label}_" for label in labels)]
+    assert [row[: len(head)] for row in again[1:]] == rows
+
+
+def test_parquet_keeps_its_columns_and_pandas_reads_them(runs, spen):
+    pandas, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    table = pa.table({"text": ["one\nline", "two"], "tags": [["a", "b"], []], "id": [7, None]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, "x.parquet")
+    Path("x.csv").write_text(spen("predict", runs["text"], "x.parquet", "--format", "csv").stdout)
+    found = pandas.read_csv("x.csv")
+    assert list(found.columns[:4]) == ["text", "tags", "id", "predicted"] and len(found) == 2
+    assert found.text[0] == "one\nline" and found.tags[0] == '["a", "b"]' and found.filter(regex="^p_").dtypes.eq("f8").all()
+
+
+def test_texts_without_columns_stand_beside_predictions(runs, spen):
+    Path("lines.txt").write_text("a match, at last\n\nthe end\n")
+    rows = rows_of(spen("predict", runs["text"], "lines.txt", "--format", "csv").stdout)
+    assert [row[0] for row in rows] == ["text", "a match, at last", "", "the end"]
+    rows = rows_of(spen("predict", runs["text"], "--text", "x", "--format", "csv").stdout)
+    assert rows[0][:2] == ["text", "predicted"] and rows[1][0] == "x"
 
 
 def test_label_sets_as_csv():
     task = loaded("multilabel", corpus="sample")
     names = task.space.labels
-    written = task.formats()["csv"]([{"labels": [names[1]]}, {"labels": []}], [None, None])
-    rows = list(csv.reader(io.StringIO(written)))
-    assert rows == [names, ["0", "1", *["0"] * (len(names) - 2)], ["0"] * len(names)]
+    p = dict.fromkeys(names, 0.5)
+    found = [{"labels": [names[1]], "probabilities": p}, {"labels": [], "probabilities": p}]
+    rows = rows_of(task.formats()["csv"](found, [None, None]))
+    none, likely = ["0"] * len(names), ["0.5"] * len(names)
+    assert rows[0] == [*(f"predicted_{name}" for name in names), *(f"p_{name}" for name in names)]
+    assert rows[1:] == [["0", "1", *none[2:], *likely], [*none, *likely]]
+
+
+def test_features_stay_beside_predicted_label_sets(tmp_path):
+    table = tmp_path / "x.csv"
+    table.write_text("colour,size,l_a,l_b,p_l_a\n" + "red,1.50,1,0,3\n" * 6 + "blue,2,0,1,4\n" * 6)
+    split = tmp_path / "split.json"
+    split.write_text(json.dumps({"train": [0, 1, 6, 7], "validation": [2, 8], "test": [3, 9]}))
+    task = loaded("multilabel", file=str(table), split=str(split), labels=["l_a", "l_b"])
+    examples = task.read(str(table))
+    found = [{"labels": ["l_b"], "probabilities": {"l_b": 0.75, "l_a": 0.125}}] * 12
+    head, *rows = rows_of(task.formats()["csv"](found, examples))
+    assert head == ["colour", "size", "l_a", "l_b", "p_l_a", "predicted_l_a", "predicted_l_b", "p_l_a_", "p_l_b_"]
+    assert rows[0] == ["red", "1.50", "1", "0", "3", "0", "1", "0.125", "0.75"] and len(rows) == 12
 
 
 # Labels that are listed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -300,24 +301,33 @@ LAYOUTS = [
 
 @pytest.mark.parametrize(("train", "fields"), LAYOUTS)
 def test_a_run_reads_the_csv_that_it_writes(tmp_path, train, fields):
+    """The user's columns stay, so that texts and gold are found again; those without names are the texts alone."""
     path = write(tmp_path / "train.csv", train)
     it = task(train=path, validation=path, **fields)
     again = TextLabels(it.config)
     again.restore(json.loads(json.dumps(it.facts())))
     labels = it.space.labels
-    predictions = [{"labels": labels}, {"labels": labels[:1]}, {"labels": []}]
-    examples = [it.parse(text) for text in ("a, b and c", "=two\nlines", "three")]
-    written = write(tmp_path / "out.csv", again.formats()["csv"](predictions, examples))
-    found = again.read(written)
+    examples = again.read(path)
+    predictions = [{"labels": labels[:1], "probabilities": dict.fromkeys(labels, 0.25)}] * len(examples)
+    out = Path(write(tmp_path / "out.csv", again.formats()["csv"](predictions, examples)))
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row[f"p_{label}"] == "0.25" for row in rows for label in labels)
+    if "text" in rows[0] and "text" not in train.splitlines()[0]:  # the file has no header that is known as one
+        assert [row["text"] for row in rows] == [e.text for e in examples]
+        return
+    found = again.read(str(out))
     assert [e.text for e in found] == [e.text for e in examples]
-    assert [[labels[i] for i in e.gold] for e in found] == [p["labels"] for p in predictions]
+    assert [e.gold.tolist() for e in found] == [e.gold.tolist() for e in examples]
 
 
-def test_columns_of_0_and_1_are_written_by_their_own_names(tmp_path):
-    """One that is nowhere 1, too."""
-    path = write(tmp_path / "train.csv", "comment,1,0\none,1,0\n")
-    it = task(train=path, validation=path, text="comment", labels=["1", "0"])
-    assert it.space.labels == ["1"] and it.formats()["csv"]([], []) == "comment,1,0\n"
+def test_labels_in_columns_are_predicted_in_columns(tmp_path):
+    """One that is nowhere 1 is no label."""
+    path = write(tmp_path / "train.csv", "comment,joy,grief\none,1,0\n")
+    it = task(train=path, validation=path, text="comment", labels=["joy", "grief"])
+    assert it.space.labels == ["joy"]
+    said = it.formats()["csv"]([{"labels": [], "probabilities": {"joy": 0.1}}], [it.parse("one")])
+    assert said == "text,predicted_joy,p_joy\none,0,0.1\n"
 
 
 def test_parse():

@@ -104,11 +104,11 @@ def is_libmultilabel(head: Head) -> bool:
     return len({row[0] for row in rows}) == len(rows) and 2 * sentences > len(rows)
 
 
-_JSON = Format("JSONL", _FORM, JSON_LINES.fits)
+JSON = Format("JSONL", _FORM, JSON_LINES.fits)
 LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
 TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
 _CSV = Format("CSV", CSV.shape, _is_csv)
-FORMATS = (_JSON, PARQUET, LIBMULTILABEL, TSV, _CSV)
+FORMATS = (JSON, PARQUET, LIBMULTILABEL, TSV, _CSV)
 
 
 def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
@@ -126,16 +126,10 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     """
     if of_shards(path) or path.is_dir():
         return _of_shards(path, layout, gold)
-    head = head_of(path)
-    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout in (Layout(), Layout(separator=SEPARATOR))]
-    form = next((form for form in tried if form.fits(head)), None)
-    if form is None and _is_one_column(head, layout):
-        form = _CSV
-    elif not gold and not head.is_json_list and (form is None or (form is _CSV and _are_lines(head, layout))):
-        return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
+    form = form_of(path, layout, gold)
     if form is None:
-        raise DataError(path, head.first, head.found, one_of(FORMATS))
-    if form is _JSON:
+        return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
+    if form is JSON:
         rows, said = _read_json(path, layout, gold), "JSONL"
     elif form is LIBMULTILABEL:
         cells = ((n, line.split("\t")) for n, line in enumerate(read_lines(path), 1))
@@ -146,6 +140,20 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, said)
+
+
+def form_of(path: Path, layout: Layout, gold: bool | None) -> Format | None:
+    """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
+    head = head_of(path)
+    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout in (Layout(), Layout(separator=SEPARATOR))]
+    form = next((form for form in tried if form.fits(head)), None)
+    if form is None and _is_one_column(head, layout):
+        return _CSV
+    if not gold and not head.is_json_list and (form is None or (form is _CSV and _are_lines(head, layout))):
+        return None
+    if form is None:
+        raise DataError(path, head.first, head.found, one_of(FORMATS))
+    return form
 
 
 def _of_shards(path: Path, layout: Layout, gold: bool | None) -> TextFile:
@@ -201,24 +209,17 @@ def text_rows(path: Path, form: Format, layout: Layout, gold: bool | None = True
 
 def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = True) -> tuple[Iterator[Row], str]:
     """The same of TSV, CSV, Parquet or Arrow, rows one at a time."""
-    separator = "\t"
-    if form not in (PARQUET, TSV):
-        head = head_of(path)
-        separator = separator_of(head) or _one_column(head)[0]
-    records = file_records(path, form, separator)
-    first = next(records)
-    may_be_headed = form is _CSV or (form is TSV and Path(path).suffix.lower() == ".csv")
-    below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
-    names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
+    first, names, layout, records = below_header(path, form, layout, gold)
+    separator = _separator(path, form)
     at = column_of(path, layout.text, names, "text")
     label_cells = LabelCells(path, layout.separator)
     read, what = label_reader(path, layout, names, gold, label_cells)
     taken = places_of(layout.labels, names or ())
     needed = max(at, *taken) if taken and (gold or len(taken) > 1) else at
-    width = len(first[1]) if gold else max(len(first[1]), at + 1, *(place + 1 for place in taken))
+    width = len(first) if gold else max(len(first), at + 1, *(place + 1 for place in taken))
 
     def rows() -> Iterator[Row]:
-        for line, cells in chain([first] if names is None else [], below, records):
+        for line, cells in records:
             if len(cells) <= needed:
                 found = f"{len(cells)} columns in {shorten(separator.join(map(str, cells)))}"
                 raise DataError(path, line, found, f"at least {needed + 1}, apart by {SEPARATORS[separator]}")
@@ -228,7 +229,7 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
                 raise DataError(path, line, found, wanted)
             if not isinstance(cells[at], str):
                 found = "null" if cells[at] is None else f"the list {cells[at]!r:.60}"
-                raise DataError(path, line, f"{found} in column {first[1][at]!r}", "a text")
+                raise DataError(path, line, f"{found} in column {first[at]!r}", "a text")
             labels = None if gold is None else read(line, cells)
             if labels and None in labels:
                 raise DataError(path, line, "null among the labels", "names")
@@ -241,6 +242,25 @@ def stream_rows(path: Path, form: Format, layout: Layout, gold: bool | None = Tr
     header = " with a header" if names else ""
     apart = "" if form in (PARQUET, TSV) else f" separated by {SEPARATORS[separator]}{header}"
     return rows(), f"{form.name}{apart}, texts in column {names[at] if names else at + 1!r}, {what}"
+
+
+def below_header(
+    path: Path, form: Format, layout: Layout, gold: bool | None
+) -> tuple[list[Any], list[str] | None, Layout, Iterator[tuple[int, list[Any]]]]:
+    """The first record's cells, names and settled layout as of `settle`, and the records without the header."""
+    records = file_records(path, form, _separator(path, form))
+    first = next(records)
+    may_be_headed = form is _CSV or (form is TSV and Path(path).suffix.lower() == ".csv")
+    below = list(islice(records, _LOOKED_AT)) if may_be_headed and layout.header is None else []
+    names, layout = settle(path, layout, first[1], gold, [cells for _, cells in below], form is PARQUET)
+    return first[1], names, layout, chain([first] if names is None else [], below, records)
+
+
+def _separator(path: Path, form: Format) -> str:
+    if form in (PARQUET, TSV):
+        return "\t"
+    head = head_of(path)
+    return separator_of(head) or _one_column(head)[0]
 
 
 def file_records(path: Path, form: Format, separator: str) -> Iterator[tuple[int, list[Any]]]:

@@ -64,17 +64,13 @@ def labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> I
     """Set how many labels' probabilities are listed, and say if not all are.
 
     Raises:
-        ConfigError: `every` is true, and the task predicts no label sets, or the format has no probabilities.
+        ConfigError: `every` is true, and the task predicts no label sets.
     """
     task = predictor.task
     if every and task.shown is None:
         raise ConfigError(f"--all is of label sets, and this run's task {predictor.experiment.task.type!r} has none")
-    if form != JSON_LINES:
-        if every:
-            raise ConfigError(f"--all lists probabilities in JSON, and --format {form} has none; omit one of them")
-        return
     labels = len(getattr(task.space, "labels", ()))
-    if every:
+    if every or form != JSON_LINES:  # a table has a column for each label
         task.shown = None
     elif task.shown is not None and labels > task.shown:
         yield f"probabilities of the {task.shown} likeliest of {labels} labels, and of those predicted; --all lists all"

@@ -23,7 +23,7 @@ from spen_plugins.builtin.tasks.file_parts import (
     note_unseen,
     rows_of_parts,
 )
-from spen_plugins.builtin.tasks.label_formats import columns_csv
+from spen_plugins.builtin.tasks.label_formats import label_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
 from spen_plugins.datasets.column_keys import ColumnKeys
@@ -31,6 +31,7 @@ from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import same_files
 from spen_plugins.datasets.strata import Kind
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.own_columns import Columns
 from spen_plugins.scores import ranking
 from spen_plugins.scores.calibration import Decisions, LabelConfidences
 from spen_plugins.scores.label_decoder import Fit, LabelDecoder, between
@@ -83,6 +84,7 @@ class LabelTask(Task):
             raise ConfigError("task.decode_temperature goes with task.decode=expected_f1 or validation")
         self._parts: dict[str, Sequence[Any]] = {}
         self._files: dict[str, str] = {}
+        self._source: Path | None = None  # of the examples to predict
         self._split = ""
         self._notes: list[str] = []
         self._class_weights: Tensor | None = None
@@ -186,7 +188,19 @@ class LabelTask(Task):
         ]
 
     def formats(self) -> dict[str, Writer]:
-        return {"csv": columns_csv(self.space.labels)}
+        return {"csv": label_csv(self.space.labels, self._columns, self._separator())}
+
+    def _separator(self) -> str | None:
+        """The separator of labels in one column of CSV; None if each label has its own."""
+        return None
+
+    def _columns(self, examples: Sequence[Any]) -> Columns:
+        """Columns beside the predictions of examples: those of the file that was read last, if they have names."""
+        return (None if self._source is None else self._own_columns(self._source)) or ([], [[] for _ in examples])
+
+    def _own_columns(self, path: Path) -> Columns | None:
+        """A file's columns as they stand; None if they have no names."""
+        return None
 
     def protocol(self) -> dict[str, Any]:
         more = {"micro_ap": AVERAGE_PRECISION} if self.config.average_precision else {}

@@ -24,6 +24,8 @@ from spen_plugins.readers.cells import left_out
 from spen_plugins.readers.label_lists import ListColumn
 from spen_plugins.readers.label_names import label_sets
 from spen_plugins.readers.matrix import Matrix, is_matrix
+from spen_plugins.readers.own_columns import Columns as OwnColumns
+from spen_plugins.readers.own_columns import columns_of_table
 from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.readers.table import Ragged, Table
 from spen_plugins.readers.table_columns import Columns
@@ -216,7 +218,11 @@ class MultiLabel(LabelTask):
     def _noted(self, path: str, gold: bool | None = False) -> Sequence[Example]:
         table, examples = self._read(locate(path), gold)
         self._notes = [f"{path}: read as {table.format} ({len(table)} rows)"]
+        self._source = locate(path)
         return examples
+
+    def _own_columns(self, path: Path) -> OwnColumns | None:
+        return columns_of_table(path)
 
     def _read(self, path: Path, gold: bool | None = False) -> tuple[Table, list[Example]]:
         c = self.config

@@ -14,7 +14,7 @@ from torch import Tensor
 from spen_plugins.builtin.tasks import given
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import in_file_encoding, named_files, stays_on_disk
-from spen_plugins.builtin.tasks.label_formats import texts_csv
+from spen_plugins.builtin.tasks.label_formats import separator_of_labels
 from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import needs_memory
@@ -30,13 +30,14 @@ from spen_plugins.readers.label_cells import SEPARATOR, joined_label
 from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
 from spen_plugins.readers.on_disk import Index, OnDisk
+from spen_plugins.readers.own_columns import Columns, columns_of_texts
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shared_topics
 from spen_plugins.readers.shards import checksum, of_shards
 from spen_plugins.readers.text import read_lines, sha256, split_lines
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
-from spen_plugins.task import HELD_OUT, Shown, TextInputs, Writer
+from spen_plugins.task import HELD_OUT, Shown, TextInputs
 
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
@@ -184,6 +185,7 @@ class TextLabels(LabelTask):
         said, examples = self._read(locate(path), gold)
         if said is not None:
             self._notes = [f"{path}: read as {said} ({len(examples)} texts)"]
+        self._source = None if said is None else locate(path)
         return examples
 
     def _read(self, where: Path, gold: bool = True) -> tuple[str | None, list[Example]]:
@@ -197,10 +199,18 @@ class TextLabels(LabelTask):
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A text a line, as in a file: an empty line is a text, so that each line has its answer."""
+        self._source = None
         return [Example(line.strip(), None) for line in split_lines(raw.text)]
 
-    def formats(self) -> dict[str, Writer]:
-        return {"csv": texts_csv(self._layout(), self.space.labels, self._place)}
+    def _separator(self) -> str | None:
+        return separator_of_labels(self._layout(), SEPARATOR)
+
+    def _columns(self, examples: Sequence[Example]) -> Columns:
+        names, rows = super()._columns(examples)
+        return (names, rows) if names else (["text"], [[example.text] for example in examples])
+
+    def _own_columns(self, path: Path) -> Columns | None:
+        return columns_of_texts(path, self._layout())
 
     def parse(self, item: Any) -> Example:
         """`{"text": "What a day!"}`, or the text alone; optional `"labels": ["joy"]` are gold."""
