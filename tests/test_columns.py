@@ -75,6 +75,9 @@ def test_columns_by_blanks_and_documents(tmp_path):
         ("# id = 3\n#tag O\n# O\n\n#so O\n", ["#tag #", "#so"]),  # by blanks, # may be a word
         ("# text = O\n# newdoc as it is\na O\n", ["a"]),
         ("a\tO\n#b\tO\n", ["a #b"]),
+        ("# doc 7\tlang=en\na _ _ O\n\n# doc 8\tlang=en\n# _ _ O\n", ["a", "#"]),  # a tab in comments alone
+        ("#\thttp://x.org\t[2020]\n1\ta\tO\tO\n\n#\tb\tO\tO\n", ["1", "#"]),  # tabs in both
+        ("# doc 7\tlang=en\na O\nb O\n", ["a b"]),  # as many cells as rows, by another separator
     ],
 )
 def test_comments(tmp_path, text, words):

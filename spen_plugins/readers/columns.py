@@ -8,8 +8,8 @@ Cells are separated by tabs if a line holds one, otherwise by blanks:
 
 Only a line of nothing but white space ends a sentence: in `\tO` the word is empty, but still a word (the Broad
 Twitter Corpus has such lines). CoNLL-2003's `-DOCSTART-` lines are skipped. A line before a sentence's first token that
-starts with `#` is a comment if cells are separated by tabs and it holds none. If they are separated by blanks, `#` may
-be a word, and the line is a comment if it reads `# key = value` or has another number of cells than the file's rows.
+starts with `#` is a comment if it has another number of cells than the file's rows, or another separator (`#` may be a
+word). Where cells are separated by blanks, a line that reads `# key = value` is one, too.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def read_columns(
 
 
 def _blocks(lines: Sequence[str]) -> list[_Block]:
-    tabs = any("\t" in line for line in lines)
-    usual = 0 if tabs else _usual_width(lines)
+    tabs, usual = _usual_row(lines)
     blocks: list[_Block] = []
     rows: list[list[str]] = []
     for number, line in enumerate(lines, 1):
@@ -146,11 +145,12 @@ def _blocks(lines: Sequence[str]) -> list[_Block]:
     return blocks
 
 
-def _usual_width(lines: Sequence[str]) -> int:
-    """The most frequent number of blank-separated cells, without lines that may be comments if there are others."""
+def _usual_row(lines: Sequence[str]) -> tuple[bool, int]:
+    """True if tabs separate cells, and the most frequent number of cells; of lines that can't be comments, if any."""
     tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
     sure = [line for line in tokens if line[0] != "#"] or tokens
-    return Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
+    tabs = any("\t" in line for line in sure)
+    return tabs, Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
 
 
 def _cells(line: str) -> list[str]:
@@ -159,9 +159,9 @@ def _cells(line: str) -> list[str]:
 
 
 def _comment(line: str, tabs: bool, usual: int) -> bool:
-    if tabs:
-        return "\t" not in line
-    return len(_cells(line)) != usual or _SETTING.match(line) is not None
+    if ("\t" in line) != tabs or len(_cells(line)) != usual:
+        return True
+    return not tabs and _SETTING.match(line) is not None
 
 
 def _width(path: Path, blocks: Sequence[_Block]) -> int:
