@@ -113,10 +113,8 @@ def strata_of(
         ConfigError: it must be said which columns are labels, or it may not.
         DataError: the file looks like none of the formats, or is not what its format asks for.
     """
-    if path.is_dir() and role_files(path):
-        form = _ROLES
-    else:
-        form = PARQUET if of_shards(path) else recognise(path, FORMATS)
+    in_folder = path.is_dir() and role_files(path)
+    form = _ROLES if in_folder else PARQUET if of_shards(path) else recognise(path, FORMATS)
     names = _names(path, form)
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
@@ -204,10 +202,7 @@ def _is_prose(cells: Sequence[str]) -> bool:
 def _names(path: Path, form: Format) -> list[str]:
     """Names of the columns of a file that may have a header."""
     if form is PARQUET:
-    if path.is_dir() and role_files(path):
-        form = _ROLES
-    else:
-        form = PARQUET if of_shards(path) else recognise(path, FORMATS)
+        return column_names(shards(path)[0])
     if form is CSV:
         return header(path, separator_of(head_of(path)) or ",")
     return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
