@@ -295,7 +295,7 @@ def test_a_tagger_weighs_types_and_sentences() -> None:
     trained = SequenceTagger(class_weight={"PER": 3}, **TAGS)
     trained.fit(SENTENCES, NAMES, sample_weight=[1, 2] * 8)
     assert trained.predictor_.folder.config()["task"]["class_weight"] == {"PER": 3.0}
-    trained.fit(SENTENCES, NAMES, sample_weight=[0, 1] * 8)
+    trained.fit(SENTENCES, NAMES, (SENTENCES, NAMES), sample_weight=[0, 1] * 8)
     assert "Anna" not in trained.predictor_.task.inputs.words
     with pytest.raises(ValueError, match=r"entity types and O.*Did you mean 'PER'"):
         trained.set_params(class_weight={"PERS": 2}).fit(SENTENCES, NAMES)
