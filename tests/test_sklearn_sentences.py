@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -67,8 +67,8 @@ def test_independent_tags_that_break_the_encoding_count_word_by_word() -> None:
     proposal, classes = independent(complete_tags(KINDS, "bioes")), CLASSES["iob1"]
 
     def written(tags: list[str]) -> list[str]:
-        kinds = [None, *(tag[2:] for tag in tags)]
-        forms = [("B" if tag[0] in "BS" and before == tag[2:] else "I") + tag[1:] for tag, before in zip(tags, kinds)]
+        follows = [before[2:] == tag[2:] for before, tag in pairwise(["O", *tags])]
+        forms = [("B" if tag[0] in "BS" and f else "I") + tag[1:] for tag, f in zip(tags, follows, strict=True)]
         return [tag if tag == "O" else form for tag, form in zip(tags, forms, strict=True)]
 
     for row, p in enumerate(WrittenTags(proposal.space.tags, "iob1", classes)(proposal, LENGTHS, 1.0)):

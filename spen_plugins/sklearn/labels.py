@@ -58,7 +58,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
     Attributes
     ----------
     classes_ : array of shape (n_labels,)
-        The labels' numbers from 0, of dtype object: scikit-learn takes two integers for the classes of a binary problem.
+        The labels' numbers from 0. Of dtype object, as scikit-learn takes two integers for the classes of one label.
     labels_ : array of shape (n_labels,)
         Names of the labels: the columns of a DataFrame, or numbers from 0.
     threshold_ : float or None
