@@ -44,8 +44,8 @@ def object_array(values: Iterable[Any]) -> np.ndarray:
 class WrittenTags:
     """From marginals of a net's tags to those of the tags of y, which may write spans in another scheme.
 
-    A tag counts as the one that is written for it. Under IOB1 that depends on the previous tag, from BIO to BIOES on the
-    next one. If y lacks the written tag, the likest of its type takes its place; an O is then left out.
+    A tag counts as the one that is written for it. Under IOB1 that depends on the previous tag, from BIO to BIOES on
+    the next one. If y lacks the written tag, the likest of its type takes its place; an O is then left out.
 
     Args:
         tags: the net's, plain, or of spans in BIO or BIOES.
