@@ -18,6 +18,7 @@ from spen_plugins.builtin.tasks.arcs import RoleArcs
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
+from spen_plugins.runs.tokenised import TokenisedText
 from spen_plugins.testing import check_task
 from tests.test_srl_task import TEST, TRAIN, UNSEEN
 
@@ -324,6 +325,17 @@ def test_read_with_and_without_trees(task, tmp_path):
     (tmp_path / "test.conllu").write_text(conllu(TREES[2]))
     [beside] = again.read(task.config.test)
     assert beside.candidates.tolist() == wanted.candidates.tolist()
+
+
+def test_sentences_without_predicates_keep_their_trees(task, tmp_path):
+    wanted = task.part("test")[0]
+    file = tmp_path / "words.jsonl"
+    file.write_text(json.dumps({"words": wanted.entry.words}))
+    raw = TokenisedText("")
+    raw.words = task.read(str(file)).words
+    raw.predicates = lambda sentences: [wanted.predicates.tolist()]
+    [found] = task.read_text(raw)
+    assert found.candidates.tolist() == wanted.candidates.tolist()
 
 
 def test_roles_that_training_lacks_are_named(task):

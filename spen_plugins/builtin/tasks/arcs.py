@@ -72,7 +72,7 @@ class RoleArcs(Task):
         sentences = {part: some for part, (_, some) in read.parts.items()}
         self._checksums, self._split = read.checksums, read.split
         self._notes = [*read.notes, *unseen_roles(sentences)]
-        trees = self._read_trees(self.config.trees)
+        self._trees = trees = self._read_trees(self.config.trees)
         self._checksums |= {name: sha256(locate(name)) for name in self.config.trees}
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
@@ -87,6 +87,7 @@ class RoleArcs(Task):
         self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "roles"))
         self._reach = dict(facts["reach"])
         self._parts = {part: [] for part in PARTS}
+        self._trees = {}
         self._checksums: dict[str, str] = {}
         self._notes: list[str] = []
         self._split: Any = None
@@ -104,7 +105,8 @@ class RoleArcs(Task):
         file = locate(path)
         read = role_files(file)
         beside = [str(tree) for one in read if (tree := one.with_suffix(".conllu")) != one and tree.exists()]
-        trees = self._read_trees([*(name for name in self.config.trees if locate(name).exists()), *beside])
+        files = [name for name in self.config.trees if locate(name).exists()]
+        self._trees = trees = self._read_trees([*files, *beside])
         found = read_roles(file, self.config.layout, gold=False)
         self._notes = [f"{path}: {found.said}"]
         sentences = [s for s in found.sentences if s.propositions]
@@ -119,7 +121,7 @@ class RoleArcs(Task):
         return self._examples(found.sentences, trees)
 
     def read_text(self, raw: RawText) -> list[Example]:
-        return self._examples(sentences_of_text(raw), {})
+        return self._examples(sentences_of_text(raw), self._trees)
 
     def formats(self) -> dict[str, Writer]:
         return role_formats()
