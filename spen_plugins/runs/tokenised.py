@@ -229,7 +229,7 @@ def _texts(task: Task, path: Path) -> list[str] | None:
     Raises:
         DataError: the first line is such a text, and another is not.
     """
-    if not _reads_text(task) or isinstance(task.inputs, TextInputs) or not path.is_file():
+    if not path.is_file() or not _reads_text(task) or isinstance(task.inputs, TextInputs):
         return None
     if not JSON_LINES.fits(head_of(path)):
         return None
