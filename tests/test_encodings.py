@@ -134,5 +134,5 @@ def test_every_config_of_text_takes_the_encoding(tmp_path: Path, config: str, te
 
 def test_an_encoding_beside_an_embedded_corpus_has_no_effect() -> None:
     for config in ("text_seal", "mlc_seal", "ner_infnet"):
-        with pytest.raises(ConfigError, match="task.file_encoding: found .cp1252., which has no effect"):
+        with pytest.raises(ConfigError, match=r"task\.file_encoding: found .cp1252., which has no effect"):
             make_task(check(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()

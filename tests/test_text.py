@@ -23,7 +23,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.label_names import read_names
-from spen_plugins.readers.labelled_texts import TSV, text_rows
+from spen_plugins.readers.labelled_texts import TSV, read_texts, text_rows
 from spen_plugins.readers.reuters import read_reuters, shared_topics
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
@@ -84,6 +84,13 @@ def test_broken_tsv_files_are_named_with_their_line(tmp_path, text, layout, line
     with pytest.raises(DataError, match=found) as error:
         text_rows(write(tmp_path / "a.tsv", text), TSV, layout)
     assert error.value.line == line and str(tmp_path / "a.tsv") in str(error.value)
+
+
+def test_tsv_with_every_cell_in_quotes_is_csv(tmp_path):
+    quoted = write(tmp_path / "x.tsv", '"text"\t"labels"\n"a ""b"" c"\t"x,y"\n')
+    assert read_texts(Path(quoted), Layout()).rows[0][:2] == ('a "b" c', ("x", "y"))
+    kept = write(tmp_path / "y.tsv", '"a b"\tx\n"c"\ty\n')
+    assert [row.text for row in read_texts(Path(kept), Layout()).rows] == ['"a b"', '"c"']
 
 
 def test_label_names(tmp_path):

@@ -25,6 +25,7 @@ from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.readers.conllu_roles import is_conll_2009
 from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
+from spen_plugins.readers.fasttext import FASTTEXT
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR
@@ -92,7 +93,7 @@ _ROLES = Format(
 )
 _COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
 _SENTENCES = (DOCBIN, CONLLU, CITATIONS, _ROLES, _COLUMNS)
-FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
+FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
 def strata_of(

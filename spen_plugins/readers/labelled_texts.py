@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import DataError
+from spen_plugins.readers.column_order import check_order
 from spen_plugins.readers.csv_rows import CSV, SEPARATORS, records, separator_of
+from spen_plugins.readers.fasttext import FASTTEXT, read_fasttext
 from spen_plugins.readers.formats import JSON_LINES, PARQUET, Format, Head, head_of, one_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR, LabelCells
@@ -43,7 +45,8 @@ class TextFile(NamedTuple):
 
 def _is_tsv(head: Head) -> bool:
     some = head.filled[:_LOOKED_AT]
-    return bool(some) and 2 * sum("\t" in line for line in some) > len(some)
+    quoted = all(cell[:1] == cell[-1:] == '"' for line in some for cell in line.split("\t"))  # CSV, then
+    return not quoted and 2 * sum("\t" in line for line in some) > len(some)
 
 
 def _is_csv(head: Head) -> bool:
@@ -69,6 +72,16 @@ def _one_column(head: Head) -> tuple[str, list[str]]:
         if all(len(cells) == 1 for cells in records):
             return separator, [cell.strip() for [cell] in records]
     return ",", []
+
+
+def _cells(head: Head, form: Format) -> list[list[str]]:
+    """The cells of the first lines of TSV or CSV without a header; none below one."""
+    lines = head.filled[:_LOOKED_AT]
+    if form is TSV:
+        rows = [line.split("\t") for line in lines]
+    else:
+        rows = list(csv.reader(lines, delimiter=separator_of(head) or ","))
+    return [] if is_header(rows[0]) or looks_like_header(rows[0], rows[1:]) else rows
 
 
 def _is_one_column(head: Head, layout: Layout) -> bool:
@@ -108,7 +121,12 @@ JSON = Format("JSONL", _FORM, JSON_LINES.fits)
 LIBMULTILABEL = Format("LibMultiLabel", "ID<TAB>labels, divided by blanks<TAB>text", is_libmultilabel)
 TSV = Format("TSV", "text<TAB>labels, without quoting", _is_tsv)
 _CSV = Format("CSV", CSV.shape, _is_csv)
-FORMATS = (JSON, PARQUET, LIBMULTILABEL, TSV, _CSV)
+FORMATS = (JSON, PARQUET, FASTTEXT, LIBMULTILABEL, TSV, _CSV)
+
+
+def has_labels(head: Head) -> bool:
+    """Whether a file is in a format that has labels, whatever its name says."""
+    return FASTTEXT.fits(head) or LIBMULTILABEL.fits(head)
 
 
 def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile:
@@ -116,7 +134,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
 
     Args:
         path: the file.
-        layout: its columns. LibMultiLabel's are known, and tried only if none are named.
+        layout: its columns. fastText and LibMultiLabel are tried only if none are named.
         gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
             column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
             for CSV. If None, labels aren't looked at either, and no row has any.
@@ -131,11 +149,15 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
         return TextFile([Row(line, None, n) for n, line in enumerate(read_lines(path), 1)], "a text a line")
     if form is JSON:
         rows, said = _read_json(path, layout, gold), "JSONL"
+    elif form is FASTTEXT:
+        rows, said = read_fasttext(path, gold), form.name
     elif form is LIBMULTILABEL:
         cells = ((n, line.split("\t")) for n, line in enumerate(read_lines(path), 1))
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
         rows = [row._replace(labels=None) for row in rows] if gold is None else rows
     else:
+        if usual and gold:
+            check_order(path, _cells(head, form))
         rows, said = text_rows(path, form, layout, gold)
     if not rows:
         raise DataError(path, None, "no row", "at least one")
@@ -145,7 +167,8 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
 def form_of(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = head_of(path)
-    tried = [form for form in FORMATS if form is not LIBMULTILABEL or layout in (Layout(), Layout(separator=SEPARATOR))]
+    usual = layout in (Layout(), Layout(separator=SEPARATOR))
+    tried = [form for form in FORMATS if form not in (FASTTEXT, LIBMULTILABEL) or usual]
     form = next((form for form in tried if form.fits(head)), None)
     if form is None and _is_one_column(head, layout):
         return _CSV

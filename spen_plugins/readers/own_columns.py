@@ -9,7 +9,7 @@ from spen_plugins.files import to_json
 from spen_plugins.readers.csv_rows import CSV, records, separator_of
 from spen_plugins.readers.formats import PARQUET, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.labelled_texts import JSON, LIBMULTILABEL, below_header, file_records, form_of
+from spen_plugins.readers.labelled_texts import FASTTEXT, JSON, LIBMULTILABEL, below_header, file_records, form_of
 from spen_plugins.readers.shards import of_shards, shards
 from spen_plugins.readers.table_files import FORMATS
 from spen_plugins.readers.text_columns import Layout
@@ -38,7 +38,7 @@ def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
         items = [item for _, item in read_json_lines(path, "{}", dict)]
         names = list(dict.fromkeys(name for item in items for name in item))
         return names, [[_cell(item.get(name)) for name in names] for item in items]
-    if form is None or form is LIBMULTILABEL:
+    if form in (None, FASTTEXT, LIBMULTILABEL):
         return None
     _, names, _, rows = below_header(path, form, layout, None)
     return None if names is None else (names, [cells + [""] * (len(names) - len(cells)) for _, cells in rows])

@@ -28,7 +28,7 @@ from spen_plugins.errors import ConfigError, DataError, did_you_mean
 from spen_plugins.readers.formats import head_of
 from spen_plugins.readers.label_cells import SEPARATOR, joined_label
 from spen_plugins.readers.label_names import read_names
-from spen_plugins.readers.labelled_texts import is_libmultilabel, read_texts
+from spen_plugins.readers.labelled_texts import has_labels, read_texts
 from spen_plugins.readers.on_disk import Index, OnDisk
 from spen_plugins.readers.own_columns import Columns, columns_of_texts
 from spen_plugins.readers.raw_text import RawText
@@ -192,7 +192,7 @@ class TextLabels(LabelTask):
         """What was recognised, if it was not plain, and the texts; without gold labels aren't looked at."""
         if not of_shards(where) and (where.is_dir() or where.suffix == ".sgm"):
             return None, self._documents(read_reuters(where))
-        if where.suffix == ".txt" and not is_libmultilabel(head_of(where)):
+        if where.suffix == ".txt" and not has_labels(head_of(where)):
             return None, [Example(line, None) for line in read_lines(where)]
         found = read_texts(where, self._layout(), gold=False if gold else None)
         return found.said, self._rows(where, found.rows)

@@ -1,0 +1,115 @@
+"""Files of fastText, and label columns before texts: read, or answered with what to type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.datasets import split_file
+from spen_plugins.errors import DataError
+from spen_plugins.readers.labelled_texts import read_texts
+from spen_plugins.readers.text_columns import Layout, Row
+
+LINES = [
+    "__label__sport __label__music the band sang, and the team won",
+    "__label__sport\tthe team lost",
+    "__label__music, a song",
+    "__label__art,__label__film a picture",
+    "a goal late __label__sport",
+]
+SENTENCES = ["the team won the final game", "a song about the sea and rain", "they sang and then played on"]
+TOPICS = ["sport", "music", "music sport"]
+
+
+def written(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.tsv", "x.csv", "x.train"])
+def test_labels_lose_their_prefix(tmp_path: Path, name: str) -> None:
+    found = read_texts(written(tmp_path / name, [*LINES, "no label here"]), Layout())
+    assert found.said == "fastText"
+    assert [row.labels for row in found.rows] == [
+        ("sport", "music"),
+        ("sport",),
+        ("music",),
+        ("art", "film"),
+        ("sport",),
+        (),
+    ]
+    assert [row.text for row in found.rows[:3]] == ["the band sang, and the team won", "the team lost", "a song"]
+    assert [row.text for row in found.rows[3:]] == ["a picture", "a goal late", "no label here"]
+
+
+def test_without_gold_a_line_may_lack_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.txt", [LINES[0], "", "no label here"])
+    assert [row.labels for row in read_texts(path, Layout(), gold=False).rows] == [("sport", "music"), None, None]
+    assert {row.labels for row in read_texts(path, Layout(), gold=None).rows} == {None}
+    assert [row.line for row in read_texts(path, Layout()).rows] == [1, 3]
+
+
+def test_a_run_learns_from_them_and_reads_them_again(tmp_path: Path) -> None:
+    file = str(written(tmp_path / "x.txt", LINES * 2))
+    task = TextLabels(TextLabels.Config(train=file, validation=file))
+    task.load()
+    assert task.space.labels == ["art", "film", "music", "sport"]
+    assert f"{file}: read as fastText (10 texts)" in task.notes()
+    assert [example.gold.tolist() for example in task.read(file)[:2]] == [[2, 3], [3]]
+    plain = written(tmp_path / "y.txt", ["one, text", "two, texts"])
+    assert [(example.text, example.gold) for example in task.read(str(plain))] == [
+        ("one, text", None),
+        ("two, texts", None),
+    ]
+
+
+def test_their_splits_are_stratified_by_labels(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.txt", [f"{line} {'so ' * n}" for n in range(12) for line in LINES])
+    notes: list[str] = []
+    split_file(path, tmp_path / "split.json", say=notes.append)
+    assert any("read as fastText, stratified by 4 labels" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "lines", [["a text about __label__ marks\tjoy", "another text\tfear"], ["text,label", "one,__label__a"]]
+)
+def test_other_files_stay_what_they_are(tmp_path: Path, lines: list[str]) -> None:
+    assert read_texts(written(tmp_path / "x", lines), Layout()).said != "fastText"
+
+
+def test_columns_that_are_named_go_before_fasttext(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.tsv", ["__label__a\ta text", "__label__b\tmore text"])
+    assert read_texts(path, Layout(text=2, labels=1)).rows[0] == Row("a text", ("__label__a",), 1)
+
+
+def swapped(separator: str, apart: str = " ") -> list[str]:
+    rows = [(TOPICS[n % 3].replace(" ", apart), f"{SENTENCES[n % 3]} {n}") for n in range(9)]
+    return [separator.join(row) for row in rows]
+
+
+@pytest.mark.parametrize(("separator", "apart"), [("\t", " "), ("\t", ";"), (",", " "), (";", "|")])
+def test_labels_before_texts_are_answered_with_the_settings(tmp_path: Path, separator: str, apart: str) -> None:
+    path = written(tmp_path / "x.txt", swapped(separator, apart))
+    keys = f"text=2 labels=1 'separator={apart}'"
+    with pytest.raises(DataError, match="found labels before texts") as error:
+        read_texts(path, Layout())
+    assert keys in str(error.value)
+    found = read_texts(path, Layout(text=2, labels=1, separator=apart))
+    assert found.rows[2] == Row("they sang and then played on 2", ("music", "sport"), 3)
+    assert read_texts(path, Layout(header=False)).rows[0].text == "sport"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"{SENTENCES[n % 3]} {n}\t{TOPICS[n % 2]}" for n in range(9)],
+        [f"red shoes {n}\tThings to wear, Footwear of the year {n}, Red and other colours" for n in range(9)],
+        [f"word{n}\ta label of several words {n}" for n in range(9)],
+        ["sport\tmusic"] * 9,
+    ],
+    ids=["labels", "many labels", "short texts", "words"],
+)
+def test_texts_before_labels_stay_tsv(tmp_path: Path, lines: list[str]) -> None:
+    assert read_texts(written(tmp_path / "x.tsv", lines), Layout()).said == "TSV"
