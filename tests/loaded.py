@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -24,7 +25,9 @@ def loaded(name: str, **fields: object) -> sp.Task:
 
 
 def module_of(path: Path) -> ModuleType:
-    """The module of a script that is in no package."""
+    """The module of a script that is in no package; it finds those beside it, as when it is run."""
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -501,7 +501,11 @@ def test_parquet_keeps_its_columns_and_pandas_reads_them(runs, spen):
     Path("x.csv").write_text(spen("predict", runs["text"], "x.parquet", "--format", "csv").stdout)
     found = pandas.read_csv("x.csv")
     assert list(found.columns[:4]) == ["text", "tags", "id", "predicted"] and len(found) == 2
-    assert found.text[0] == "one\nline" and found.tags[0] == '["a", "b"]' and found.filter(regex="^p_").dtypes.eq("f8").all()
+    assert (
+        found.text[0] == "one\nline"
+        and found.tags[0] == '["a", "b"]'
+        and found.filter(regex="^p_").dtypes.eq("f8").all()
+    )
 
 
 def test_texts_without_columns_stand_beside_predictions(runs, spen):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.loaded import module_of
 
+TOOLS = Path(__file__).parent.parent / "tools"
 PAGE = """# Page
 
 ## one
@@ -48,7 +52,7 @@ spen-run c seed=0   # b, seeds [0]
 
 @pytest.fixture
 def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    tool = module_of(Path(__file__).parent.parent / "tools" / "results.py")
+    tool = module_of(TOOLS / "results.py")
     monkeypatch.setattr(tool, "ROOT", tmp_path / "runs")
     monkeypatch.setattr(tool, "compared", lambda name, group, rows: table(*rows))
     return tool
@@ -96,8 +100,7 @@ def test_rows_whose_runs_are_gone_stay(tool, tmp_path: Path, left: str) -> None:
     assert shown in page.read_text()
 
 
-def test_differences_from_what_is_as_it_was_stay() -> None:
-    tool = module_of(Path(__file__).parent.parent / "tools" / "results.py")
+def test_differences_from_what_is_as_it_was_stay(tool) -> None:
     old = "|  | f1 | f1 − b |\n|---|\n| a | 1.0 | 0.5 |\n| b | 0.5 |  |\n| out | 7 |  |\n"
     new = "|  | f1 |\n|---|---:|\n| b | 0.5 |\n\nNew.\n\n- a note\n"
     found = tool.merged(old, new, ["a", "b"])
@@ -113,3 +116,36 @@ def test_a_table_of_another_form_stays(tool, tmp_path: Path) -> None:
     done(tool, "one/a/0", "one/a/1", "one/b/0")
     tool.write("one", GROUP, tmp_path)
     assert page.read_text() == other
+
+
+SPEC = """one:
+  config: mlc_seal
+  arguments: {trainer.epochs: 1, "features.hidden": [4]}
+  scores: [example_f1]
+  seeds: [0]
+  rows:
+    broken: {arguments: {trainer.epochs: -1}}
+    whole: {arguments: {method: cross_entropy}}
+"""
+
+
+def test_a_run_that_failed_is_named_at_the_end_and_the_others_are_done(tool, tmp_path: Path, monkeypatch) -> None:
+    """What a run ran on is in the file of runs; lines that other versions wrote stay."""
+    monkeypatch.setattr(tool, "compared", lambda name, group, rows: "")
+    (tmp_path / "spec.yaml").write_text(SPEC)
+    old = "group,row,seed,score,validation,test,epochs,seconds\none,gone,0,example_f1,1.00,2.00,3,4\n"
+    (tmp_path / "runs.csv").write_text(old)
+    monkeypatch.setattr(sys, "argv", ["results.py", str(tmp_path / "spec.yaml"), "--csv", str(tmp_path / "runs.csv")])
+    with pytest.raises(SystemExit) as end:
+        tool.main()
+    assert "1 runs failed" in end.value.code and "trainer.epochs=-1" in end.value.code
+    assert "cross_entropy" not in end.value.code
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        before, line = csv.DictReader(file)
+    assert before == dict.fromkeys(line, "") | {
+        "group": "one", "row": "gone", "seed": "0", "score": "example_f1", "validation": "1.00", "test": "2.00",
+        "epochs": "3", "seconds": "4",
+    }  # fmt: skip
+    kept = json.loads((tool.ROOT / "one/whole/0/environment.json").read_text())
+    assert (line["row"], line["processor"], line["torch"]) == ("whole", kept["processor"], kept["packages"]["torch"])
+    assert line["processor"]

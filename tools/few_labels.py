@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from run_records import record, run_lines
 
 import spen_plugins as sp
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
@@ -199,6 +200,7 @@ def main() -> None:
     parser.add_argument("--at-most", type=int, help="examples without labels, drawn like the others; default: all")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="more arguments of these methods")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     given = parser.parse_args()
     try:
         for name in given.only:
@@ -207,6 +209,14 @@ def main() -> None:
                 folders = {seed: given.out / name / f"{share}-{seed}{more}" for seed in given.seeds}
                 found = [draw(CASES[name], share, seed, given, folder) for seed, folder in folders.items()]
                 print(table(name, share, found), flush=True)
+                if given.csv:
+                    runs = [
+                        (row, seed, run) for seed, rows in zip(folders, found, strict=True) for row, run in rows.items()
+                    ]
+                    group, score = f"few_labels, {name}, {share}{more}", [CASES[name].score]
+                    record(
+                        [line for row, seed, run in runs for line in run_lines(group, row, seed, score, run)], given.csv
+                    )
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
 

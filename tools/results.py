@@ -8,13 +8,13 @@ Each row of the YAML file is one `spen-run` command per seed; its run folder is 
 row `of` another one of its group is that one's runs with another decoder: `spen decode` with the options in `decode`.
 The tables are those of `spen compare`; a group with `costs: true` has the columns of `--costs`. `--csv` brings a file
 with the scores of each run up to date; other runs stay in it. `--write` puts tables in their places, below the heading
-with the group's name, in the pages of a folder; rows whose runs are gone or not done stay there as they are.
+with the group's name, in the pages of a folder; rows whose runs are gone or not done stay there as they are. If a run failed, the
+command names it at its end and exits with status 1; the others are done all the same.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from run_records import record, run_lines
 
 from spen_plugins.files import writing
 from spen_plugins.research.compare import compare
@@ -33,8 +34,6 @@ from spen_plugins.research.groups import read_group
 from spen_plugins.research.tables import markdown, markdown_cell
 
 ROOT = Path("runs/results")
-COLUMNS = ("group", "row", "seed", "score", "validation", "test", "epochs", "seconds")
-"""Of the CSV: scores in per cent, epochs that were run, and the seconds of these."""
 
 
 def command(config: str, arguments: dict[str, Any], seed: int) -> list[str]:
@@ -49,10 +48,10 @@ def decoding(name: str, row: str, spec: dict[str, Any], seed: int) -> list[str]:
     return ["spen", "decode", *(str(ROOT / name / one / str(seed)) for one in (spec["of"], row)), *options]
 
 
-def finish(folder: Path, line: list[str]) -> None:
-    """Run or resume until there are scores."""
+def finish(folder: Path, line: list[str]) -> bool:
+    """Run or resume until there are scores; false if that failed."""
     if (folder / "metrics.json").exists():
-        return
+        return True
     folder.parent.mkdir(parents=True, exist_ok=True)
     if line[0] == "spen":
         subprocess.run(["rm", "-rf", str(folder)], check=True)
@@ -66,6 +65,7 @@ def finish(folder: Path, line: list[str]) -> None:
     binary = Path(sys.executable).with_name(line[0])
     done = subprocess.run([str(binary), *line[1:]], env=environment, capture_output=True, text=True, check=False)
     print(f"{'done' if done.returncode == 0 else 'FAILED'} {folder} {done.stderr[-500:]}", flush=True)
+    return done.returncode == 0
 
 
 def table(name: str, group: dict[str, Any]) -> str:
@@ -146,41 +146,16 @@ def _cells(text: str) -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(stripped[0], row, strict=True)) for row in stripped[2:]} if stripped else {}
 
 
-def record(groups: dict[str, dict[str, Any]], path: Path) -> None:
+def record_groups(groups: dict[str, dict[str, Any]], path: Path) -> None:
     """Bring the CSV of runs up to date with the groups' finished runs."""
-    known: list[dict[str, Any]] = []
-    if path.exists():
-        with path.open(newline="", encoding="utf-8") as file:
-            known = list(csv.DictReader(file))
     found = [
         line
         for name, group in groups.items()
         for row, spec in group["rows"].items()
-        for folder in (ROOT / name / row).glob("*/metrics.json")
-        for line in _lines(name, row, group["scores"], folder.parent, "of" not in spec)
+        for done in (ROOT / name / row).glob("*/metrics.json")
+        for line in run_lines(name, row, done.parent.name, group["scores"], done.parent, "of" not in spec)
     ]
-    new = {(line["group"], line["row"], line["seed"]) for line in found}
-    lines = [line for line in known if (line["group"], line["row"], line["seed"]) not in new] + found
-    lines.sort(key=lambda line: (line["group"], line["row"], int(line["seed"]), line["score"]))
-    with writing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(lines)
-
-
-def _lines(group: str, row: str, scores: list[str], folder: Path, trained: bool) -> list[dict[str, Any]]:
-    """The lines of a run; one that decides anew on another's outputs has no cost."""
-    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    history, times = (folder / name for name in ("history.jsonl", "times.jsonl"))
-    seconds = [json.loads(line)["seconds"] for line in times.read_text().splitlines()] if times.exists() else []
-    cost = {"epochs": len(history.read_text().splitlines()), "seconds": round(sum(seconds))} if trained else {}
-    return [
-        {
-            "group": group, "row": row, "seed": folder.name, "score": score, **cost,
-            **{part: f"{100 * metrics[part][score]:.2f}" for part in ("validation", "test") if part in metrics},
-        }
-        for score in scores
-    ]  # fmt: skip
+    record(found, path)
 
 
 def main() -> None:
@@ -196,6 +171,7 @@ def main() -> None:
     groups = {
         k: v for k, v in yaml.safe_load(options.spec.read_text()).items() if not options.only or k in options.only
     }
+    failed: list[str] = []
     if not options.tables:
         rows = [
             (name, group, row, spec)
@@ -216,14 +192,17 @@ def main() -> None:
             for seed in _seeds(group, spec)
         ]
         with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda job: finish(*job), jobs))
-            list(pool.map(lambda job: finish(*job), later))
+            for some in (jobs, later):
+                done = pool.map(lambda job: finish(*job), some)
+                failed += [shlex.join(line) for (_, line), well in zip(some, done, strict=True) if not well]
     for name, group in groups.items():
         print(table(name, group))
         if options.write:
             write(name, group, options.write)
     if options.csv:
-        record(groups, options.csv)
+        record_groups(groups, options.csv)
+    if failed:
+        sys.exit("\n".join([f"{len(failed)} runs failed; their rows lack them:", *failed]))
 
 
 def _arguments(group: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

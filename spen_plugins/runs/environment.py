@@ -47,6 +47,7 @@ def environment(
         "device": device,
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "processor": processor(device),
         "packages": packages(),
         "plugins": dict(plugins),
         "git_commit": _git_commit(),
@@ -81,6 +82,18 @@ def parameter_counts(model: Model) -> dict[str, int]:
     needed = ("inference_net", "energy") if model.inference_net.uses_energy else ("inference_net",)
     both = {"trained": sum(counts.values()), "inference": sum(counts.get(name, 0) for name in needed)}
     return counts | both
+
+
+def processor(device: str) -> str:
+    """The name of the GPU that a run trains on, else of the CPU."""
+    if device == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name()
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8", errors="replace").splitlines() if about.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
 
 
 def _version(name: str) -> str | None:
