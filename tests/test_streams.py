@@ -129,3 +129,33 @@ def test_names_command_no_terminal():
         name in text for name in ("[/t]", "[bold]label", "\\x1b[31mred :dog:", "run [/folder] \\x1b]0;title\\x07")
     )
     assert "\x1b]0" not in text and "\x1b[31m" not in text
+
+
+PRINTS = """
+from rich.table import Table
+from spen_plugins.console import Console
+
+table = Table(title="scores of [a]", caption="a caption " * 20)
+table.add_column("score")
+for i in range(30):
+    table.add_column(f"part {i}", justify="right")
+table.add_row("f1", *(f"0.{i}" for i in range(30)))
+Console().print(table)
+Console().print("a long line " * 20)
+"""
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_a_pipe_has_no_width(columns):
+    """A table is text, as wide as it is, and no line is broken."""
+    done = subprocess.run(
+        [sys.executable, "-c", PRINTS],
+        env={**os.environ, "COLUMNS": columns},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    title, head, row, caption, line = done.stdout.splitlines()
+    assert title == "scores of [a]" and caption.strip() == "a caption " * 19 + "a caption" and len(line.split()) == 60
+    assert head.split() == ["score", *(word for i in range(30) for word in ("part", str(i)))] and len(head) == len(row)
+    assert row.split() == ["f1", *(f"0.{i}" for i in range(30))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -24,8 +25,6 @@ class Format(StrEnum):
     latex = "latex"
 
 
-WIDTH = 200
-"""Width in characters of a table written to a file."""
 SUFFIXES = {".md": Format.markdown, ".csv": Format.csv, ".tex": Format.latex}
 
 PartOption = Annotated[Part, typer.Option(help="Whose scores.")]
@@ -73,7 +72,7 @@ def compare(
         for note in comparison.notes:
             typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:
-        text = _rendered(comparison, None if out is None else WIDTH)
+        text = _rendered(comparison, out is not None)
     else:
         write = {Format.markdown: tables.markdown, Format.csv: tables.comma_separated, Format.latex: tables.latex}
         text = write[form](comparison)
@@ -85,12 +84,12 @@ def compare(
     save_text(text, out)
 
 
-def _rendered(comparison: Comparison, width: int | None) -> str:
-    """The table as text, by default as wide as the terminal."""
+def _rendered(comparison: Comparison, is_file: bool) -> str:
+    """The table as text, drawn as wide as the terminal, or plain in a file or pipe."""
     from spen_plugins.console import Console
     from spen_plugins.research.tables import terminal
 
-    console = Console(width=width)
+    console = Console(file=io.StringIO()) if is_file else Console()
     with console.capture() as captured:
         console.print(terminal(comparison, console.width))
     return captured.get()
