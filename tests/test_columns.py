@@ -237,11 +237,17 @@ def test_valid_sequences_of_bioes_are_counted():
 @pytest.mark.parametrize(
     ("tags", "scheme", "index", "says"),
     [
-        ("O I-X", "bio", 1, r"I-X after O; expected B-X before it \(scheme=iob1 reads"),
+        ("O I-X", "bio", 1, r"I-X after O; expected B-X before it \(task\.scheme=iob1 reads"),
         ("I-X", "bio", 0, r"I-X as the first tag; expected B-X"),
         ("B-X I-Y", "bio", 1, r"I-Y after B-X"),
-        ("O S-X", "bio", 1, r"the tag 'S-X'; expected O, B-X, I-X under bio \(scheme=bioes reads"),
-        ("O NN", "iob1", 1, r"the tag 'NN'; .*scheme=none"),
+        ("O S-X", "bio", 1, r"the tag 'S-X'; expected O, B-X, I-X under bio \(task\.scheme=bioes reads"),
+        ("O NN", "iob1", 1, r"the tag 'NN'; .*task\.scheme=io reads types alone, .*touch.*pos_infnet"),
+        ("O B_NP", "bio", 1, r"a tag is B-TYPE: write B-NP"),
+        ("O NP-I", "bio", 1, r"a tag is B-TYPE: write I-NP"),
+        ("b-NP O", "bioes", 0, r"a tag is B-TYPE: write B-NP"),
+        ("O B", "bio", 1, r"a tag is B-TYPE: write B-PER"),
+        ("O 3", "bio", 1, r"write names, .*int2str"),
+        ("O B-NP", "io", 1, r"O or a type under io \(task\.scheme=bio"),
         ("B-", "bio", 0, r"the tag 'B-'"),
         ("B-X O", "bioes", 1, r"O after B-X; expected I-X or E-X there \(S-X is a span of one word"),
         ("B-X I-X B-X", "bioes", 2, r"B-X after I-X; expected I-X or E-X"),
@@ -256,3 +262,10 @@ def test_broken_tags(tags, scheme, index, says):
     with pytest.raises(BrokenTags, match=says) as error:
         spans(tags.split(), scheme)
     assert error.value.index == index
+
+
+def test_types_without_prefixes_are_spans_that_touch_only_in_different_types():
+    tags = ["X", "X", "Y", "O", "X"]
+    assert spans(tags, "io") == [Span("X", 0, 2), Span("Y", 2, 3), Span("X", 4, 5)]
+    assert write_tags(spans(tags, "io"), 5, "io") == tags
+    assert convert(["B-X", "B-X", "O"], "bio", "io") == ["X", "X", "O"]

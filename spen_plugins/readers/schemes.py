@@ -1,20 +1,26 @@
-"""Tagging schemes for spans: BIO, IOB1 and BIOES, and conversion between them.
+"""Tagging schemes for spans: BIO, IOB1, BIOES and IO, and conversion between them.
 
 A span of three words of type X, directly followed by one of a single word of type X:
 
     bio     B-X I-X I-X B-X     every span begins with B
     iob1    I-X I-X I-X B-X     B only if a span directly follows another of its type
     bioes   B-X I-X E-X S-X     E ends a span, S is a span of one word; L for E and U for S are read too
+    io      X X X X         types alone: spans of a type that touch are one
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-Scheme = Literal["bio", "iob1", "bioes"]
+Scheme = Literal["bio", "iob1", "bioes", "io"]
 _ALLOWED = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
 _BIOLU = {"L": "E", "U": "S"}
+_OTHERWISE = re.compile(
+    r"(?P<prefix>[BIESLU])[_:/.](?P<type>.+)|(?P<prefix2>[bieslu])[-_:](?P<type2>.+)|(?P<type3>.+)[-_](?P<prefix3>[BIESLU])"
+)
+"""Usual ways to write a tag that is none here: B_PER, PER-B, b-PER."""
 
 
 class Span(NamedTuple):
@@ -74,7 +80,9 @@ def write_tags(found: Iterable[Span], length: int, scheme: Scheme) -> list[str]:
     before = Span("", -1, -1)
     for span in found:
         kind, start, end = span
-        tags[start:end] = [f"I-{kind}"] * (end - start)
+        tags[start:end] = [kind if scheme == "io" else f"I-{kind}"] * (end - start)
+        if scheme == "io":
+            continue
         if scheme != "iob1" or before[::2] == (kind, start):
             tags[start] = f"B-{kind}"
         if scheme == "bioes":
@@ -103,23 +111,43 @@ def _parts(i: int, tag: str, scheme: Scheme) -> tuple[str, str]:
     if tag == "O":
         return "O", ""
     prefix, dash, kind = tag.partition("-")
+    if scheme == "io":
+        if dash and prefix in ("B", "I", "E", "S", "L", "U"):
+            raise BrokenTags(
+                i, f"the tag {tag!r}", "O or a type under io (task.scheme=bio, iob1 or bioes reads prefixes)"
+            )
+        return "I", tag
     if scheme == "bioes":
         prefix = _BIOLU.get(prefix, prefix)
     if not dash or not kind or prefix not in tuple(_ALLOWED[scheme]):
         known = ", ".join(f"{letter}-X" for letter in _ALLOWED[scheme])
-        fix = "scheme=none reads plain tags"
-        if dash and kind and prefix in ("E", "S", "L", "U"):
-            fix = "scheme=bioes reads S- and E- (and U- and L-)"
-        raise BrokenTags(i, f"the tag {tag!r}", f"O, {known} under {scheme} ({fix})")
+        raise BrokenTags(i, f"the tag {tag!r}", f"O, {known} under {scheme} ({_remedy(tag)})")
     return prefix, kind
+
+
+def _remedy(tag: str) -> str:
+    """The way to read tags such as one that is invalid in its scheme."""
+    if re.fullmatch(r"[ESLU]-.+", tag):
+        return "task.scheme=bioes reads S- and E- (and U- and L-)"
+    if written := _OTHERWISE.fullmatch(tag):
+        parts = {name.rstrip("23"): text for name, text in written.groupdict().items() if text}
+        return f"a tag is B-TYPE: write {parts['prefix'].upper()}-{parts['type']}"
+    if tag.upper() in ("B", "I", "E", "S", "L", "U", "-", "_", "") or tag.endswith("-"):
+        return "a tag is B-TYPE: write B-PER, or another name of the type"
+    if tag.isdigit():
+        return "numbers have no names here: write names, with datasets' features['ner_tags'].feature.int2str"
+    return (
+        "task.scheme=io reads types alone, and takes spans of one type that touch for one; pos_infnet learns tags "
+        "that are no spans"
+    )
 
 
 def _may_begin(i: int, tag: str, before: str, kind: str, scheme: Scheme) -> None:
     """Raise BrokenTags if an I or E occurs without an open span of its type."""
-    if scheme == "iob1":
+    if scheme in ("iob1", "io"):
         return
     where = f"after {before}" if i else "as the first tag"
-    fix = "scheme=iob1 reads spans that begin with I-" if scheme == "bio" else "S- is a span of one word"
+    fix = "task.scheme=iob1 reads spans that begin with I-" if scheme == "bio" else "S- is a span of one word"
     raise BrokenTags(i, f"{tag} {where}", f"B-{kind} before it ({fix})")
 
 
@@ -128,5 +156,5 @@ def _may_stop(i: int, tag: str | None, before: str, kind: str, scheme: Scheme) -
     if scheme != "bioes":
         return
     where = "the sentence's end" if tag is None else tag
-    fix = f"S-{kind} is a span of one word; scheme=bio reads spans without E- and S-"
+    fix = f"S-{kind} is a span of one word; task.scheme=bio reads spans without E- and S-"
     raise BrokenTags(i - (tag is None), f"{where} after {before}", f"I-{kind} or E-{kind} there ({fix})")

@@ -210,5 +210,5 @@ def scheme_of(sentences: Sequence[Sequence[str]]) -> str:
             broken = broken or error
     raise ValueError(
         f"the tags look like spans and obey none of {', '.join(SCHEMES)}; under bio: found {broken.found}, expected "
-        f"{broken.expected}. scheme='none' takes them as tags without spans"
+        f"{broken.expected.replace('task.scheme', 'scheme')}. scheme='none' takes them as tags without spans"
     )

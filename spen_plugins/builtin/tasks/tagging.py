@@ -68,10 +68,10 @@ class Tagging(SentenceTask):
         null: the last column, the field upos, of a DocBin under a scheme the entities (ents)."""
         columns: dict[str, int | str] = Field(default_factory=dict)
         """Further columns for the feature network, by a free name: {pos: 1, chunk: 2}."""
-        scheme: Literal["none", "bio", "iob1", "bioes"] = "none"
-        """Tagging scheme of spans; none: tags are independent, as parts of speech."""
+        scheme: Literal["none", "bio", "iob1", "bioes", "io"] = "none"
+        """Tagging scheme of spans; io: types without prefixes, none: tags are independent, as parts of speech."""
         encoding: Literal["bio", "bioes"] | None = None
-        """Tagging scheme for learning and decoding; null: that of the data, bio for iob1."""
+        """Tagging scheme for learning and decoding; null: that of the data, bio for iob1 and io."""
         constrained: bool = True
         """If true, decoded tags obey the encoding."""
 
@@ -81,7 +81,7 @@ class Tagging(SentenceTask):
         if config.encoding is not None and not spans:
             raise ConfigError(
                 f"task.encoding is {config.encoding!r}, and task.scheme 'none', under which tags have no spans; "
-                "give the files' scheme: bio, iob1 or bioes"
+                "give the files' scheme: bio, iob1, bioes, or io for types without prefixes"
             )
         if (config.format == "predicates" or config.corpus == "predicates") and config.scheme != "bio":
             raise ConfigError(f"task.scheme: found {config.scheme!r}; predicates are tagged under 'bio'")

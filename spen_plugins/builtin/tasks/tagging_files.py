@@ -186,9 +186,11 @@ def unknown_tags(
     tags = {tag for names in gold for tag in names if tag != "_"}
     if not tags or any(tag in known for tag in tags):
         return []
-    learned_only = ("E-", "S-") if config.scheme in ("bio", "iob1") else ()
+    learned_only = ("E-", "S-") if config.scheme != "bioes" else ()
     own = {tag for sentence in sentences for tag in sentence.tags or () if tag != "_"}
-    expected = [tag for tag in known if not tag.startswith(learned_only)]
+    expected = {tag for tag in known if not tag.startswith(learned_only)}
+    if config.scheme == "io":
+        expected = {tag.partition("-")[2] or tag for tag in expected}
     found, some = (", ".join(sorted(values)[:5]) for values in (own, expected))
     if all(len(names) == 1 for names in gold):
         raise DataError(path, None, f"tags such as {found}, no tag of the run", f"tags such as {some}; {NO_TAGS}")
