@@ -11,6 +11,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.tagged import read_tagged, read_words
 
@@ -177,7 +178,20 @@ BAD = {
     "infinity": ('{"words": ["a"], "tags": [Infinity]}\n', {}, 1, "Infinity is no number"),
     "cut": (lines({"words": ["a"], "tags": ["X"]}) + '{"words": ["a"', {}, 2, "no JSON"),
     "raw": ("Anna lives here.\nYes!\nNo.\n", {}, 1, r"formats: JSONL .*DocBin.*CoNLL-U.*columns"),
-    "array": ('[{"words": ["a"]}]\n', {}, 1, "one of these formats"),
+    "array": ('[{"words": ["a"]}]\n', {}, None, "item 1 with a sentence without tags in the keys words"),
+    "keys": (lines({"sentence": ["a"], "ner": ["O"]}), {}, 1, "the keys sentence, ner; expected words or tokens"),
+    "pretty": ('{\n  "words": [\n', {}, 1, "a JSON object over several lines; expected an object a line"),
+    "numbers": (lines({"tokens": ["a"], "ner_tags": ["a", 1]}), {"scheme": "bio"}, 1, "tags"),
+    "past the end": (
+        lines({"text": "a b", "spans": [[2, 9, "X"]]}),
+        {"scheme": "bio"},
+        1,
+        r"the span \[2, 9, 'X'\] in",
+    ),
+    "blank": (lines({"text": "a  b", "spans": [[1, 2, "X"]]}), {"scheme": "bio"}, 1, "holds no word"),
+    "rejected": (lines({"text": "a", "spans": [], "answer": "reject"}), {"scheme": "bio"}, 1, "select"),
+    "no such column": ("sentence,word,x\n1,a,b\n", {}, 1, "columns sentence, word, x; expected one of pos"),
+    "no tag": ("sentence,word,tag\n1,a,O\n1,b,\n", {}, 3, "an empty tag"),
 }
 
 
@@ -324,3 +338,79 @@ def test_sentences_without_gold_are_of_any_format(tmp_path):
     (tmp_path / "a.conllu").write_text(CONLLU)
     task = loaded(tmp_path / "a.conllu", tags="upos", unlabelled=str(tmp_path / "a.conll"))
     assert [example.names for example in task.part("train")] == [("PROPN", "VERB"), None, None]
+
+
+OFFSETS = {
+    "doccano": {"id": 4, "text": "Anna lives in New York.", "label": [[0, 4, "PER"], [14, 22, "LOC"]]},
+    "doccano's entities": {
+        "text": "Anna lives in New York.",
+        "entities": [
+            {"label": "LOC", "start_offset": 14, "end_offset": 22},
+            {"label": "PER", "start_offset": 0, "end_offset": 4},
+        ],
+    },
+    "prodigy": {
+        "text": "Anna lives in New York.",
+        "tokens": [{"text": word, "id": i} for i, word in enumerate(WORDS[0])],
+        "spans": [{"start": 0, "end": 4, "label": "PER"}, {"start": 14, "end": 22, "label": "LOC"}],
+        "answer": "accept",
+    },
+    "spacy": ["Anna lives in New York.", {"entities": [[0, 4, "PER"], [14, 22, "LOC"]]}],
+    "label studio": {
+        "data": {"text": "Anna lives in New York."},
+        "annotations": [
+            {
+                "result": [
+                    {"value": {"start": 0, "end": 4, "labels": ["PER"]}},
+                    {"value": {"start": 14, "end": 22, "labels": ["LOC"]}},
+                ]
+            }
+        ],
+    },
+    "datasets": {"tokens": WORDS[0], "ner_tags": BIO[0]},
+}
+
+
+@pytest.mark.parametrize("shape", ["lines", "list"])
+@pytest.mark.parametrize("tool", OFFSETS)
+def test_json_as_other_tools_write_it(tmp_path, tool, shape):
+    path = tmp_path / "a.json"
+    path.write_text(lines(OFFSETS[tool]) * 2 if shape == "lines" else json.dumps([OFFSETS[tool]] * 2, indent=1))
+    found = read_tagged(config(scheme="bio"), path, gold=True)
+    assert [(list(s.words), s.tags) for s in found.sentences] == [(WORDS[0], BIO[0])] * 2
+    assert read_words(config(scheme="bio"), path).sentences[0].words == tuple(WORDS[0])
+    assert strata_of(path).labels.tolist() == [[True] * 4] * 2
+
+
+def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({"text": "Anna's in New York ", "label": [[0, 6, "PER"], [10, 17, "LOC"]]}))
+    found = read_tagged(config(scheme="bio"), path, gold=True)
+    assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
+    assert found.said.endswith(
+        "warning: 1 spans were widened to the boundaries of words, such as 'New Yor' to 'New York'"
+    )
+
+
+def test_lists_under_names_of_the_users(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines({"forms": WORDS[0], "types": BIO[0], "pos": POS[0]}))
+    found = read_tagged(config(scheme="bio", words="forms", tags="types", columns={"p": "pos"}), path, gold=True)
+    assert found.sentences[0].tags == BIO[0] and found.sentences[0].columns == {"p": tuple(POS[0])}
+    path.write_text(lines({"tokens": ["a"], "ner_tags": [1]}))
+    with pytest.raises(DataError, match=r"a\.jsonl:1: found the tag '1'.*int2str"):
+        loaded(path, scheme="bio")
+
+
+@pytest.mark.parametrize("second", ["", "Sentence: 1"])
+def test_a_token_a_row_of_csv(tmp_path, second):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        f'Sentence #,Word,POS,Tag\nSentence: 1,Anna,NNP,B-PER\n{second},",",PU,O\nSentence: 2,Bern,NNP,B-LOC\n'
+    )
+    found = read_tagged(config(scheme="bio", columns={"p": "pos"}), path, gold=True)
+    assert found.format == "CSV of tokens"
+    assert [(s.words, s.tags) for s in found.sentences] == [(("Anna", ","), ("B-PER", "O")), (("Bern",), ("B-LOC",))]
+    assert found.sentences[0].columns == {"p": ("NNP", "PU")} and found.sentences[1].line_of(0) == 4
+    assert read_tagged(config(), path, gold=True).sentences[0].tags == ("NNP", "PU")
+    assert len(strata_of(path).labels) == 2

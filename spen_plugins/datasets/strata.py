@@ -33,15 +33,17 @@ from spen_plugins.readers.label_lists import holds_lists
 from spen_plugins.readers.label_names import label_columns
 from spen_plugins.readers.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
 from spen_plugins.readers.libsvm import LIBSVM
+from spen_plugins.readers.offset_items import is_sentence
 from spen_plugins.readers.roles import read_roles, role_files
 from spen_plugins.readers.shards import column_names, of_shards, shards
 from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.table_columns import Columns
 from spen_plugins.readers.table_files import list_column, read_table
-from spen_plugins.readers.tagged import CONLLU, TagPlaces, read_tagged
+from spen_plugins.readers.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text import is_number, read_lines
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as, places_of
+from spen_plugins.readers.token_rows import TOKEN_ROWS
 
 
 class Strata(NamedTuple):
@@ -92,7 +94,7 @@ _ROLES = Format(
     lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
 )
 _COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
-_SENTENCES = (DOCBIN, CONLLU, CITATIONS, _ROLES, _COLUMNS)
+_SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, CITATIONS, _ROLES, _COLUMNS)
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
@@ -215,9 +217,9 @@ def _numbers_below(path: Path) -> bool:
 
 
 def _has_words(path: Path) -> bool:
-    """Whether the first line of JSON is a sentence of words."""
-    _, first = next(iter(read_json_lines(path, '{"words": […]} or {"text": "…"}', lambda value: value)))
-    return isinstance(first, dict) and "words" in first
+    """Whether lines of JSON are sentences of words, or texts with spans; by the first that tells."""
+    lines = read_json_lines(path, '{"words": […]} or {"text": "…"}', is_sentence)
+    return next((is_one for _, is_one in lines if is_one is not None), False)
 
 
 def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> Strata:

@@ -94,6 +94,13 @@ def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]
             raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
 
 
+def header_of(head: Head) -> list[str]:
+    """The cells of the first record of a head, without surrounding blanks; none if no separator divides it."""
+    separator = separator_of(head)
+    cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
+    return [cell.strip() for cell in cells]
+
+
 def header(path: str | Path, separator: str) -> list[str]:
     """The cells of the first record, without surrounding blanks."""
     return [cell.strip() for cell in next(records(path, separator))[1]]

@@ -156,19 +156,23 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
         rows = [row._replace(labels=None) for row in rows] if gold is None else rows
     else:
-        if usual and gold:
-            check_order(path, _cells(head, form))
+        if gold and _is_usual(layout):
+            check_order(path, _cells(head_of(path), form))
         rows, said = text_rows(path, form, layout, gold)
     if not rows:
         raise DataError(path, None, "no row", "at least one")
     return TextFile(rows, said)
 
 
+def _is_usual(layout: Layout) -> bool:
+    """Whether no columns are named."""
+    return layout in (Layout(), Layout(separator=SEPARATOR))
+
+
 def form_of(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = head_of(path)
-    usual = layout in (Layout(), Layout(separator=SEPARATOR))
-    tried = [form for form in FORMATS if form not in (FASTTEXT, LIBMULTILABEL) or usual]
+    tried = [form for form in FORMATS if form not in (FASTTEXT, LIBMULTILABEL) or _is_usual(layout)]
     form = next((form for form in tried if form.fits(head)), None)
     if form is None and _is_one_column(head, layout):
         return _CSV

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.files import from_json
 from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.readers.conllu import read_conllu
 from spen_plugins.readers.conllu_roles import is_conllu
 from spen_plugins.readers.docbin import DOCBIN, read_docbin
-from spen_plugins.readers.formats import JSON_LINES, Format, recognise
+from spen_plugins.readers.formats import JSON_LINES, Format, Head, head_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.offset_items import WORDS, own_form
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.shards import check_in_memory, of_shards, shards
 from spen_plugins.readers.tag_items import FORM, tagged_of
 from spen_plugins.readers.tagged_shards import tagged_rows
+from spen_plugins.readers.text import opened
+from spen_plugins.readers.token_rows import TOKEN_ROWS, read_token_rows
 
 _JSON = Format("JSONL", FORM, JSON_LINES.fits)
+JSON_LIST = Format(
+    "JSON",
+    "a list of objects, such as Label Studio exports",
+    lambda head: re.match(r"\s*\[\s*[\[{\"]", "\n".join(head.filled[:2])) is not None,
+)
 CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
 _COLUMNS = Format(
     "columns",
     "a token a line, cells apart by tabs or blanks, a blank line between sentences",
     lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
 )
-FORMATS = {"jsonl": _JSON, "docbin": DOCBIN, "conllu": CONLLU, "columns": _COLUMNS}
+FORMATS = {
+    "jsonl": _JSON,
+    "json": JSON_LIST,
+    "docbin": DOCBIN,
+    "csv": TOKEN_ROWS,
+    "conllu": CONLLU,
+    "columns": _COLUMNS,
+}
 """Formats of tagged sentences by their name in configs, in the order in which they are tried."""
 
-_NAMED = ("conllu", "docbin")
+_NAMED = ("conllu", "docbin", "csv")
 """Those whose fields go by name."""
 
 
@@ -44,6 +61,7 @@ class TagPlaces:
     columns: Mapping[str, int | str] = field(default_factory=dict)
     scheme: str = "none"
     auxiliaries: bool = True
+    language: str = "en"
 
 
 class TagFile(NamedTuple):
@@ -91,13 +109,17 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
             raise DataError(path, None, "no row", "at least one")
         return TagFile(found, "Parquet or Arrow")
     name = _format(places.format, path, [column for column in wanted.values() if column is not None])
-    if name == "jsonl":
-        return TagFile(_read_json(places, path, gold), _JSON.name)
+    if name in ("jsonl", "json"):
+        moved: list[str] = []
+        sentences = _read_json(places, path, gold, name, moved)
+        several = f"{len(moved):,} spans were widened to the boundaries of words, such as {moved[0]}" if moved else ""
+        return TagFile(sentences, FORMATS[name].name, f"; warning: {several}" if moved else "")
     named = name in _NAMED
     for key, column in wanted.items():
         if column is not None and isinstance(column, str) != named:
             form = FORMATS[name].name
-            has = f"fields of {form} go by name (form, upos, xpos, …)" if named else "columns go by number, from 0"
+            some = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
+            has = f"fields of {form} go by name ({some})" if named else "columns go by number, from 0"
             raise ConfigError(
                 f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
                 "The format is recognised by content, unless task.format is set"
@@ -105,6 +127,8 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     given: dict[str, Any] = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
     if name == "docbin":
         sentences = read_docbin(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
+    elif name == "csv":
+        sentences = read_token_rows(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
     elif name == "conllu":
         sentences = read_conllu(path, **given, columns=places.columns, gold=gold)
     else:
@@ -133,7 +157,8 @@ def read_words(places: Any, path: Path) -> TagFile:
         return read_tagged(replace(places, tags=tags), path, gold=False)
     wanted = [column for column in (places.words, *places.columns.values()) if column is not None]
     name = _format(places.format, path, wanted)
-    elsewhere = isinstance(places.words, int) if name in _NAMED else places.words == "form"
+    elsewhere = isinstance(places.words, int) if name in _NAMED else places.words in ("form", *WORDS)
+    elsewhere = (elsewhere or (name == "csv" and places.words == "form")) and name not in ("jsonl", "json")
     words = None if elsewhere else places.words
     tags = places.tags if name == "columns" and isinstance(places.tags, int) else None
     return read_tagged(replace(places, format=name, words=words, tags=tags), path, gold=False)
@@ -145,17 +170,47 @@ def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
         return given
     if path.suffix == ".conllu" and path.is_file():
         return "conllu"
+    _check_one_line(head_of(path))
     found = recognise(path, list(FORMATS.values()))
     name = next(name for name, form in FORMATS.items() if form is found)
     return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
 
 
-def _read_json(places: Any, path: Path, gold: bool) -> list[TaggedSentence]:
+def _read_json(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
     def make(item: Any) -> TaggedSentence:
-        sentence = tagged_of(item, places.scheme, places.columns or None)
+        sentence = tagged_of(own_form(item, places, moved), places.scheme, places.columns or None)
         lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
         if gold and lacks:
-            raise DataError(path, None, f"a sentence without {lacks[0]}", FORM)
+            keys = f" in the keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else ""
+            raise DataError(path, None, f"a sentence without {lacks[0]}{keys}", FORM)
         return sentence
 
-    return [replace(sentence, line=None) for _, sentence in read_json_lines(path, FORM, make)]
+    if name == "json" and (items := _listed(path)) is not None:
+        return [_made(path, number, item, make) for number, item in enumerate(items, 1)]
+    lines = read_json_lines(path, FORM, make)
+    return [replace(sentence, line=None, lines=(number,) * len(sentence.words)) for number, sentence in lines]
+
+
+def _listed(path: Path) -> list[Any] | None:
+    """The items of a file that is one JSON list; None if it is a list a line."""
+    with opened(path) as file:
+        data = file.read()
+    try:
+        items = from_json(data)
+    except ValueError:
+        return None  # the reader of lines says where
+    return None if len(items) == 2 and isinstance(items[0], str) else items
+
+
+def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSentence]) -> TaggedSentence:
+    try:
+        return make(item)
+    except DataError as error:
+        raise DataError(path, None, f"item {number} with {error.found}", error.expected) from None
+
+
+def _check_one_line(head: Head) -> None:
+    """Raise DataError for JSON objects of several lines each."""
+    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
+        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(head.path, head.first, "a JSON object over several lines", wanted)

@@ -16,6 +16,7 @@ from spen_plugins.readers.formats import JSON_LINES, head_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.readers.tokeniser import blank_tokeniser
 from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.registry import Registry
 from spen_plugins.runs.characters import Place, paragraphs, with_characters
@@ -139,20 +140,7 @@ class TokenisedText:
 
     @cached_property
     def _tokeniser(self) -> Any:
-        try:
-            import spacy
-        except ImportError as error:
-            raise ConfigError(
-                "raw text is tokenised by spaCy, which is not installed: pip install 'spen-plugins[spacy]'; or give a "
-                "file of words"
-            ) from error
-        try:
-            nlp = spacy.blank(self._language or "en")
-        except (ImportError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ConfigError(
-                f"--language {self._language}: spaCy has no tokeniser for it (en, de, …; xx for any): {reason}"
-            ) from error
+        nlp = blank_tokeniser(self._language or "en", "--language")
         nlp.add_pipe("sentencizer")
         return nlp
 

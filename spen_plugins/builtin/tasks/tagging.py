@@ -58,7 +58,7 @@ class Tagging(SentenceTask):
         roles."""
         in_memory: bool = False
         """If true, the examples are given in Python, by `sp.train`, and not kept."""
-        format: Literal["auto", "columns", "conllu", "docbin", "jsonl", "predicates"] = "auto"
+        format: Literal["auto", "columns", "conllu", "docbin", "jsonl", "json", "csv", "predicates"] = "auto"
         """Format of the files; auto: recognised by content. predicates: files of task `srl`, with the tag B-V at each
         predicate and O elsewhere (scheme: bio)."""
         words: int | str | None = None
@@ -74,6 +74,8 @@ class Tagging(SentenceTask):
         """Tagging scheme for learning and decoding; null: that of the data, bio for iob1 and io."""
         constrained: bool = True
         """If true, decoded tags obey the encoding."""
+        language: str = "en"
+        """Language whose spaCy tokeniser divides texts of JSON with spans of characters: en, de, …; xx for any."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
