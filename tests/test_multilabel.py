@@ -449,7 +449,7 @@ def test_labels_of_a_hierarchical_attribute_are_its_paths(tmp_path):
     given = {"file": str(tmp_path / "x.arff"), "split": str(tmp_path / "s.json")}
     assert task(**given).space.labels == ["1", "1/2"]
     for unused in ({"labels": "x.xml"}, {"label_count": 1}):
-        with pytest.raises(ConfigError, match=f"task.{next(iter(unused))}.*hierarchical"):
+        with pytest.raises(ConfigError, match=f"{next(iter(unused))}=.*hierarchical"):
             task(**given, **unused)
     with pytest.raises(ConfigError, match=r"'c' of .* is a label"):
         task(**given, drop=["c"])

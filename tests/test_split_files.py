@@ -19,7 +19,7 @@ from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.datasets import split_file
-from spen_plugins.datasets.column_keys import KEYS, ColumnKeys
+from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs import runner
@@ -153,6 +153,11 @@ ALONE = {
     "texts without a header": (TextLabels, twenty("a@ b\tx,y\nc@\tx\n"), {}),
     "tags": (Tagging, twenty(COLUMNS), {"scheme": "bio"}),
     "tags of a column": (Tagging, twenty(COLUMNS), {"tags": 1}),
+    "tags and words of columns": (
+        Tagging,
+        "".join(f"s\t1\tAnn{n}\tX\ns\t2\tgoes\tY\n\n" for n in "abcdefghijklmnopqrst"),
+        {"words": 2, "tags": 3},
+    ),
     "tags of CoNLL-U": (Tagging, twenty(CONLLU), {"tags": "xpos"}),
     "predicates": (Tagging, twenty(ROLES), {"scheme": "bio", "format": "predicates"}),
     "roles": (SemanticRoles, twenty(ROLES), {}),
@@ -169,7 +174,7 @@ def test_one_file_is_divided_as_it_is_split(tmp_path: Path, name: str) -> None:
     cls, text, fields = ALONE[name]
     path = tmp_path / "mine.txt"
     path.write_text(text, encoding="utf-8")
-    keys = {key: value for key, value in fields.items() if key in KEYS}
+    keys = ColumnKeys.of_config(cls.Config(**fields)).given()
     sentences: list[str] = []
     split = split_file(path, say=sentences.append, **keys)
     tasks = [cls(cls.Config(file=str(path), **more, **fields)) for more in ({}, {"split": str(split)})]

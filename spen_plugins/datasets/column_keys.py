@@ -22,7 +22,7 @@ class ColumnKeys:
         label_count: how many of the last columns are labels, of vectors.
         separator: separates the labels in one cell.
         drop: columns that are not used.
-        tags: the tags' column, of tagged words.
+        words, tags: the columns of tagged words, by number from 0 or name.
     """
 
     text: int | str | None = None
@@ -30,6 +30,7 @@ class ColumnKeys:
     label_count: int | None = None
     separator: str | None = None
     drop: Sequence[str] = ()
+    words: int | str | None = None
     tags: int | str | None = None
 
     @classmethod
@@ -52,7 +53,8 @@ class ColumnKeys:
     @classmethod
     def of_config(cls, config: Any) -> ColumnKeys:
         """The keys that a task's config gives."""
-        return cls.of({key: getattr(config, key, None) for key in KEYS})
+        known = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is no column
+        return cls.of({key: getattr(config, key, None) for key in known})
 
     def given(self) -> dict[str, Any]:
         """The keys with values."""

@@ -121,12 +121,13 @@ def strata_of(
     names = _names(path, form)
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
-        if unused := keys.given().keys() - {"tags"}:
+        if unused := keys.given().keys() - {"words", "tags"}:
             key = min(unused)
             raise ConfigError(f"{key}=: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
-        return _of_sentences(path, form, keys.tags)
-    if keys.tags is not None:
-        raise ConfigError(f"tags=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
+        return _of_sentences(path, form, keys.words, keys.tags)
+    if keys.words is not None or keys.tags is not None:
+        key = "tags" if keys.words is None else "words"
+        raise ConfigError(f"{key}=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
     if form in (ARFF, LIBSVM) or kind == "vectors":
@@ -238,11 +239,11 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)
 
 
-def _of_sentences(path: Path, form: Format, tags: int | str | None) -> Strata:
+def _of_sentences(path: Path, form: Format, words: int | str | None, tags: int | str | None) -> Strata:
     if form is CITATIONS:
         some = read_citations(path, fields_in(path))
         return _of_sets([s.tags or () for s in some], "read as citations", "fields", [s.words for s in some])
-    if tags is None and form in (_ROLES, CONLLU, JSON_LINES):
+    if tags is None and words is None and form in (_ROLES, CONLLU, JSON_LINES):
         try:
             roles = read_roles(path, gold=False)
         except DataError:
@@ -255,7 +256,7 @@ def _of_sentences(path: Path, form: Format, tags: int | str | None) -> Strata:
     for scheme in ("none", "bio"):  # of a format that has both, tags go before entities
         if tags == "ents" and scheme == "none":
             continue
-        tagged = read_tagged(TagPlaces(tags=tags, scheme=scheme), path, gold=False)
+        tagged = read_tagged(TagPlaces(words=words, tags=tags, scheme=scheme), path, gold=False)
         if any(sentence.tags for sentence in tagged.sentences):
             break
     inputs = [s.words for s in tagged.sentences]
