@@ -233,6 +233,12 @@ def test_large_files_are_not_divided(tmp_path: Path) -> None:
         ('[\n {\n  "text": "a, b"\n }\n]', {}, DataError, "found one JSON list; expected one of these formats"),
         (twenty(COLUMNS), {"labels": 1}, ConfigError, "labels=: .* is read as columns, .*; tags= is the tags'"),
         (twenty(TEXTS, 1), {"tags": 1}, ConfigError, "tags=: .* is read as CSV, which has no tags of words"),
+        (
+            twenty("id,note,t_a\n1,so @ it is,1\n2,go @ on,0\n", 1),
+            {"labels": "t_*"},
+            DataError,
+            "or text= with the name",
+        ),
         (twenty(TEXTS, 1), {"label": "x"}, ConfigError, "unknown key 'label'. Did you mean 'labels'"),
         (twenty(COLUMNS), {"tags": "ner"}, ConfigError, "go by number"),
         (twenty(COLUMNS), {"label_count": 2}, ConfigError, "label_count=: .* is read as columns"),

@@ -150,7 +150,7 @@ def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) 
     left = _left(path, form, names, keys)
     if len(left) == 1:
         return not has_lists and not any(" " in cell for cell in left[0])
-    return not (has_lists and any(map(_is_prose, left)))
+    return not any(map(_is_prose, left))
 
 
 def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, warn: Callable[[str], None]) -> Strata:
@@ -199,8 +199,8 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether most cells have several words."""
-    return 2 * sum(len(cell.split()) > 1 for cell in cells) > len(cells)
+    """Whether most cells have several words, and most differ, as those of a category don't."""
+    return 2 * min(sum(len(cell.split()) > 1 for cell in cells), len({*cells})) > len(cells)
 
 
 def _names(path: Path, form: Format) -> list[str]:
