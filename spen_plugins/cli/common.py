@@ -239,16 +239,22 @@ ColumnWords = Annotated[
     typer.Argument(
         metavar="KEY=VALUE",
         show_default=False,
-        help="The file's columns, as spen-run's arguments name them: text=, labels=, separator=, drop=.",
+        help="The file's columns and encoding, as spen-run's arguments name them: text=, labels=, separator=, drop=, "
+        "encoding=.",
     ),
 ]
 
 
-def key_values(words: Sequence[str] | None) -> dict[str, Any]:
-    """Values of `key=value` words, by key, as `spen-run` parses them."""
+@contextmanager
+def columns_given(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
+    `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value
+    from spen_plugins.readers.encodings import files_encoded
 
-    return {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
+    keys = {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
+    with files_encoded(keys.pop("encoding", None)):
+        yield keys
 
 
 Out = Annotated[Path | None, typer.Option(callback=writable_file, help="Output file (default: standard output).")]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spen_plugins.cli.common import app as make_app
-from spen_plugins.cli.common import check_kept, columns, guarded, key_values, say, writable_file
+from spen_plugins.cli.common import check_kept, columns, columns_given, guarded, say, writable_file
 
 app = make_app("Fetch data sets, split your own files, add predicted tags to them.")
 
@@ -29,7 +29,7 @@ Keys = Annotated[
         metavar="KEY=VALUE",
         show_default=False,
         help="The file's columns, as spen-run's arguments name them: text=, labels= (a column, a,b, tag_* or a file of "
-        "names), label_count= (the last columns), separator=, drop=; of tagged words, words= and tags=.",
+        "names), label_count= (the last columns), separator=, drop=; of tagged words, words= and tags=; and encoding=.",
     ),
 ]
 Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]
@@ -86,7 +86,8 @@ def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0, labels
     from spen_plugins import datasets
 
     words = [*(keys or []), *([] if labels is None else [f"labels={labels}"])]
-    made = datasets.split_file(file, out, seed, say, **key_values(words))
+    with columns_given(words) as columns:
+        made = datasets.split_file(file, out, seed, say, **columns)
     typer.echo(str(made))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spen_plugins.cli.common import ColumnWords, Out, check_kept, guarded, key_values, say, write_lines
+from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say, write_lines
 from spen_plugins.errors import ConfigError
 
 
@@ -111,20 +111,20 @@ def predict(
     from spen_plugins.runs import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    if keys:
-        loaded.name_columns(key_values(keys))
     writer = writing.writer(loaded, form, out, energy)
     _say(list(writing.labels_shown(loaded, every, form)))
     raw = tokenised.TokenisedText("", language, predicates, device)
-    if text is not None or str(file) == "-":
-        raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
-        examples, notes = loaded.task.read_text(raw), []
-    else:
-        examples, notes = tokenised.read(loaded, file, raw)
-    raw.check_used()
-    _say([*notes, *raw.notes()])
-    found = loaded.predict_examples(examples, energy)
-    writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)
+    with columns_given(keys) as columns:
+        loaded.name_columns(columns)
+        if text is not None or str(file) == "-":
+            raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
+            examples, notes = loaded.task.read_text(raw), []
+        else:
+            examples, notes = tokenised.read(loaded, file, raw)
+        raw.check_used()
+        _say([*notes, *raw.notes()])
+        found = loaded.predict_examples(examples, energy)
+        writer(raw.located(found, examples) if form == writing.JSON_LINES else found, examples)
 
 
 @guarded
@@ -146,13 +146,13 @@ def evaluate(
     from spen_plugins.runs import predictor, sources
 
     loaded = predictor.load(run, device, _table(refine), precision)
-    if keys:
-        loaded.name_columns(key_values(keys))
-    if trajectory:
-        write_lines(loaded.trajectory_file(file, part), out)
-    else:
-        write_lines([loaded.evaluate_file(file, part)], out, indent=2)
-    _say([] if file is None else [*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
+    with columns_given(keys) as columns:
+        loaded.name_columns(columns)
+        if trajectory:
+            write_lines(loaded.trajectory_file(file, part), out)
+        else:
+            write_lines([loaded.evaluate_file(file, part)], out, indent=2)
+        _say([] if file is None else [*loaded.task.notes(), *sources.seen_in_training(loaded, file)])
 
 
 def _say(notes: Sequence[str]) -> None:

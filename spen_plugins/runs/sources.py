@@ -26,16 +26,16 @@ def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
 
 
 def own_files(config: Mapping[str, Any]) -> list[str]:
-    """Training, validation and test files that belong to no known data set, as named in the config."""
-    paths = (config["task"].get(part) for part in PARTS)
+    """Files of the training, validation and test parts that belong to no known data set, as named in the config."""
+    paths = (config["task"].get(part) for part in ("file", *PARTS))
     return [path for path in paths if isinstance(path, str) and path and not path.startswith(PREFIX)]
 
 
 def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
     """A warning if the run trained or validated on rows of a file."""
     tests = {"task.test"}
-    if getattr(predictor.experiment.task.config, "split", None) is None:
-        tests.add("task.file")  # with all parts, of which the test part is scored
+    if not hasattr(predictor.experiment.task.config, "split"):
+        tests.add("task.file")  # says itself which part an example is of; the test part is scored
     seen = [name for name in _own_names(predictor, path) if name not in tests]
     if not seen:
         return []

@@ -19,7 +19,7 @@ from spen_plugins.datasets.parts import carve, same_files
 from spen_plugins.datasets.split import divide_file
 from spen_plugins.datasets.strata import Kind
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.encodings import files_encoded, known_encoding
+from spen_plugins.readers.encodings import encoding_of, files_encoded, known_encoding
 from spen_plugins.readers.shards import checksum, of_shards, shards
 from spen_plugins.readers.split import read_split
 from spen_plugins.task import PARTS
@@ -219,7 +219,9 @@ def _divided(
     if (count := sum(map(len, rows.values()))) != total:
         found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
         raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
-    command = " ".join(filter(None, ["spen data split", quote(name), keys.spelled()]))
+    encoding = encoding_of(b"")
+    words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
+    command = " ".join(filter(None, words))
     again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
     return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
 
