@@ -199,8 +199,8 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether most cells have several words, and most differ, as those of a category don't."""
-    return 2 * min(sum(len(cell.split()) > 1 for cell in cells), len({*cells})) > len(cells)
+    """Whether most cells have several words, and many differ, as those of a category don't."""
+    return 2 * sum(len(cell.split()) > 1 for cell in cells) > len(cells) and 4 * len({*cells}) > len(cells)
 
 
 def _names(path: Path, form: Format) -> list[str]:
