@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 
 import pytest
 import torch
@@ -286,6 +287,31 @@ def test_trainers(name, toy, tmp_path):
                 assert "to label sets" in str(refused)
             else:
                 assert "has a net of its own" in str(refused) and any(True for _ in loss.parameters())
+
+
+def numbers_in(scores):
+    """The floats of a table of scores and of those nested in it."""
+    for value in scores.values():
+        if isinstance(value, dict):
+            yield from numbers_in(value)
+        elif not isinstance(value, int):
+            yield value
+
+
+@pytest.mark.parametrize("name", REGISTRY.names("task"))
+def test_scores_are_python_floats_computed_in_double_precision(name, tmp_path):
+    """A single-precision score would fit into 24 bits without being a fraction of a power of two, such as 0.375."""
+    cls, config = parse("task", name, tmp_path)
+    if "average_precision" in cls.Config.model_fields:
+        config = config.model_copy(update={"average_precision": True})
+    task = cls(config)
+    task.load()
+    metric, batch = task.metric(), task.collate(list(task.part("train"))[:7])
+    metric.update(task.space.independent(batch.gold + torch.randn_like(batch.gold), batch.x.mask), batch)
+    scores = list(numbers_in({**metric.compute(), **metric.details()}))
+    assert scores and all(type(value) is float for value in scores)
+    single = [value for value in scores if value == torch.tensor(value, dtype=torch.float32).item()]
+    assert all((math.frexp(value)[0] * 2**16).is_integer() for value in single)
 
 
 @pytest.mark.parametrize("name", REGISTRY.names("task"))

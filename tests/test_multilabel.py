@@ -300,7 +300,7 @@ def test_scores_equal_scikit_learn_and_torchmetrics():
     metric = LabelMetric(average_precision=True)
     metric.update(*proposal(p, gold))
     assert metric.compute()["micro_ap"] == pytest.approx(
-        metrics.average_precision_score(y.ravel(), p.numpy().ravel()), abs=1e-6
+        metrics.average_precision_score(y.ravel(), p.numpy().ravel()), abs=1e-12
     )
 
 

@@ -63,9 +63,7 @@ class LabelMetric(Metric):
         p, gold = self.collected()
         result = scores(self._decoded(p), gold)
         if self.average_precision:
-            from torchmetrics.functional.classification import binary_average_precision as precision
-
-            result["micro_ap"] = precision(p.flatten(), gold.flatten().long(), validate_args=False).item()
+            result["micro_ap"] = average_precision(p.flatten()[None], gold.flatten()[None]) or 0.0
         return result
 
     def details(self) -> dict[str, Any]:
