@@ -34,6 +34,7 @@ RUN = [
     "README.md",
     "docs/configs.md",
     "docs/encoders.md",
+    "docs/own_table.md",
     "docs/plugins.md",
     "docs/processes.md",
     "docs/research.md",

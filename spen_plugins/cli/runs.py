@@ -115,7 +115,8 @@ def predict(
     _say(list(writing.labels_shown(loaded, every, form)))
     raw = tokenised.TokenisedText("", language, predicates, device)
     with columns_given(keys) as columns:
-        loaded.name_columns(columns)
+        if columns:
+            loaded.name_columns(columns)
         if text is not None or str(file) == "-":
             raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
             examples, notes = loaded.task.read_text(raw), []
@@ -147,7 +148,8 @@ def evaluate(
 
     loaded = predictor.load(run, device, _table(refine), precision)
     with columns_given(keys) as columns:
-        loaded.name_columns(columns)
+        if columns:
+            loaded.name_columns(columns)
         if trajectory:
             write_lines(loaded.trajectory_file(file, part), out)
         else:

@@ -26,7 +26,7 @@ from spen_plugins.readers.conllu_roles import is_conll_2009
 from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.fasttext import FASTTEXT
-from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, recognise
+from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of, recognise
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.label_lists import holds_lists
@@ -39,7 +39,7 @@ from spen_plugins.readers.shards import column_names, of_shards, shards
 from spen_plugins.readers.table import Attribute, Table
 from spen_plugins.readers.table_columns import Columns
 from spen_plugins.readers.table_files import list_column, read_table
-from spen_plugins.readers.tagged import CONLLU, JSON_LIST, TagPlaces, read_tagged
+from spen_plugins.readers.tagged import CONLLU, JSON_LIST, TagPlaces, listed_items, read_tagged
 from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text import is_number, read_lines
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as, places_of
@@ -118,6 +118,9 @@ def strata_of(
     """
     in_folder = path.is_dir() and role_files(path)
     form = _ROLES if in_folder else PARQUET if of_shards(path) else recognise(path, FORMATS)
+    if form is JSON_LIST and not _lists_sentences(path):
+        head = head_of(path)
+        raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))
     names = _names(path, form)
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
@@ -215,6 +218,11 @@ def _names(path: Path, form: Format) -> list[str]:
 def _numbers_below(path: Path) -> bool:
     """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
     return all(map(is_number, [cell for line in head_of(path).filled[1:2] for cell in line.split("\t")] or [""]))
+
+
+def _lists_sentences(path: Path) -> bool:
+    """Whether one JSON list is of tagged sentences; spaCy's are pairs."""
+    return any(isinstance(item, list) or is_sentence(item) for item in listed_items(path) or ())
 
 
 def _has_words(path: Path) -> bool:

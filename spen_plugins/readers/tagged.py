@@ -185,13 +185,13 @@ def _read_json(places: Any, path: Path, gold: bool, name: str, moved: list[str])
             raise DataError(path, None, f"a sentence without {lacks[0]}{keys}", FORM)
         return sentence
 
-    if name == "json" and (items := _listed(path)) is not None:
+    if name == "json" and (items := listed_items(path)) is not None:
         return [_made(path, number, item, make) for number, item in enumerate(items, 1)]
     lines = read_json_lines(path, FORM, make)
     return [replace(sentence, line=None, lines=(number,) * len(sentence.words)) for number, sentence in lines]
 
 
-def _listed(path: Path) -> list[Any] | None:
+def listed_items(path: Path) -> list[Any] | None:
     """The items of a file that is one JSON list; None if it is a list a line."""
     with opened(path) as file:
         data = file.read()

@@ -121,8 +121,6 @@ class Predictor:
         Raises:
             ConfigError: the run's task has no such setting, or another value is wanted.
         """
-        if not keys:
-            return
         config, kind = self.task.config, self.experiment.task.type
         known = [key for key in COLUMN_KEYS if key in type(config).model_fields]
         for key in keys:
