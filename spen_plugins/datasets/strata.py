@@ -222,7 +222,8 @@ def _numbers_below(path: Path) -> bool:
 
 def _lists_sentences(path: Path) -> bool:
     """Whether one JSON list is of tagged sentences; spaCy's are pairs."""
-    return any(isinstance(item, list) or is_sentence(item) for item in listed_items(path) or ())
+    items = listed_items(path)
+    return items is None or any(isinstance(item, list) or is_sentence(item) for item in items)
 
 
 def _has_words(path: Path) -> bool:
