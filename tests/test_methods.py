@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
@@ -15,7 +17,9 @@ from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.research import seeds, side_by_side
+from spen_plugins.research.methods import choose
 from spen_plugins.runs import runner
+from spen_plugins.runs.folder import RunFolder
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]
@@ -62,38 +66,108 @@ def test_a_method_that_passes_over_examples_without_gold_says_so(tmp_path, metho
     assert ("learns from examples with gold alone; those without it, by task.labelled, change nothing" in said) == told
 
 
-def test_the_highest_mean_on_validation_is_chosen(both):
+def test_the_choice_is_printed_and_kept(both):
     out, said = both
     scores = {
         method: [validation(out / method / f"seed-{seed}") for seed in (0, 1)] for method in ("cross_entropy", "nce")
     }
-    best = max(scores, key=lambda method: sum(scores[method]))
     plan = json.loads((out / "methods.json").read_text())
-    assert plan["methods"] == ["cross_entropy", "nce"] and plan["chosen"] == best and plan["score"] == "example_f1"
+    chosen = plan["chosen"]
+    assert plan["methods"] == ["cross_entropy", "nce"] and plan["score"] == "example_f1"
     assert plan["validation"] == pytest.approx({method: sum(values) / 2 for method, values in scores.items()})
-    assert plan["run"] == f"{best}/seed-{scores[best].index(max(scores[best]))}"
-    assert f"chosen: {best}; its best run is {out / plan['run']}" in said
+    assert plan["best"] == max(plan["validation"], key=plan["validation"].get)
+    assert plan["standard_error"] == pytest.approx(abs(scores[plan["best"]][0] - scores[plan["best"]][1]) / 2)
+    assert chosen == choose(plan["validation"], plan["standard_error"], plan["seconds"])
+    assert plan["run"] == f"{chosen}/seed-{scores[chosen].index(max(scores[chosen]))}"
+    assert f"chosen: {plan['reason']}" in said and f"its best run is {out / plan['run']}" in said
     assert "example_f1 − cross_entropy" in said
 
 
-def test_the_choice_follows_validation_and_not_test(copied):
-    for method, value in (("cross_entropy", 0.1), ("nce", 0.9)):
-        for seed in (0, 1):
-            path = copied / method / f"seed-{seed}" / "metrics.json"
-            metrics = json.loads(path.read_text())
+CHOICES = {
+    "the cheaper one within the error": ({"a": 0.745, "b": 0.741}, {"a": 41, "b": 10}, "b"),
+    "beyond the error the best": ({"a": 0.745, "b": 0.738}, {"a": 41, "b": 10}, "a"),
+    "about equal cost": ({"a": 0.745, "b": 0.741}, {"a": 14, "b": 10}, "a"),
+    "two thirds of the time": ({"a": 0.745, "b": 0.741}, {"a": 15, "b": 10}, "b"),
+    "of two cheaper ones of about equal cost the better": (
+        {"a": 0.745, "b": 0.741, "c": 0.742},
+        {"a": 50, "b": 10, "c": 14},
+        "c",
+    ),
+    "each cheaper than the one before": (
+        {"a": 0.745, "b": 0.743, "c": 0.741},
+        {"a": 40, "b": 20, "c": 10},
+        "c",
+    ),
+    "cheap and far behind": ({"a": 0.745, "b": 0.741, "c": 0.5}, {"a": 50, "b": 10, "c": 1}, "b"),
+    "equal scores": ({"a": 0.745, "b": 0.745}, {"a": 11, "b": 10}, "b"),
+    "unknown times": ({"a": 0.741, "b": 0.745}, {"a": 0, "b": 0}, "b"),
+}
+
+
+@pytest.mark.parametrize(("scores", "seconds", "chosen"), CHOICES.values(), ids=CHOICES)
+def test_a_cheaper_method_within_one_standard_error_is_chosen(scores, seconds, chosen):
+    for order in itertools.permutations(scores):
+        assert choose({method: scores[method] for method in order}, 0.006, seconds) == chosen
+
+
+def test_without_a_standard_error_the_best_is_chosen():
+    assert choose({"a": 0.741, "b": 0.745}, 0, {"a": 1, "b": 100}) == "b"
+
+
+def put(folder: Path, scores: dict[str, list[float]], seconds: dict[str, float]) -> None:
+    """Give a folder's runs, by method and seed, these validation scores and training times."""
+    for method, values in scores.items():
+        for seed, value in enumerate(values):
+            path = folder / method / f"seed-{seed}"
+            metrics = json.loads((path / "metrics.json").read_text())
             metrics["validation"]["example_f1"], metrics["test"]["example_f1"] = value, 1 - value
-            path.write_text(json.dumps(metrics))
-    assert spen_run("--resume", copied).exit_code == 0
-    assert json.loads((copied / "methods.json").read_text())["chosen"] == "nce"
+            (path / "metrics.json").write_text(json.dumps(metrics))
+            time = {"stage": "train", "epoch": 1, "seconds": float(seconds[method])}
+            (path / "times.jsonl").write_text(json.dumps(time) + "\n")
 
 
-def test_among_equals_the_first_is_chosen(copied):
-    for path in copied.glob("*/*/metrics.json"):
-        metrics = json.loads(path.read_text())
-        metrics["validation"]["example_f1"] = 0.5
-        path.write_text(json.dumps(metrics))
-    assert spen_run("--resume", copied).exit_code == 0
-    assert json.loads((copied / "methods.json").read_text())["chosen"] == "cross_entropy"
+@pytest.mark.parametrize(
+    ("scores", "seconds", "reason"),
+    [
+        (
+            {"cross_entropy": [0.80, 0.81], "nce": [0.80, 0.82]},
+            {"cross_entropy": 10, "nce": 41},
+            "cross_entropy (80.50), within one standard error (1.00) of nce (81.00), which scores best, "
+            "and 4.1 times faster to train",
+        ),
+        (
+            {"cross_entropy": [0.10, 0.11], "nce": [0.90, 0.92]},
+            {"cross_entropy": 10, "nce": 41},
+            "nce (91.00), which scores best; none within one standard error (1.00) is cheaper",
+        ),
+    ],
+    ids=["cheaper", "best"],
+)
+def test_the_choice_follows_validation_and_time_and_not_test(copied, scores, seconds, reason):
+    put(copied, scores, seconds)
+    for _ in range(2):  # the choice is the same when the command is given again
+        done = spen_run("--resume", copied)
+        assert done.exit_code == 0 and f"chosen: {reason}\n" in done.stdout
+        plan = json.loads((copied / "methods.json").read_text())
+        assert plan["chosen"] == reason.split()[0] and plan["best"] == "nce" and plan["reason"] == reason
+        assert plan["seconds"] == seconds and plan["standard_error"] == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(("part", "chosen"), [("validation", "cross_entropy"), ("test", "nce")])
+def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chosen):
+    for method in ("cross_entropy", "nce"):
+        shutil.rmtree(copied / method / "seed-1")
+        plan = json.loads((copied / method / "seeds.json").read_text())
+        del plan["configs"]["1"]
+        (copied / method / "seeds.json").write_text(json.dumps(plan))
+        right = torch.tensor([1.0, 0.0] * 50)  # a standard error of 0.05
+        RunFolder(copied / method / "seed-0").save_ratios({"numerator": right, "denominator": torch.ones(100)}, part)
+    put(copied, {"cross_entropy": [0.47], "nce": [0.5]}, {"cross_entropy": 10, "nce": 41})
+    done = spen_run("--resume", copied)
+    plan = json.loads((copied / "methods.json").read_text())
+    assert done.exit_code == 0 and plan["chosen"] == chosen, done.output
+    assert plan["standard_error"] == (pytest.approx(0.05, rel=0.05) if part == "validation" else None)
+    assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
 
 
 def test_a_run_is_what_it_is_alone(both, tmp_path):

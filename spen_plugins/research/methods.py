@@ -1,15 +1,18 @@
 """One experiment by several methods: a folder of seeds for each, beside `methods.json`; the validation part chooses.
 
-`methods.json` holds the methods in their order and, once all have run, the one that was chosen.
+`methods.json` holds the methods in their order and, once all have run, the one that was chosen. The choice follows the
+one-standard-error rule (Breiman, Friedman, Olshen and Stone 1984, section 3.4.3; scikit-learn's example "Balance model
+complexity and cross-validated score"), with training time in place of a tree's size.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from spen_plugins.config.experiment import check
@@ -18,13 +21,16 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.research.bootstrap import estimate
+from spen_plugins.research.bootstrap import estimate, resampled_scores, scale
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
 from spen_plugins.research.seeds import add_to_plan, has_begun, interrupted, planned, run_all, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
-from spen_plugins.runs.folder import METHODS, methods_of
+from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
+
+CHEAPER = 2 / 3
+"""The largest share of another method's training time that makes a method cheaper. The margin is for noise in times."""
 
 
 def run_methods(
@@ -40,8 +46,8 @@ def run_methods(
 ) -> Path:
     """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
 
-    That of the highest validation score, a mean over seeds, is chosen; among equals the first. Finished runs are
-    skipped, interrupted ones resumed.
+    The choice is that of `choose`, by the mean validation scores over seeds. Finished runs are skipped, interrupted
+    ones resumed.
 
     Args:
         configs: the evaluated config of a method and a seed.
@@ -133,6 +139,55 @@ def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: flo
         raise RunError("\n".join([said, *(f"{folder.name}: {error}" for folder, error in failures.items())]))
 
 
+def best_of(methods: Iterable[str], scores: Mapping[str, float], seconds: Mapping[str, float]) -> str:
+    """The method that scores best; among equal scores, the one with less training time."""
+    return max(methods, key=lambda method: (scores[method], -seconds[method]))
+
+
+def choose(scores: Mapping[str, float], error: float, seconds: Mapping[str, float]) -> str:
+    """The method to take: one within a standard error of the best, if it is cheaper.
+
+    Of the methods within the standard error, the choice moves from the best to the best-scoring one that is cheaper by
+    `CHEAPER`, and on from there, until none is. So scores decide between methods of about equal cost.
+
+    Args:
+        scores: by method, on the validation part.
+        error: the standard error of the best score; 0 if unknown.
+        seconds: training time by method; 0 if unknown, which is never cheaper.
+    """
+    chosen = best_of(scores, scores, seconds)
+    near = [method for method in scores if scores[method] >= scores[chosen] - error]
+    while cheaper := [method for method in near if 0 < seconds[method] <= CHEAPER * seconds[chosen]]:
+        chosen = best_of(cheaper, scores, seconds)
+    return chosen
+
+
+def _error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
+    """Standard error of a method's mean score: over seeds, or with one over validation examples if it kept them."""
+    ratios = runs[0].ratios("validation") if len(runs) == 1 else None
+    if ratios is None:
+        return estimate(scores).error
+    drawn = resampled_scores(*(ratios[name].numpy()[None] for name in ("numerator", "denominator")))
+    return float(drawn.std(ddof=1))
+
+
+def _reason(
+    best: str, chosen: str, scores: Mapping[str, float], error: float | None, seconds: Mapping[str, float], factor: int
+) -> str:
+    """The chosen method and why, in a sentence; scores times `factor`."""
+    winner, first = (f"{method} ({factor * scores[method]:.2f})" for method in (chosen, best))
+    if error is None:
+        unknown = (
+            "its standard error is unknown, as one seed kept no scores of validation examples; seeds=0..2 gives it"
+        )
+        return f"{winner}, which scores best; {unknown}"
+    within = f"within one standard error ({factor * error:.2f})"
+    if chosen == best:
+        return f"{winner}, which scores best; none {within} is cheaper"
+    faster = f"{seconds[best] / seconds[chosen]:.1f} times faster to train"
+    return f"{winner}, {within} of {first}, which scores best, and {faster}"
+
+
 def _choose(out: Path, done: Sequence[str], console: Console) -> None:
     """Choose one of a folder's methods by the validation part: print the scores, and write the choice.
 
@@ -146,22 +201,35 @@ def _choose(out: Path, done: Sequence[str], console: Console) -> None:
     if lacking := [method for method, values in scores.items() if None in values]:
         raise RunError(f"a run of {', '.join(lacking)} has no {score} on the validation part; nothing is chosen")
     means = {method: estimate(values) for method, values in scores.items()}
-    chosen = max(groups, key=lambda group: means[group.label].mean)  # the first of equals
-    best = chosen.runs[scores[chosen.label].index(max(scores[chosen.label]))].path
+    seconds = {
+        group.label: fmean(sum(time["seconds"] for time in run.times()) for run in group.runs) for group in groups
+    }
+    runs = {group.label: group.runs for group in groups}
+    values = {method: estimated.mean for method, estimated in means.items()}
+    best = best_of(values, values, seconds)
+    error = _error(runs[best], scores[best])
+    chosen = choose(values, error or 0, seconds)
+    run = runs[chosen][scores[chosen].index(max(scores[chosen]))].path
     tested = all("test" in run.metrics() for group in groups for run in group.runs)
     table = compare(groups, "test" if tested else "validation", [score])
     console.print(terminal(table, console.width))
     for note in table.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    said = ", ".join(f"{method} {mean.shown(found.unit)}" for method, mean in means.items())
+    said = ", ".join(f"{method} {estimated.shown(found.unit)}" for method, estimated in means.items())
     console.print(f"{score} on the validation part: {said}", soft_wrap=True)
-    console.print(f"chosen: {chosen.label}; its best run is {best}", soft_wrap=True)
+    reason = _reason(best, chosen, values, error, seconds, scale(found.unit))
+    console.print(f"chosen: {reason}", soft_wrap=True)
+    console.print(f"its best run is {run}", soft_wrap=True)
     record = {
         "methods": methods_of(out)["methods"],
-        "chosen": chosen.label,
-        "run": str(best.relative_to(out)),
+        "chosen": chosen,
+        "best": best,
+        "reason": reason,
+        "run": str(run.relative_to(out)),
         "score": score,
-        "validation": {method: mean.mean for method, mean in means.items()},
+        "validation": values,
+        "standard_error": error,
+        "seconds": seconds,
     }
     with writable(out):
         save_json(record, out / METHODS)
