@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, NamedTuple
 
@@ -106,6 +106,8 @@ class Task(ABC):
     Config: ClassVar[type[Config]] = Config
     selection: str
     """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
+    lower_is_better: ClassVar[Collection[str]] = ()
+    """Names of the metrics of which low values are good, for tables."""
     shown: int | None = None
     """Most labels whose probabilities a prediction lists, if outputs are label sets; None: all."""
     temperature: float = 1.0

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -294,12 +295,28 @@ def test_markdown_and_latex(pair):
     assert lines[3].startswith("| theirs | 25.00 ± 0.00 |  | 2 |")
     assert {line.replace("\\|", "").count("|") for line in lines[:4]} == {8}
     assert any("paired bootstrap" in line for line in lines) and lines[-1].startswith("- ")
+
+
+def test_latex_has_the_best_of_each_column_in_bold(pair):
+    found = compare(read_groups([f"a|b_1={pair[0]}", pair[1]]), scores=["example_f1"], against=["theirs"])
     text = latex(found)
-    assert r"a$|$b\_1 & 50.00 $\pm$ 14.43 & 37.50" in text and text.count(r"\\") == 3
-    assert "p $<$ 0.001" in text
-    turned = latex(compare(read_groups([f"x-1={pair[0]}", f"y={pair[1]}"]), scores=["example_f1"]))
-    assert r"y & 25.00 $\pm$ 0.00 & $-$37.50 $\pm$ 12.50 [$-$330.26, 242.76]" in turned and "x-1 & 50" in turned
+    assert r"a$|$b\_1 & $\mathbf{50.00} \pm 14.43$ \\" in text and r"theirs & $25.00 \pm 0.00$ \\" in text
+    assert r" & example\_f1 \\" in text and "% Seeds: a|b_1 3, theirs 2." in text
+    assert text.count(r"\\") == 3 and text.count("{") == text.count("}")
     assert all(line.startswith("%") or "%" not in line for line in text.splitlines())
+    low = latex(replace(found, lower_is_better={"example_f1"}))
+    assert r"\mathbf{25.00}" in low and r"\mathbf{50.00}" not in low
+    assert latex(replace(found, rows=(found.rows[1],) * 2)).count("mathbf") == 2  # equal as printed
+    assert "mathbf" not in latex(replace(found, rows=found.rows[:1]))
+
+
+def test_latex_has_intervals_on_request(pair):
+    found = compare(read_groups([f"x-1={pair[0]}", f"y={pair[1]}"]), scores=["example_f1"])
+    assert "[" not in latex(found).partition("tabular")[2]
+    text = latex(found, intervals=True)
+    assert r"x-1 & $\mathbf{50.00} \pm 14.43$ &  \\" in text
+    assert r"y & $25.00 \pm 0.00$ & $-37.50$ $[-330.26, 242.76]$ \\" in text
+    assert len({line.count("&") for line in text.splitlines() if line.endswith(r"\\")}) == 1
 
 
 @pytest.mark.parametrize(

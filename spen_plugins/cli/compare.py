@@ -38,6 +38,9 @@ Scores = Annotated[
 Costs = Annotated[
     bool, typer.Option("--costs", help="Also show trained parameters, inference parameters and training speed.")
 ]
+Intervals = Annotated[
+    bool, typer.Option("--intervals", help="In LaTeX, also a column with the difference to each baseline.")
+]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -53,6 +56,7 @@ def compare(
     scores: Scores = None,
     against: Against = None,
     costs: Costs = False,
+    intervals: Intervals = False,
     form: FormatOption = None,
     out: Out = None,
 ) -> None:
@@ -73,9 +77,10 @@ def compare(
             typer.secho(f"note: {visible(note)}", err=True, fg=typer.colors.YELLOW)
     if form is Format.table:
         text = _rendered(comparison, out is not None)
+    elif form is Format.latex:
+        text = tables.latex(comparison, intervals)
     else:
-        write = {Format.markdown: tables.markdown, Format.csv: tables.comma_separated, Format.latex: tables.latex}
-        text = write[form](comparison)
+        text = (tables.markdown if form is Format.markdown else tables.comma_separated)(comparison)
     if out is None:
         typer.echo(text, nl=False)
         return

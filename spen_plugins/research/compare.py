@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,6 +49,7 @@ class Comparison:
         notes: caveats on comparability.
         sizes: if true, parameters and speed are shown.
         unit: unit of the selection score; empty for fractions.
+        lower_is_better: names of the task's scores of which low values are good.
     """
 
     part: str
@@ -59,6 +60,7 @@ class Comparison:
     notes: tuple[str, ...]
     sizes: bool = False
     unit: str = ""
+    lower_is_better: Collection[str] = ()
 
 
 def compare(
@@ -83,7 +85,8 @@ def compare(
         ConfigError: groups of different tasks, or an unknown part, score or baseline.
     """
     read = [_Read(group, part) for group in groups]
-    selection = _selection(read, registry or Registry())
+    registry = registry or Registry()
+    selection = _selection(read, registry)
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
@@ -102,7 +105,9 @@ def compare(
         }
         rows.append(one.row(names, differences))
     notes = [note for group in groups for note in group.notes] + mixed + unlike + (resampled.notes if resampled else [])
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(dict.fromkeys(notes)), sizes, _unit(read))
+    low = {name for one in read for run in one.runs.values() for name in _low(run.config()["task"], registry)}
+    notes = list(dict.fromkeys(notes))
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, _unit(read), low)
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -192,6 +197,11 @@ def _selects(task: Mapping[str, Any], registry: Registry) -> str:
         cls, config = registry.parse("task", task, "task", "config.json")
         cls = cls(config)
     return cls.selection
+
+
+def _low(task: Mapping[str, Any], registry: Registry) -> Collection[str]:
+    """Names of the scores of a run's task of which low values are good."""
+    return registry.resolve("task", task["type"]).lower_is_better
 
 
 def score_of(scores: Mapping[str, Any], name: str) -> Any:

@@ -81,14 +81,54 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(comparison: Comparison) -> str:
-    """A `tabular` for the package booktabs, with caption and notes as comments before it."""
-    titles = heads(comparison)
-    rows = [" & ".join(map(_tex, row)) + r" \\" for row in [titles, *cells(comparison)]]
-    comments = [f"% {one_line(text)}" for text in (caption(comparison), *comparison.notes)]
+def latex(comparison: Comparison, intervals: bool = False) -> str:
+    """A `tabular` for the package booktabs with scores, the best of each column in bold; explanations are comments.
+
+    Args:
+        comparison: the groups; their sizes are shown if `comparison.sizes`.
+        intervals: if true, a column for each baseline has the difference of the selection score and its interval.
+    """
+    against = comparison.against if intervals else ()
+    gains = [f"{comparison.selection} − {label}" for label in against]
+    titles = ["", *comparison.scores, *gains, *(SIZES if comparison.sizes else ())]
+    columns = [_tex_scores(comparison, name) for name in comparison.scores]
+    columns += [[_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in against]
+    lines = [" & ".join(map(_tex, titles))]
+    for i, row in enumerate(comparison.rows):
+        sizes = map(_count, row.costs.sizes) if comparison.sizes else ()
+        lines.append(" & ".join([_tex(row.label), *(column[i] for column in columns), *map(_tex, sizes)]))
+    seeds = "Seeds: " + ", ".join(f"{row.label} {row.seeds}" for row in comparison.rows) + "."
+    comments = [f"% {one_line(text)}" for text in (caption(comparison), seeds, *comparison.notes)]
     start = rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}"
-    body = [start, r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*comments, *body]) + "\n"
+    head, *body = [rf"{line} \\" for line in lines]
+    rules = [start, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*comments, *rules]) + "\n"
+
+
+def _tex_scores(comparison: Comparison, name: str) -> list[str]:
+    """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
+    texts = [score.shown(comparison.unit) if (score := row.scores[name]) else "" for row in comparison.rows]
+    parts = [text.partition(" ± ") for text in texts]
+    means = [float(mean) for mean, _, _ in parts if mean]
+    best = (min if name in comparison.lower_is_better else max)(means, default=None)
+    cells = []
+    for mean, _, error in parts:
+        is_best = bool(mean) and len(texts) > 1 and float(mean) == best
+        number = rf"\mathbf{{{mean}}}" if is_best else mean
+        spread = rf" \pm {error}" if error else ""
+        cells.append(f"${number}{spread}$" if mean else "")
+    return cells
+
+
+def _tex_gain(difference: Difference | None, unit: str) -> str:
+    """A difference and its interval over seeds and examples, else over examples, else its standard error."""
+    if difference is None:
+        return ""
+    mean, _, error = difference.seeds.shown(unit).partition(" ± ")
+    interval, times = difference.both or difference.examples, scale(unit)
+    if interval is not None:
+        return rf"${mean}$ $[{times * interval.low:.2f}, {times * interval.high:.2f}]$"
+    return rf"${mean} \pm {error}$" if error else f"${mean}$"
 
 
 def comma_separated(comparison: Comparison) -> str:

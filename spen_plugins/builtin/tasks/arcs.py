@@ -54,6 +54,7 @@ class RoleArcs(Task):
     """
 
     selection = "span_f1"
+    lower_is_better = ("violations",)
 
     class Config(SemanticRoles.Config):
         trees: list[str] = Field(default_factory=list)

@@ -60,6 +60,7 @@ class Denoising(Task):
     """
 
     selection = "psnr"
+    lower_is_better = ("rmse",)
     space: RealGrid
     inputs: ImageInputs
 

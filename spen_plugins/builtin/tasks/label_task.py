@@ -56,6 +56,7 @@ class LabelTask(Task):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"
+    lower_is_better = ("hamming",)
     shown = 10
     space: LabelSet
     kind: ClassVar[Kind]

@@ -49,6 +49,7 @@ class SemanticRoles(PredicateTask):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"
+    lower_is_better = ("ucr", "invalid_bio")
 
     class Config(FilesConfig, PartlyLabelledConfig):
         corpus: Literal["sample"] | None = None

@@ -51,6 +51,8 @@ from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
 class Tagging(SentenceTask):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
+    lower_is_better = ("invalid",)
+
     class Config(tagging_files.SentencesConfig, tagging_files.PredicatesConfig, OnDiskConfig):
         corpus: Literal["pos", "ner", "predicates"] | None = None
         """Synthetic corpus of the package: parts of speech, names in BIO (with the columns pos and chunk), or the
