@@ -569,9 +569,11 @@ def test_a_split_gets_its_options(spen, fake):
     done = spen("data", "split", "m.arff", "label_count=5", "--seed", "3", "drop=a,b")
     assert done.stdout.strip() == "m.json" and "as it was read" in done.stderr
     assert spen("data", "split", "m.csv", "--labels", "tag_*").exit_code == 0
+    assert spen("data", "split", "m.csv", "--label-count", "2").exit_code == 0
     assert calls == [
         (Path("m.arff"), None, 3, {"label_count": 5, "drop": "a,b"}),
         (Path("m.csv"), None, 0, {"labels": "tag_*"}),
+        (Path("m.csv"), None, 0, {"label_count": 2}),
     ]
     twice = spen("data", "split", "m.csv", "labels=a", "--labels", "b")
     assert twice.exit_code == 2 and "is given twice" in twice.stderr

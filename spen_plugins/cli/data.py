@@ -33,6 +33,7 @@ Keys = Annotated[
     ),
 ]
 Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]
+LabelCount = Annotated[int | None, typer.Option(metavar="N", help="Another spelling of label_count=N.")]
 
 Tagger = Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a tagger.", show_default=False)]
 Columns = Annotated[str, typer.Argument(metavar="FILE", help="A column file, or its data: path.", show_default=False)]
@@ -80,12 +81,20 @@ def list_data() -> None:
 
 @app.command()
 @guarded
-def split(file: File, keys: Keys = None, out: Out = None, seed: Seed = 0, labels: Labels = None) -> None:
+def split(
+    file: File,
+    keys: Keys = None,
+    out: Out = None,
+    seed: Seed = 0,
+    labels: Labels = None,
+    label_count: LabelCount = None,
+) -> None:
     """Split a file into training, validation and test rows, stratified by labels, tags or roles."""
     check_kept(out, file)
     from spen_plugins import datasets
 
-    words = [*(keys or []), *([] if labels is None else [f"labels={labels}"])]
+    options = {"labels": labels, "label_count": label_count}
+    words = [*(keys or []), *(f"{key}={value}" for key, value in options.items() if value is not None)]
     with columns_given(words) as columns:
         made = datasets.split_file(file, out, seed, say, **columns)
     typer.echo(str(made))
