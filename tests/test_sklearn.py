@@ -45,7 +45,6 @@ BATCHES = (
 )
 EXPECTED = {
     "check_class_weight_classifiers": OTHERS,
-    "check_classifiers_one_label_sample_weights": OTHERS,
     "check_sample_weights_pandas_series": OTHERS,
     "check_sample_weights_not_an_array": OTHERS,
     "check_sample_weights_shape": OTHERS,
