@@ -93,9 +93,10 @@ def swapped(separator: str, apart: str = " ") -> list[str]:
 def test_labels_before_texts_are_answered_with_the_settings(tmp_path: Path, separator: str, apart: str) -> None:
     path = written(tmp_path / "x.txt", swapped(separator, apart))
     keys = f"text=2 labels=1 'separator={apart}'"
-    with pytest.raises(DataError, match="found labels before texts") as error:
-        read_texts(path, Layout())
-    assert keys in str(error.value)
+    for layout in (Layout(), Layout(separator=apart)):
+        with pytest.raises(DataError, match="found labels before texts") as error:
+            read_texts(path, layout)
+        assert keys in str(error.value)
     found = read_texts(path, Layout(text=2, labels=1, separator=apart))
     assert found.rows[2] == Row("they sang and then played on 2", ("music", "sport"), 3)
     assert read_texts(path, Layout(header=False)).rows[0].text == "sport"

@@ -24,6 +24,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.label_names import read_names
 from spen_plugins.readers.labelled_texts import TSV, read_texts, text_rows
+from spen_plugins.readers.own_columns import columns_of_texts
 from spen_plugins.readers.reuters import read_reuters, shared_topics
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
@@ -625,3 +626,14 @@ def test_a_file_may_name_its_columns_in_its_own_way(trained, tmp_path):
     ):
         done = runner.invoke(spen_app, ["predict", str(trained), path, *words])
         assert done.exit_code == 2 and found in " ".join(done.stderr.split())
+
+
+def test_own_columns_of_shards_go_by_name(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    tables = ({"text": ["a"], "k": [1]}, {"k": [2], "text": ["b"], "more": ["x"]}, {"text": ["c"]})
+    for number, table in enumerate(tables):
+        parquet.write_table(pyarrow.table(table), tmp_path / f"{number}.parquet")
+    names, rows = columns_of_texts(tmp_path, Layout())
+    assert names == ["text", "k", "more"]
+    assert [list(map(str, row)) for row in rows] == [["a", "1", ""], ["b", "2", "x"], ["c", "", ""]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,7 +157,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
         rows, said = [_libmultilabel(path, n, row) for n, row in cells], "LibMultiLabel's ID, labels and text"
         rows = [row._replace(labels=None) for row in rows] if gold is None else rows
     else:
-        if gold and _is_usual(layout):
+        if gold and replace(layout, separator=None) == Layout():
             check_order(path, _cells(head_of(path), form))
         rows, said = text_rows(path, form, layout, gold)
     if not rows:

@@ -45,9 +45,13 @@ def columns_of_texts(path: Path, layout: Layout) -> Columns | None:
 
 
 def _stored(path: Path) -> Columns:
-    """Those of Parquet and Arrow files."""
-    tables = [[cells for _, cells in file_records(shard, PARQUET, "")] for shard in shards(path)]
-    return tables[0][0], [list(map(_cell, cells)) for _, *rows in tables for cells in rows]
+    """Those of Parquet and Arrow files, by name: files may have them in another order, or lack some."""
+    rows: list[dict[str, Any]] = []
+    for shard in shards(path):
+        names, *records = [cells for _, cells in file_records(shard, PARQUET, "")]
+        rows += [dict(zip(names, map(_cell, cells), strict=True)) for cells in records]
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    return known, [[row.get(name, "") for name in known] for row in rows]
 
 
 def _cell(value: Any) -> Any:
