@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -236,3 +237,35 @@ def test_examples_given_in_python_have_their_weights(kind) -> None:
     assert len(task.part("train")) == 3
     assert task.collate(task.part("train")).weights.tolist() == [0.5, 1, 1.5]
     assert task.collate(task.part("validation")).weights is None
+
+
+@pytest.mark.parametrize(
+    ("task", "head", "row"),
+    [("multilabel", "x,tags,w", "{0}.5"), ("text", "text,tags,w", "words of row {0}")],
+    ids=["vectors", "texts"],
+)
+def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: str, head: str, row: str) -> None:
+    """Over the mean of those that count; the column is no feature."""
+    path, weights = tmp_path / "x.csv", [3, 1, 0, 1, 1, 3, 1, 1]
+    lines = [f"{row.format(i)},{'ab'[i % 2]},{weight}" for i, weight in enumerate(weights)]
+    path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
+    fields = {"train": str(path), "validation": str(path), "labels": "tags", "sample_weight": "w"}
+    cls, config = Registry().parse("task", {"type": task, **fields}, "task", "x.json")
+    it = cls(config)
+    it.load()
+    kept = [weight for weight in weights if weight]
+    mean = sum(kept) / len(kept)
+    assert [example.weight for example in it.part("train")] == pytest.approx([weight / mean for weight in kept])
+    assert [example.weight for example in it.part("validation")] == [1] * 8
+    assert it.collate(it.part("train")).weights is not None and it.space.labels == ["a", "b"]
+    if task == "multilabel":
+        assert it.columns.names == ["x"]
+    for bad, found in (("-1", "a finite number from 0"), ("much", "a number for each example")):
+        path.write_text("\n".join([head, *lines[:-1], lines[-1][:-1] + bad]) + "\n", encoding="utf-8")
+        with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {found}"):
+            cls(config).load()
+
+
+def test_a_column_of_weights_needs_a_file() -> None:
+    with pytest.raises(sp.ConfigError, match="names a column of a file"):
+        Registry().parse("task", {"type": "text", "corpus": "sample", "sample_weight": "w"}, "task", "x.json")

@@ -17,6 +17,7 @@ from spen_plugins.readers.encodings import files_encoded, known_encoding
 from spen_plugins.readers.formats import LOOKED_AT, head_of
 from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.split import read_split
+from spen_plugins.readers.tagged import TagPlaces, read_tagged
 from spen_plugins.readers.text import ends_within_a_line, read_lines
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
@@ -136,3 +137,9 @@ def test_an_encoding_beside_an_embedded_corpus_has_no_effect() -> None:
     for config in ("text_seal", "mlc_seal", "ner_infnet"):
         with pytest.raises(ConfigError, match=r"task\.file_encoding: found .cp1252., which has no effect"):
             make_task(check(evaluate(Path(config), {"encoding": "cp1252"}), config, Registry())).load()
+
+
+def test_a_list_of_sentences_in_utf_16(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps([{"words": ["Äpfel"], "tags": ["O"]}], ensure_ascii=False), encoding="utf-16")
+    assert read_tagged(TagPlaces(), path, gold=True).sentences[0].words == ("Äpfel",)

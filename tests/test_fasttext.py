@@ -114,3 +114,11 @@ def test_labels_before_texts_are_answered_with_the_settings(tmp_path: Path, sepa
 )
 def test_texts_before_labels_stay_tsv(tmp_path: Path, lines: list[str]) -> None:
     assert read_texts(written(tmp_path / "x.tsv", lines), Layout()).said == "TSV"
+
+
+def test_a_run_with_named_columns_reads_them_where_the_file_lacks_these(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.txt", ["__label__a a text, with commas", "__label__b the body, too"])
+    for layout in (Layout("body", "tags"), Layout("body", ["a", "b"]), Layout("body", "is_*"), Layout(drop=("id",))):
+        assert read_texts(path, layout, gold=False).rows[0] == Row("a text, with commas", ("a",), 1)
+    table = written(tmp_path / "x.csv", ["body,tags", "__label__a one,x", "__label__b two,y"])
+    assert read_texts(table, Layout("body", "tags")).rows[0] == Row("__label__a one", ("x",), 2)

@@ -170,6 +170,14 @@ def test_with_one_seed_the_error_is_over_validation_examples(copied, part, chose
     assert ("its standard error is unknown" in plan["reason"]) == (part == "test")
 
 
+def test_a_run_keeps_the_validation_examples_scores_beside_those_of_the_test_part(both):
+    run = RunFolder(both[0] / "nce" / "seed-0")
+    validation, test = (run.ratios(part, beside=True) for part in ("validation", "test"))
+    scored = [ratios["numerator"].sum() / ratios["denominator"].sum() for ratios in (validation, test)]
+    assert len(set(scored)) == 2 and run.ratios("train") is None
+    assert scored == pytest.approx([run.metrics()[part]["example_f1"] for part in ("validation", "test")])
+
+
 def test_a_run_is_what_it_is_alone(both, tmp_path):
     assert spen_run(*SMALL, "method=nce", "seed=1", "--out", tmp_path / "alone").exit_code == 0
     for name in ("config.json", "metrics.json", "history.jsonl"):

@@ -549,3 +549,12 @@ def test_a_pattern_of_labels_does_not_take_what_is_dropped(tmp_path):
     path.write_text("n,tag_a,tag_b,tag_c\n" + "".join(f"{n}.5,{n % 2},1,{n % 5}\n" for n in range(20)))
     it = task(file=str(path), labels="tag_*", drop="tag_c")
     assert it.space.labels == ["tag_a", "tag_b"] and it.columns.names == ["n"]
+
+
+def test_a_column_that_was_learned_from_cannot_be_dropped_later(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("x,y,a\n1,2.5,1\n2,1.5,0\n")
+    it = task(train=str(path), validation=str(path), labels="a")
+    it.config = it.config.model_copy(update={"drop": ["x"]})
+    with pytest.raises(ConfigError, match="drop=: the run learned from the column 'x'"):
+        it.read(str(path))

@@ -339,3 +339,28 @@ def test_a_column_that_numbers_the_rows_is_no_input(tmp_path: Path) -> None:
         parts, sentences = parts_of_inputs(path, ages, labels="t_a")
         assert sentences[:-1] == said
         assert (sum(map(len, parts)) == 20) == bool(said)
+
+
+def test_entities_divide_a_file_that_has_parts_of_speech_too(tmp_path: Path) -> None:
+    """By the scheme; the command that the run prints names it."""
+    path = tmp_path / "x.csv"
+    rows = "".join(f"{i},Ann{i},N,{'B-PER' if i % 5 == 0 else 'O'}\n{i},left,N,O\n" for i in range(40))
+    path.write_text(f"sentence_id,word,pos,tag\n{rows}")
+    task = Tagging(Tagging.Config(file=str(path), scheme="bio"))
+    task.load()
+    [note] = [note for note in task.notes() if "spen data split" in note]
+    assert "stratified by 2 tags" in note and "scheme=bio" in note
+    counts = [sum("B-PER" in example.names for example in task.part(part)) for part in ("train", "validation", "test")]
+    assert min(counts) > 0 and sum(counts) == 8
+    notes: list[str] = []
+    split = json.loads(split_file(path, say=notes.append, scheme="bio").read_text())
+    assert [len(task.part(part)) for part in ("train", "validation", "test")] == [len(split[name]) for name in split]
+    assert "stratified by 2 tags" in notes[-1]
+
+
+def test_another_split_is_replaced_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "x.conll").write_text(twenty(COLUMNS))
+    notes: list[str] = []
+    for seed, warned in ((0, 0), (0, 0), (1, 1)):
+        split_file(tmp_path / "x.conll", seed=seed, say=notes.append)
+        assert sum("had another split" in note for note in notes) == warned

@@ -194,7 +194,8 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            finish(runs / part, command("configs/english.jsonnet", {"part": part, **made}, 0))
+            if not finish(runs / part, command("configs/english.jsonnet", {"part": part, **made}, 0)):
+                raise SystemExit(f"error: the part {part} failed")
     found = components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
     nlp = make_pipeline(found, "en")

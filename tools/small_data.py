@@ -24,8 +24,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from run_records import record, run_lines
 
 from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
@@ -81,22 +83,30 @@ def main() -> None:
     parser.add_argument(
         "--methods", nargs="+", help="methods of the config, in place of its default and the other side"
     )
+    parser.add_argument("--csv", type=Path, help="file of scores by run to bring up to date (docs/results/runs.csv)")
     parser.add_argument("--tables", action="store_true", help="print what is done, train nothing")
     given = parser.parse_args()
     try:
         for name in given.only:
             for size in given.sizes or CASES[name].sizes:
                 if given.methods:
-                    print(
-                        *by_method(name, size, given.seeds, given.out, given.methods, given.tables),
-                        sep="\n",
-                        flush=True,
-                    )
-                    continue
-                found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
-                print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+                    lines = by_method(name, size, given.seeds, given.out, given.methods, given.tables)
+                    print(*lines, sep="\n", flush=True)
+                else:
+                    found = [scores(name, size, seed, given.out, given.tables) for seed in given.seeds]
+                    print(row(name, size, [pair for pair in found if pair is not None]), flush=True)
+                if given.csv:
+                    record(lines_of(name, size, given.seeds, given.out), given.csv)
     except SpenError as error:
         raise SystemExit(f"error: {error}") from None
+
+
+def lines_of(name: str, size: int, seeds: Sequence[int], out: Path) -> list[dict[str, Any]]:
+    """Lines of the finished runs for `docs/results/runs.csv`."""
+    folders = {seed: out / name / f"{size}-{seed}" for seed in seeds}
+    runs = [(seed, done.parent) for seed, folder in folders.items() for done in sorted(folder.glob("*/metrics.json"))]
+    group, score = f"small_data, {name}, {size}", [CASES[name].score]
+    return [line for seed, run in runs for line in run_lines(group, run.name, seed, score, run)]
 
 
 def row(name: str, size: int, pairs: Sequence[tuple[float, float]]) -> str:

@@ -23,6 +23,7 @@ class ColumnKeys:
         separator: separates the labels in one cell.
         drop: columns that are not used.
         words, tags: the columns of tagged words, by number from 0 or name.
+        scheme: of tags that are spans, which says which tags are meant where a file has parts of speech, too.
     """
 
     text: int | str | None = None
@@ -32,6 +33,7 @@ class ColumnKeys:
     drop: Sequence[str] = ()
     words: int | str | None = None
     tags: int | str | None = None
+    scheme: str | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> ColumnKeys:
@@ -54,7 +56,11 @@ class ColumnKeys:
     def of_config(cls, config: Any) -> ColumnKeys:
         """The keys that a task's config gives."""
         known = [key for key in KEYS if key != "words" or hasattr(config, "tags")]  # `words` of texts is no column
-        return cls.of({key: getattr(config, key, None) for key in known})
+        values = {key: getattr(config, key, None) for key in known}
+        values["drop"] = getattr(config, "unused", None)
+        if values["scheme"] == "none" or getattr(config, "format", None) == "predicates":
+            values["scheme"] = None
+        return cls.of(values)
 
     def given(self) -> dict[str, Any]:
         """The keys with values."""

@@ -89,6 +89,9 @@ def split_file(
     where = locate(str(path))
     own = where.resolve() if where.is_dir() else where  # "." has no name to put a suffix to
     target = Path(out) if out is not None else own.with_suffix(".split.json")
-    save_text(json.dumps(division.rows), target)
+    text = json.dumps(division.rows)
+    if target.is_file() and target.read_bytes() != text.encode():
+        say(f"warning: {target} had another split, which this one replaces")
+    save_text(text, target)
     say(division.said)
     return target

@@ -70,7 +70,7 @@ class _Words(NamedTuple):
 
 
 Kind = Literal["texts", "vectors"]
-"""What a table's rows are."""
+"""Kinds of a table's rows."""
 _NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 """Names that pandas gives to the column of row numbers, which readers leave out."""
 
@@ -124,12 +124,12 @@ def strata_of(
     names = _names(path, form)
     of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
     if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
-        if unused := keys.given().keys() - {"words", "tags"}:
+        if unused := keys.given().keys() - {"words", "tags", "scheme"}:
             key = min(unused)
             raise ConfigError(f"{key}=: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
-        return _of_sentences(path, form, keys.words, keys.tags)
-    if keys.words is not None or keys.tags is not None:
-        key = "tags" if keys.words is None else "words"
+        return _of_sentences(path, form, keys)
+    if of_tags := keys.given().keys() & {"words", "tags", "scheme"}:
+        key = max(of_tags)
         raise ConfigError(f"{key}=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
     if kind is None and names:
         kind = "vectors" if _has_features(path, form, names, keys) else "texts"
@@ -141,7 +141,7 @@ def strata_of(
 
 
 def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> bool:
-    """Whether a table is of vectors: its labels' columns are given, and what is left is not one column of texts."""
+    """True for a table of vectors: its labels' columns are given, and what is left is not one column of texts."""
     free = [name for name in names if name not in keys.drop]
     if keys.text is not None or isinstance(keys.labels, int) or named_as(free, TEXT):
         return False
@@ -202,7 +202,7 @@ def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> l
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Whether most cells have several words, and many differ, as those of a category don't."""
+    """True if most cells have several words, and many differ, as those of a category don't."""
     return 2 * sum(len(cell.split()) > 1 for cell in cells) > len(cells) and 4 * len({*cells}) > len(cells)
 
 
@@ -221,13 +221,13 @@ def _numbers_below(path: Path) -> bool:
 
 
 def _lists_sentences(path: Path) -> bool:
-    """Whether one JSON list is of tagged sentences; spaCy's are pairs."""
+    """True if one JSON list is of tagged sentences; spaCy's are pairs."""
     items = listed_items(path)
     return items is None or any(isinstance(item, list) or is_sentence(item) for item in items)
 
 
 def _has_words(path: Path) -> bool:
-    """Whether lines of JSON are sentences of words, or texts with spans; by the first that tells."""
+    """True if lines of JSON are sentences of words, or texts with spans; by the first that tells."""
     lines = read_json_lines(path, '{"words": […]} or {"text": "…"}', is_sentence)
     return next((is_one for _, is_one in lines if is_one is not None), False)
 
@@ -248,11 +248,13 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
     return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)
 
 
-def _of_sentences(path: Path, form: Format, words: int | str | None, tags: int | str | None) -> Strata:
+def _of_sentences(path: Path, form: Format, keys: ColumnKeys) -> Strata:
+    words, tags = keys.words, keys.tags
     if form is CITATIONS:
         some = read_citations(path, fields_in(path))
         return _of_sets([s.tags or () for s in some], "read as citations", "fields", [s.words for s in some])
-    if tags is None and words is None and form in (_ROLES, CONLLU, JSON_LINES):
+    may_be_roles = form is _ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
+    if tags is None and words is None and may_be_roles:
         try:
             roles = read_roles(path, gold=False)
         except DataError:
@@ -262,7 +264,9 @@ def _of_sentences(path: Path, form: Format, words: int | str | None, tags: int |
             found = [{tag for p in s.propositions for tag in p.tags or ()} for s in roles.sentences]
             if form is _ROLES or any(s.propositions for s in roles.sentences):
                 return _of_sets(found, f"read as {roles.format}", "roles", [s.words for s in roles.sentences])
-    for scheme in ("none", "bio"):  # of a format that has both, tags go before entities
+    for scheme in (
+        ("none", "bio") if keys.scheme is None else (keys.scheme,)
+    ):  # of a format that has both, tags go before entities
         if tags == "ents" and scheme == "none":
             continue
         tagged = read_tagged(TagPlaces(words=words, tags=tags, scheme=scheme), path, gold=False)

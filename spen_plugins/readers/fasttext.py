@@ -14,7 +14,7 @@ _LOOKED_AT = 50
 
 
 def is_fasttext(head: Head) -> bool:
-    """Whether a line begins with `__label__`, or most lines have one; not below a header."""
+    """True if a line begins with `__label__`, or most lines have one; not below a header."""
     some = head.filled[:_LOOKED_AT]
     if not some or is_header(re.split(r"[\t,;|]", some[0])):
         return False

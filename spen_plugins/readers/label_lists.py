@@ -35,7 +35,7 @@ class ListColumn(NamedTuple):
 
 
 def holds_lists(path: Path, form: Format, name: str) -> bool:
-    """Whether a column has names of labels, and is neither one of numbers nor mostly of 0 and 1, or yes and no."""
+    """True for a column of names of labels, neither of numbers nor mostly of 0 and 1, or yes and no."""
     names = column_names(path) if form is PARQUET else header(path, separator_of(head_of(path)) or ",")
     if name not in names:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -126,7 +127,7 @@ FORMATS = (JSON, PARQUET, FASTTEXT, LIBMULTILABEL, TSV, _CSV)
 
 
 def has_labels(head: Head) -> bool:
-    """Whether a file is in a format that has labels, whatever its name says."""
+    """True for a file in a format that has labels, whatever its name says."""
     return FASTTEXT.fits(head) or LIBMULTILABEL.fits(head)
 
 
@@ -135,7 +136,7 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
 
     Args:
         path: the file.
-        layout: its columns. fastText and LibMultiLabel are tried only if none are named.
+        layout: its columns. LibMultiLabel is tried only if none are given, fastText unless the file has them.
         gold: if true, every text must have labels, perhaps none; otherwise a file may be of texts alone: CSV of one
             column, or a text a line if nothing but a separator in it, neither header, quote nor the name .csv, speaks
             for CSV. If None, labels aren't looked at either, and no row has any.
@@ -165,16 +166,24 @@ def read_texts(path: Path, layout: Layout, gold: bool | None = True) -> TextFile
     return TextFile(rows, said)
 
 
-def _is_usual(layout: Layout) -> bool:
-    """Whether no columns are named."""
-    return layout in (Layout(), Layout(separator=SEPARATOR))
+def _fits(form: Format, head: Head, layout: Layout) -> bool:
+    """True if a file looks like a format; formats without named columns yield to columns that are given."""
+    if form is LIBMULTILABEL and layout not in (Layout(), Layout(separator=SEPARATOR)):
+        return False
+    return form.fits(head) and not (form is FASTTEXT and _has_columns(head, layout))
+
+
+def _has_columns(head: Head, layout: Layout) -> bool:
+    """True if columns are given by number, or the first line names one that is given."""
+    given = [one for one, usual in ((layout.text, Layout.text), (layout.labels, Layout.labels)) if one != usual]
+    names = [name.strip(' "') for name in re.split(r"[\t,;|]", head.filled[0])]
+    return any(places_of(one, names) for one in given)
 
 
 def form_of(path: Path, layout: Layout, gold: bool | None) -> Format | None:
     """The format that a file looks like, None for a text a line; arguments and errors as of `read_texts`."""
     head = head_of(path)
-    tried = [form for form in FORMATS if form not in (FASTTEXT, LIBMULTILABEL) or _is_usual(layout)]
-    form = next((form for form in tried if form.fits(head)), None)
+    form = next((form for form in FORMATS if _fits(form, head, layout)), None)
     if form is None and _is_one_column(head, layout):
         return _CSV
     if not gold and not head.is_json_list and (form is None or (form is _CSV and _are_lines(head, layout))):

@@ -22,7 +22,7 @@ from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.shards import check_in_memory, of_shards, shards
 from spen_plugins.readers.tag_items import FORM, tagged_of
 from spen_plugins.readers.tagged_shards import tagged_rows
-from spen_plugins.readers.text import opened
+from spen_plugins.readers.text import opened_text
 from spen_plugins.readers.token_rows import TOKEN_ROWS, read_token_rows
 
 _JSON = Format("JSONL", FORM, JSON_LINES.fits)
@@ -193,7 +193,7 @@ def _read_json(places: Any, path: Path, gold: bool, name: str, moved: list[str])
 
 def listed_items(path: Path) -> list[Any] | None:
     """The items of a file that is one JSON list; None if it is a list a line."""
-    with opened(path) as file:
+    with opened_text(path) as file:
         data = file.read()
     try:
         items = from_json(data)

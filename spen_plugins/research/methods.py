@@ -164,7 +164,7 @@ def choose(scores: Mapping[str, float], error: float, seconds: Mapping[str, floa
 
 def _error(runs: Sequence[RunFolder], scores: Sequence[float]) -> float | None:
     """Standard error of a method's mean score: over seeds, or with one over validation examples if it kept them."""
-    ratios = runs[0].ratios("validation") if len(runs) == 1 else None
+    ratios = runs[0].ratios("validation", beside=True) if len(runs) == 1 else None
     if ratios is None:
         return estimate(scores).error
     drawn = resampled_scores(*(ratios[name].numpy()[None] for name in ("numerator", "denominator")))
@@ -177,9 +177,7 @@ def _reason(
     """The chosen method and why, in a sentence; scores times `factor`."""
     winner, first = (f"{method} ({factor * scores[method]:.2f})" for method in (chosen, best))
     if error is None:
-        unknown = (
-            "its standard error is unknown, as one seed kept no scores of validation examples; seeds=0..2 gives it"
-        )
+        unknown = "its standard error is unknown, as no scores of validation examples are kept; seeds=0..2 gives it"
         return f"{winner}, which scores best; {unknown}"
     within = f"within one standard error ({factor * error:.2f})"
     if chosen == best:

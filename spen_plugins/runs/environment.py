@@ -86,10 +86,10 @@ def parameter_counts(model: Model) -> dict[str, int]:
 
 def processor(device: str) -> str:
     """The name of the GPU that a run trains on, else of the CPU."""
-    if device == "cuda":
+    if device.startswith("cuda"):
         import torch
 
-        return torch.cuda.get_device_name()
+        return torch.cuda.get_device_name(device)
     about = Path("/proc/cpuinfo")
     lines = about.read_text(encoding="utf-8", errors="replace").splitlines() if about.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -35,8 +35,9 @@ def finish(
     scores, ratios, decisions = _score(built, accelerator, test)
     if accelerator.is_main_process:
         folder.write("vocabulary.json", task.facts())
-        if ratios:
-            folder.save_ratios(ratios, next(reversed(scores)))
+        last = next(reversed(scores))
+        if ratios[last]:
+            folder.save_ratios(ratios[last], last, ratios["validation"] if last != "validation" else None)
         if calibration := calibrate(decisions):
             folder.write("calibration.json", calibration)
         found = predictor.scores(list(scores))
@@ -66,15 +67,15 @@ def _nothing_learned(task: Task, validation: Mapping[str, Any], constant: Mappin
 
 def _score(
     built: Built, accelerator: Accelerator, test: bool
-) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, list[Decisions]]]:
-    """Scores by part, the ratios of each example of the last part, and the decisions by part.
+) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]], dict[str, list[Decisions]]]:
+    """Scores, the ratios of each example, and decisions, each by part.
 
     Decoding parameters, such as a threshold, are fitted on the validation part before the test part is scored.
     """
     model, task = built.model, built.task
     batch_size = built.trainer.config.evaluated_at_once
     scores: dict[str, Any] = {}
-    ratios: dict[str, Tensor] = {}
+    ratios: dict[str, dict[str, Tensor]] = {}
     decisions: dict[str, list[Decisions]] = {}
     for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
         examples, decisions[part] = task.part(part), []
@@ -82,5 +83,5 @@ def _score(
         if part == "validation":
             task.fit_threshold(metric)
         scores[part] = {**metric.compute(), **metric.details()}
-        ratios = example_ratios(metric, task, examples)
+        ratios[part] = example_ratios(metric, task, examples)
     return scores, ratios, decisions

@@ -218,12 +218,18 @@ class RunFolder:
             raise RunError(f"{self.path} has no weights yet (weights.safetensors is missing)") from error
         return own | encoders.read(self.path)
 
-    def save_ratios(self, ratios: dict[str, Tensor], part: str) -> None:
-        """Save `numerator` and `denominator` of the selection score of a part's examples, in file order."""
-        save_tensors(ratios, self.path / "examples.safetensors", {"part": part})
+    def save_ratios(self, ratios: dict[str, Tensor], part: str, validation: Mapping[str, Tensor] | None = None) -> None:
+        """Save `numerator` and `denominator` of the selection score of a part's examples, in file order; and of the
+        validation part's, if that is another."""
+        beside = {f"validation.{name}": values for name, values in (validation or {}).items()}
+        save_tensors({**ratios, **beside}, self.path / "examples.safetensors", {"part": part})
 
-    def ratios(self, part: str) -> dict[str, Tensor] | None:
+    def ratios(self, part: str, beside: bool = False) -> dict[str, Tensor] | None:
         """The result of `save_ratios` for this part; None if there is none.
+
+        Args:
+            part: the part.
+            beside: if true, also the validation part's that stand beside those of the test part.
 
         Raises:
             RunError: the file is damaged.
@@ -233,11 +239,15 @@ class RunFolder:
             tensors, metadata = read_tensors(path)
         except FileNotFoundError:
             return None
-        kept = {name: tensors.get(name) for name in ("numerator", "denominator")}
+        saved = metadata.get("part")
+        prefix = "validation." if beside and part == "validation" != saved else ""
+        if prefix and f"{prefix}numerator" not in tensors:
+            return None
+        kept = {name: tensors.get(prefix + name) for name in ("numerator", "denominator")}
         shapes = [None if tensor is None else (tensor.shape, tensor.is_floating_point()) for tensor in kept.values()]
         if shapes[0] is None or shapes[0] != shapes[1] or len(shapes[0][0]) != 1 or not shapes[0][1]:
             raise RunError(f"{path} is damaged: expected numerator and denominator, a number an example each")
-        return kept if metadata.get("part") == part else None  # type: ignore[return-value]
+        return kept if prefix or saved == part else None  # type: ignore[return-value]
 
     def append_history(self, record: Mapping[str, Any], seconds: float) -> None:
         """Append one epoch's record; `RunError` if it can't be written."""

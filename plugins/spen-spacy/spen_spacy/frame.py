@@ -45,7 +45,7 @@ class Argument(_Argument):
 
     @property
     def description(self) -> str | None:
-        """What PropBank says of the role in the predicate's sense: "thing given"; None without a sense, and for roles
+        """PropBank's words for the role in the predicate's sense: "thing given"; None without a sense, and for roles
         that mean the same everywhere, such as ARGM-TMP."""
         known = None if self._sense is None else rolesets().get(self._sense)
         return None if known is None else known.describe(self.role)
@@ -77,7 +77,7 @@ class Frame:
 
     @property
     def gloss(self) -> str | None:
-        """What the sense means, in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
+        """The meaning of the sense in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
         known = None if self.sense is None else rolesets().get(self.sense)
         return None if known is None else known.gloss or None
 

@@ -18,7 +18,7 @@ Weight = Annotated[float, Field(ge=0)]
 
 
 class ClassWeightConfig(Config):
-    """How much each label or tag counts in the loss."""
+    """Weights of labels and tags in the loss."""
 
     class_weight: Literal["balanced"] | dict[str, Weight] | None = None
     """Weights in the net's cross entropy: a table {name: weight}, names that it lacks have 1; or "balanced": examples /

@@ -55,19 +55,23 @@ def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[fl
         examples[name] = inputs, outputs
     if len(parts["train"]) == 2 or parts["train"][2] is None:
         return examples, None
-    weights = _check_weights(parts["train"][2], size(examples["train"][0], "data['train']"))
+    count = size(examples["train"][0], "data['train']")
+    weights = checked_weights(parts["train"][2], count, "the weights of train")
     rows = np.flatnonzero(weights)
     if len(rows) < len(weights):
         examples["train"] = tuple(_take_rows(values, rows) for values in examples["train"])
-    return examples, (weights[rows] / weights[rows].mean()).tolist()
+    return examples, weights[rows].tolist()
 
 
 PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inputs, outputs, weights)"
 
 
-def _check_weights(values: Any, count: int) -> np.ndarray:
-    """Weights of `count` examples, `(count,)` float64."""
-    where = "the weights of train"
+def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
+    """Weights of `count` examples, `(count,)` float64, over the mean of those above 0.
+
+    Raises:
+        DataError: another number of weights, or some that are no finite numbers from 0, or all 0.
+    """
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -79,7 +83,7 @@ def _check_weights(values: Any, count: int) -> np.ndarray:
         raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number from 0")
     if not weights.any():
         raise DataError(where, None, "0 for every example", "some above 0")
-    return weights
+    return weights / weights[weights > 0].mean()
 
 
 def _take_rows(values: Any, rows: np.ndarray) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from spen_plugins.builtin.tasks.file_parts import EncodedConfig, OnDiskConfig, named_files, of_the_corpus, stays_on_disk
 from spen_plugins.builtin.tasks.label_task import LabelTask
@@ -41,6 +41,9 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
     """Separator of the labels in one cell; null: a comma, and labels that another one joins are an error."""
     drop: list[str] = Field(default_factory=list)
     """Columns that are not used, by name, "a,b" or [a, b]; a pattern of labels does not take them either."""
+    sample_weight: str | None = None
+    """Column of the training file with each row's weight in the loss, a number from 0; it is no feature, as those in
+    `drop`. Weights are divided by their mean, and a row of weight 0 is left out; null: none."""
 
     @field_validator("labels", mode="before")
     @classmethod
@@ -52,6 +55,17 @@ class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
     def _listed(cls, value: Any) -> Any:
         value = columns_named(value)
         return [value] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _weighs_files(self) -> Self:
+        if self.sample_weight is not None and (self.corpus is not None or self.in_memory):
+            raise ValueError("sample_weight names a column of a file; beside data in Python, give (X, Y, weights)")
+        return self
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns that are neither inputs nor labels."""
+        return self.drop if self.sample_weight is None else list(dict.fromkeys([*self.drop, self.sample_weight]))
 
 
 class VectorsConfig(DataConfig):

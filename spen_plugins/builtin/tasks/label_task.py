@@ -23,9 +23,11 @@ from spen_plugins.builtin.tasks.file_parts import (
     note_unseen,
     rows_of_parts,
 )
+from spen_plugins.builtin.tasks.given import checked_weights
 from spen_plugins.builtin.tasks.label_formats import label_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
 from spen_plugins.builtin.tasks.partly_labelled import hide_gold
+from spen_plugins.datasets import locate
 from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.datasets.parts import same_files
@@ -60,7 +62,7 @@ class LabelTask(Task):
     shown = 10
     space: LabelSet
     kind: ClassVar[Kind]
-    """What a table's rows are."""
+    """The kind of a table's rows."""
 
     class Config(ClassWeightConfig):
         threshold: Annotated[float, Field(ge=0, le=1)] | Literal["validation"] = 0.5
@@ -133,6 +135,29 @@ class LabelTask(Task):
         x, known = X(self.collate_inputs(examples), None, size), torch.from_numpy(labelled)
         weights = {"weights": collate_weights(examples), "class_weights": self._class_weights}
         return Batch(x, numbers, gold, known, **weights)
+
+    def _weigh_examples(self, parts: Mapping[str, tuple[str, Sequence[int]]]) -> None:
+        """Give the training examples the weights in the column `task.sample_weight`; 0 leaves one out.
+
+        Args:
+            parts: as `_divide` has them.
+        """
+        name = self.config.sample_weight
+        if name is None:
+            return
+        key, rows = parts["train"]
+        path = named_files(self.config)[key]
+        names, cells = self._own_columns(locate(path)) or ([], [])
+        if name not in names:
+            raise DataError(path, None, f"columns {', '.join(names)}", f"{name!r}, of weights (task.sample_weight)")
+        at = names.index(name)
+        weights = checked_weights([cells[row][at] for row in rows], len(rows), f"column {name!r} of {path}")
+        both = zip(self._parts["train"], weights.tolist(), strict=True)
+        self._parts["train"] = [self._weighted(example, weight) for example, weight in both if weight]
+
+    @abstractmethod
+    def _weighted(self, example: Any, weight: float) -> Any:
+        """The example with a weight."""
 
     def _weigh_classes(self) -> None:
         """Set the labels' weights, once there is a training part."""

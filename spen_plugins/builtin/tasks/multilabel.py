@@ -95,7 +95,7 @@ class MultiLabel(LabelTask):
         self._files = given.checksums({n: [example[:3] for example in some] for n, some in self._parts.items()})
         if weights is not None:
             train = zip(self._parts["train"], rows["train"], strict=True)
-            self._parts["train"] = [example._replace(weight=weights[i]) for example, i in train]
+            self._parts["train"] = [self._weighted(example, weights[i]) for example, i in train]
         self._hide_gold(_hidden, lambda path: self._read(path, gold=None)[1])
         self._weigh_classes()
 
@@ -110,11 +110,11 @@ class MultiLabel(LabelTask):
         files = {key: name for key, name in named_files(c).items() if key != "split"}
         first, *others = files.values()
         lists = None if lists_names(c.labels) else list_column(locate(first), c.labels, c.separator)
-        tables = [read_table(locate(first), unused=c.drop, lists=lists)]
-        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.drop)
+        tables = [read_table(locate(first), unused=c.unused, lists=lists)]
+        labels, listed = chosen_labels(first, tables[0], c.labels, c.label_count, c.unused)
         if listed is not None:
             self._files[listed] = sha256(locate(listed))
-        start = Columns.of(tables[0], labels, c.drop, c.root)
+        start = Columns.of(tables[0], labels, c.unused, c.root)
         if tables[0].sets is None:
             start.gold(tables[0])  # an error in it comes before those of files that are read like it
         tables += [read_table(locate(path), start.known, start.drop, lists) for path in others]
@@ -133,8 +133,9 @@ class MultiLabel(LabelTask):
         for matrix, _ in encoded.values():
             self._scale(matrix)
         self._parts = {n: [_example(*encoded[key], i) for i in rows] for n, (key, rows) in parts.items()}
+        self._weigh_examples(parts)
         self._notes.insert(0, self._described(zip(files.values(), tables, strict=True)))
-        self._notes += [left_out(name) for name in start.drop if name not in c.drop]
+        self._notes += [left_out(name) for name in start.drop if name not in c.unused]
 
     def _unseen(
         self, parts: Mapping[str, tuple[str, Sequence[int]]], contents: Mapping[str, Sequence[Any]]
@@ -221,6 +222,9 @@ class MultiLabel(LabelTask):
         self._source = locate(path)
         return examples
 
+    def _weighted(self, example: Example, weight: float) -> Example:
+        return example._replace(weight=weight)
+
     def _own_columns(self, path: Path) -> OwnColumns | None:
         return columns_of_table(path)
 
@@ -230,7 +234,9 @@ class MultiLabel(LabelTask):
             raise ConfigError(
                 "labels= and separator= are of a column of lists; this run's labels are columns of 0 and 1"
             )
-        columns = replace(self.columns, drop=(*self.columns.drop, *c.drop))
+        if learned := [name for name in c.unused if name in self.columns.features]:
+            raise ConfigError(f"drop=: the run learned from the column {learned[0]!r}; leave it in")
+        columns = replace(self.columns, drop=(*self.columns.drop, *c.unused))
         lists = ListColumn(c.labels, c.separator, gold) if self.columns.listed else None
         table = read_table(path, columns.known, columns.drop, lists)
         features, labelled = columns.encode(table)

@@ -31,7 +31,8 @@ class PartlyLabelledConfig(Config):
 
 def needs_memory(config: PartlyLabelledConfig) -> list[str]:
     """Given settings of these for which the training part has to be in memory."""
-    return [key for key in ("labelled", "unlabelled") if getattr(config, key)] + ["repeat"] * (config.repeat > 1)
+    keys = ("labelled", "unlabelled", "sample_weight")
+    return [key for key in keys if getattr(config, key, None)] + ["repeat"] * (config.repeat > 1)
 
 
 def hide_gold(

@@ -105,8 +105,8 @@ class TextLabels(LabelTask):
         self._set_labels(labels)
         texts = {name: given.texts(x, f"the texts of {name}") for name, (x, _) in found.items()}
         rows = {name: list(map(Example, some, sets[name])) for name, some in texts.items()}
-        for example, weight in zip(rows["train"], weights or (), strict=weights is not None):
-            example.weight = weight
+        if weights is not None:
+            rows["train"] = list(map(self._weighted, rows["train"], weights))
         inputs = {name: list(map(self._input, some)) for name, some in texts.items()}
         self._parts, self._split, self._notes = given.divide(rows, inputs, sets["train"], held_out, seed)
         self._files = given.checksums({n: [(e.text, e.gold) for e in some] for n, some in self._parts.items()})
@@ -209,6 +209,9 @@ class TextLabels(LabelTask):
         names, rows = super()._columns(examples)
         return (names, rows) if names else (["text"], [[example.text] for example in examples])
 
+    def _weighted(self, example: Example, weight: float) -> Example:
+        return replace(example, weight=weight)
+
     def _own_columns(self, path: Path) -> Columns | None:
         return columns_of_texts(path, self._layout())
 
@@ -275,6 +278,7 @@ class TextLabels(LabelTask):
         parts = self._divide(gold, inputs)
         self._warn_of_shared(parts, inputs)
         self._parts = {part: [examples[name][row] for row in rows] for part, (name, rows) in parts.items()}
+        self._weigh_examples(parts)
         if self._index is not None:
             if not same_files(names, self._files):
                 words = {part: [self.words(example.text) for example in some] for part, some in self._parts.items()}
@@ -325,7 +329,9 @@ class TextLabels(LabelTask):
         c = self.config
         by_names = SEPARATOR if self._numbered else None  # other labels than those named are errors anyway
         labels = None if c.labels == self._listing else c.labels
-        return Layout(c.text or Layout.text, labels or Layout.labels, c.separator or by_names, c.header, tuple(c.drop))
+        return Layout(
+            c.text or Layout.text, labels or Layout.labels, c.separator or by_names, c.header, tuple(c.unused)
+        )
 
     def _rows(self, path: Path, rows: Iterable[Row]) -> list[Example]:
         return [
