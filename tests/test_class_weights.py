@@ -83,7 +83,7 @@ def random_tags() -> tuple[sp.Proposal, torch.Tensor, torch.Tensor]:
     return space.independent(torch.randn(2, 1, 3, 4, dtype=torch.float64), mask), gold, tags.masked_fill(~mask, -100)
 
 
-def test_collate_weights_labels_are_those_of_torch() -> None:
+def test_weights_of_labels_are_those_of_torch() -> None:
     proposal, gold = random_labels()
     off, on = torch.rand(2, 4, dtype=torch.float64) + 0.5
     wanted = F.binary_cross_entropy_with_logits(
@@ -96,7 +96,7 @@ def test_collate_weights_labels_are_those_of_torch() -> None:
     torch.testing.assert_close(found[:, :1], -wanted.sum(-1))
 
 
-def test_collate_weights_tags_are_those_of_torch_and_padding_has_none() -> None:
+def test_weights_of_tags_are_those_of_torch_and_padding_has_none() -> None:
     proposal, gold, tags = random_tags()
     weights = torch.rand(4, dtype=torch.float64)
     each = F.cross_entropy(proposal.logits[:, 0].transpose(1, 2), tags, weights, reduction="none")
@@ -107,7 +107,7 @@ def test_collate_weights_tags_are_those_of_torch_and_padding_has_none() -> None:
     )
 
 
-def test_collate_weights_1_change_no_bit() -> None:
+def test_weights_of_1_change_no_bit() -> None:
     proposal, gold = random_labels()
     assert torch.equal(proposal.weighted_log_prob(gold, torch.ones(2, 4)), proposal.log_prob(gold))
     proposal, gold, _ = random_tags()
@@ -115,7 +115,7 @@ def test_collate_weights_1_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("per_variable", [False, True])
-def test_the_cross_entropy_has_the_collate_weights_the_task(per_variable) -> None:
+def test_the_cross_entropy_has_the_weights_of_the_task(per_variable) -> None:
     made = built("pos_infnet", method="cross_entropy", **NARROW, **{"task.class_weight": "balanced"})
     batch = double(made.task.collate(made.task.part("train")[:4]))
     assert batch.weights is None
@@ -134,7 +134,7 @@ def test_without_weights_a_batch_has_none() -> None:
 
 
 class Example:
-    """What the weights are counted from."""
+    """An example with labels or tags, which weights are counted from."""
 
     def __init__(self, gold: list[int], weight: float = 1.0) -> None:
         self.gold = self.tags = np.array(gold, dtype=np.int32)
@@ -194,7 +194,7 @@ def test_wrong_weights_are_an_error_before_training(arguments, said, tmp_path) -
     assert not (tmp_path / "run").exists()
 
 
-def test_collate_weights_examples_have_mean_1_and_0_leaves_out() -> None:
+def test_weights_of_examples_have_mean_1_and_0_leaves_out() -> None:
     for values in (np.arange(4.0), np.arange(4), [0, 1, 2, 3]):
         found, weights = pairs({"train": (values, ["a", "b", "c", "d"], [2, 0, 4, 6.0])})
         assert weights == [0.5, 1, 1.5]
@@ -214,7 +214,7 @@ def test_collate_weights_examples_have_mean_1_and_0_leaves_out() -> None:
         (["a", "b", "c"], "expected a number for each example"),
     ],
 )
-def test_wrong_collate_weights_examples(weights, said) -> None:
+def test_wrong_weights_of_examples(weights, said) -> None:
     with pytest.raises(sp.DataError, match=said):
         pairs({"train": ([1, 2, 3], [1, 2, 3], weights)})
 

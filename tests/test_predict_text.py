@@ -104,7 +104,10 @@ def test_the_predicates_of_raw_text_are_those_of_another_run(runs, spen, monkeyp
     )
     done = spen("predict", runs["srl"], "--text", "Anna sent it. Yes!")
     [found] = [json.loads(line) for line in done.stdout.splitlines()]
-    assert found["words"] == ["Anna", "sent", "it", "."] and found["predicate"]["index"] == 1
+    assert (
+        found["words"] == ["Anna", "sent", "it", "."]
+        and found["predicate"].items() >= {"index": 1, "word": "sent"}.items()
+    )
 
 
 def test_no_predicate_in_raw_text_is_said(runs, spen, monkeypatch):

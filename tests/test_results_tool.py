@@ -130,7 +130,7 @@ SPEC = """one:
 
 
 def test_a_run_that_failed_is_named_at_the_end_and_the_others_are_done(tool, tmp_path: Path, monkeypatch) -> None:
-    """What a run ran on is in the file of runs; lines that other versions wrote stay."""
+    """The file of runs has the processor and torch; lines that other versions wrote stay."""
     monkeypatch.setattr(tool, "compared", lambda name, group, rows: "")
     (tmp_path / "spec.yaml").write_text(SPEC)
     old = "group,row,seed,score,validation,test,epochs,seconds\none,gone,0,example_f1,1.00,2.00,3,4\n"

@@ -95,7 +95,7 @@ def test_plain_tags_are_in_the_order_of_the_classes_and_one_that_training_lacks_
         ("bioes", ["B-X", "I-X", "L-X", "O", "U-X"], {"B-X": "B", "I-X": "I", "L-X": "E", "O": "O", "U-X": "S"}),
     ],
 )
-def test_a_tag_that_y_lacks_counts_as_the_likest_of_its_type(scheme, classes, counted) -> None:
+def test_a_tag_that_y_lacks_counts_as_the_closest_of_its_type(scheme, classes, counted) -> None:
     tags = complete_tags({"B-X"}, "bioes")
     proposal = independent(tags)
     columns = np.array([[float(tag[0] in counted[name]) for name in classes] for tag in tags])

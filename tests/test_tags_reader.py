@@ -389,7 +389,7 @@ def test_spans_inside_words_are_widened_with_a_warning(tmp_path):
     found = read_tagged(config(scheme="bio"), path, gold=True)
     assert found.sentences[0].tags == ("B-PER", "I-PER", "O", "B-LOC", "I-LOC")
     assert found.said.endswith(
-        "warning: 1 spans were widened to the boundaries of words, such as 'New Yor' to 'New York'"
+        "warning: 1 span was widened to the boundaries of words, such as 'New Yor' to 'New York'"
     )
 
 

@@ -29,7 +29,8 @@ Keys = Annotated[
         metavar="KEY=VALUE",
         show_default=False,
         help="The file's columns, as spen-run's arguments name them: text=, labels= (a column, a,b, tag_* or a file of "
-        "names), label_count= (the last columns), separator=, drop=; of tagged words, words=, tags= and scheme=; encoding=.",
+        "names), label_count= (the last columns), separator=, drop=; for tagged words words=, tags=, scheme=; "
+        "encoding=.",
     ),
 ]
 Labels = Annotated[str | None, typer.Option(metavar="A,B", help="Another spelling of labels=A,B.")]

@@ -16,7 +16,7 @@ UTF_8 = (
     "UTF-8 text; or pass the file's encoding, such as encoding=cp1252 (Western Windows), encoding=utf-16 or "
     "encoding=gb18030"
 )
-"""What a reader expects of a file that is not UTF-8."""
+"""The expected text, in an error about a file that is not UTF-8."""
 _MARKS = {
     codecs.BOM_UTF8: None,
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16's, with which it begins

@@ -112,7 +112,8 @@ def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
     if name in ("jsonl", "json"):
         moved: list[str] = []
         sentences = _read_json(places, path, gold, name, moved)
-        several = f"{len(moved):,} spans were widened to the boundaries of words, such as {moved[0]}" if moved else ""
+        spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
+        several = f"{spans} widened to the boundaries of words, such as {moved[0]}" if moved else ""
         return TagFile(sentences, FORMATS[name].name, f"; warning: {several}" if moved else "")
     named = name in _NAMED
     for key, column in wanted.items():

@@ -10,7 +10,7 @@ import numpy as np
 from spen_plugins.scores.calibration import tempered
 from spen_plugins.spaces import Proposal
 
-LIKEST = {"B": "BSIE", "S": "SBIE", "I": "IEBS", "E": "EIBS"}
+CLOSEST = {"B": "BSIE", "S": "SBIE", "I": "IEBS", "E": "EIBS"}
 """Letter of a tag -> the letters of its type's tags that may stand in for it, best first."""
 TWINS = {"L": "E", "U": "S"}
 
@@ -45,7 +45,7 @@ class WrittenTags:
     """From marginals of a net's tags to those of the tags of y, which may write spans in another scheme.
 
     A tag counts as the one that is written for it. Under IOB1 that depends on the previous tag, from BIO to BIOES on
-    the next one. If y lacks the written tag, the likest of its type takes its place; an O is then left out.
+    the next one. If y lacks the written tag, the closest of its type takes its place; an O is then left out.
 
     Args:
         tags: the net's, plain, or of spans in BIO or BIOES.
@@ -123,9 +123,9 @@ def _written(tag: str, scheme: str, closes: bool, beside: bool) -> str:
 
 
 def _one_hot(tag: str, scheme: str, classes: Sequence[str]) -> np.ndarray:
-    """1 at the class of a written tag, or at the likest of its type; zeros for an O that is no class."""
+    """1 at the class of a written tag, or at the closest of its type; zeros for an O that is no class."""
     if scheme == "none" or tag in classes:
         return np.array([float(name == tag) for name in classes])
     letters = {TWINS.get(name[0], name[0]): name for name in classes if name != "O" and name[1:] == tag[1:]}
-    likest = next((letters[letter] for letter in LIKEST.get(tag[0], "") if letter in letters), None)
-    return np.array([float(name == likest) for name in classes])
+    closest = next((letters[letter] for letter in CLOSEST.get(tag[0], "") if letter in letters), None)
+    return np.array([float(name == closest) for name in classes])
