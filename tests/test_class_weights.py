@@ -260,6 +260,9 @@ def test_a_column_of_a_file_has_the_weights_of_its_rows(tmp_path: Path, task: st
     assert it.collate(it.part("train")).weights is not None and it.space.labels == ["a", "b"]
     if task == "multilabel":
         assert it.columns.names == ["x"]
+    _, misspelt = Registry().parse("task", {"type": task, **fields, "sample_weight": "w2"}, "task", "x.json")
+    with pytest.raises((sp.ConfigError, sp.DataError), match=r"task.sample_weight=.*Did you mean 'w'"):
+        cls(misspelt).load()
     for bad, found in (("-1", "a finite number from 0"), ("much", "a number for each example")):
         path.write_text("\n".join([head, *lines[:-1], lines[-1][:-1] + bad]) + "\n", encoding="utf-8")
         with pytest.raises(sp.DataError, match=f"column 'w' of .*expected {found}"):

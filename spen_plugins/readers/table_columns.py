@@ -64,13 +64,15 @@ class Columns:
         for name in drop:
             if name not in names:
                 near = did_you_mean(name, names)
-                raise ConfigError(f"drop=: {table.path} has no attribute {name!r}.{near}")
+                raise ConfigError(f"drop= or task.sample_weight=: {table.path} has no attribute {name!r}.{near}")
         taken, classes = label_columns(table, labels)
         apart = table.sets is not None
         own = () if apart else taken  # those that are attributes
         for name in drop:
             if name == classes or (classes is None and name in own):
-                raise ConfigError(f"drop=: {name!r} of {table.path} is a label; drop leaves features out")
+                raise ConfigError(
+                    f"drop= or task.sample_weight=: {name!r} of {table.path} is a label; name another column"
+                )
         not_features = {*drop, *own, classes}
         features = {a.name: a.values for a in table.attributes if a.name not in not_features}
         for a in table.attributes:

@@ -135,8 +135,8 @@ def _dropped(path: str | Path, names: Sequence[str], drop: Sequence[str], gold: 
     """Indices of the columns that are not used; with gold, as a file for training has it, all are there."""
     for name in drop if gold else ():
         if name not in names:
-            near = did_you_mean(name, names)
-            raise DataError(path, 1, f"columns {', '.join(names)}", f"the column {name!r} of drop=.{near}")
+            wanted = f"the column {name!r} of drop= or task.sample_weight=.{did_you_mean(name, names)}"
+            raise DataError(path, 1, f"columns {', '.join(names)}", wanted)
     return {at for at, name in enumerate(names) if name in drop}
 
 
