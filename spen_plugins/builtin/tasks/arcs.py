@@ -42,12 +42,13 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfi
 from spen_plugins.scores.spans import Argument
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, ArcInputs, Shown, Task, Writer
+from spen_plugins.task_parts import Calibrated, ReadsText, WritesFormats
 
 NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
 
 
-class RoleArcs(Task, WithoutGold):
+class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     """Semantic role labelling as arcs (Belanger et al. 2017, Sec. 6.2): a sentence with its predicates -> a role, or
     none, for each pair of a predicate and a candidate, a span of words that doesn't hold the predicate.
 
