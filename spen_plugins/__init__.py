@@ -76,7 +76,21 @@ __getattr__, _NAMES = lazy_names(
             "SparseLabels",
             "TagSequence",
         ),
-        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task"),
+        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "Writer"),
+        "task_parts": (
+            "Augments",
+            "Calibrated",
+            "FitsDecoder",
+            "ListsLabels",
+            "PartlyLabelled",
+            "ReadsInputs",
+            "ReadsText",
+            "Rewards",
+            "SharesSentences",
+            "TakesExamples",
+            "TakesMatrices",
+            "WritesFormats",
+        ),
         "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
@@ -139,5 +153,19 @@ if TYPE_CHECKING:
         SparseLabels,
         TagSequence,
     )
-    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task
+    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task, Writer
+    from spen_plugins.task_parts import (
+        Augments,
+        Calibrated,
+        FitsDecoder,
+        ListsLabels,
+        PartlyLabelled,
+        ReadsInputs,
+        ReadsText,
+        Rewards,
+        SharesSentences,
+        TakesExamples,
+        TakesMatrices,
+        WritesFormats,
+    )
     from spen_plugins.trainer import Context, OneBatch, Phase, Stage, Trainer, TrainerConfig, Update

@@ -20,7 +20,8 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
-from spen_plugins.task import DECIDED, ArcInputs, Shown, Task
+from spen_plugins.task import ArcInputs, Shown, Task
+from spen_plugins.task_parts import fitted_facts
 
 LONG = 500
 """Characters of a prediction before it is shortened."""
@@ -92,7 +93,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
         if now.get(path) != digest:
             raise DataError(path, None, "other contents than the run was trained on", f"sha256 {digest}")
     facts, theirs = json.loads(json.dumps(task.facts())), run.facts()
-    data = (facts.keys() & theirs.keys()) - {*DECIDED, "split"}
+    data = (facts.keys() & theirs.keys()) - fitted_facts(task) - {"split"}
     changed = [name for name in data if facts[name] != theirs[name]]
     if changed:
         raise DataError(run.path, None, f"other {', '.join(sorted(changed))} than its data give now", "the same")

@@ -43,9 +43,10 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded,
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, WordInputs, Writer
+from spen_plugins.task_parts import WritesFormats
 
 
-class SemanticRoles(PredicateTask, WithoutGold):
+class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"

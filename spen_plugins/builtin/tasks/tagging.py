@@ -47,10 +47,10 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfi
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
-from spen_plugins.task_parts import TakesExamples
+from spen_plugins.task_parts import ReadsInputs, TakesExamples, WritesFormats
 
 
-class Tagging(SentenceTask, WithoutGold, TakesExamples):
+class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesFormats):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)

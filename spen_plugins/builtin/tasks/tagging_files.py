@@ -212,7 +212,7 @@ def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
 
 
 def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
-    """All parts of sentences given in Python, as `Task.take`.
+    """All parts of sentences given in Python, as `TakesExamples.take`.
 
     Raises:
         ConfigError: the config names data of its own, or columns.

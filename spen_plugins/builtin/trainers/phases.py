@@ -14,6 +14,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
+from spen_plugins.task_parts import selection_score
 from spen_plugins.trainer import Context, Phase, Stage
 
 
@@ -150,4 +151,4 @@ def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
 
 def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
     net = model.inference_net
-    return task.selection_score((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches)
+    return selection_score(task, ((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches))
