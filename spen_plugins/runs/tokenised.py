@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
-from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.encodings import recoded
@@ -16,6 +15,7 @@ from spen_plugins.readers.formats import JSON_LINES, head_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.readers.text_words import is_mostly_unspaced
 from spen_plugins.readers.tokeniser import blank_tokeniser
 from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.registry import Registry
