@@ -14,12 +14,12 @@ import spen_plugins as sp
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.losses.dvn import Dvn
 from spen_plugins.builtin.losses.ssvm import Ssvm
-from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate as evaluate_config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import margin_cost
 from spen_plugins.runs.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
