@@ -71,7 +71,7 @@ def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: 
     if not any(True for _ in model.energy_loss.parameters()):
         raise ConfigError(
             f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
-            "energy loss that has one (infnet.compound, seal.margin_compound)"
+            "energy loss with a key `cost_net` (`spen describe energy_loss` lists them, and each one's keys)"
         )
     return Phase("cost_net", ("energy_loss",), partial(net_terms, weight=weight), player, **fields)
 
