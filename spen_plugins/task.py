@@ -14,6 +14,8 @@ from spen_plugins.config.config import Config
 from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")
+FILES = ("file", *PARTS)
+"""Fields of a task's config that name files of examples: one with all parts, or one for each."""
 HELD_OUT = 0.2
 """Share of the training examples that validate where no validation part is given in Python."""
 
@@ -101,6 +103,8 @@ class Task(ABC):
     """Name of the metric that picks the best epoch; higher is better. Set by instances if the config decides."""
     lower_is_better: ClassVar[Collection[str]] = ()
     """Names of the metrics of which low values are good, for tables."""
+    file_has_parts: ClassVar[bool] = False
+    """True if a file of all parts says which part each example is of, and `read` returns its test part."""
 
     space: OutputSpace
     inputs: VectorInputs | WordInputs | ArcInputs | ChoiceInputs | TextInputs | ImageInputs
@@ -112,6 +116,10 @@ class Task(ABC):
     @abstractmethod
     def load(self) -> None:
         """Read all data files."""
+
+    def files(self) -> dict[str, str]:
+        """Files of examples that the config names, by its keys `file`, `train`, `validation` and `test`."""
+        return {key: name for key in FILES if isinstance(name := getattr(self.config, key, None), str)}
 
     @abstractmethod
     def part(self, name: str) -> Sequence[Any]:

@@ -84,6 +84,13 @@ class ReadsInputs(ABC):
         """Examples of a file for prediction alone: its outputs, if there are any, are not looked at."""
 
 
+class NamesColumns:
+    """A task whose files have columns that the config names; a file to predict may have them by other names."""
+
+    column_keys: ClassVar[Sequence[str]] = ()
+    """Keys of the config that say so."""
+
+
 class TakesMatrices(ABC):
     """A task whose inputs are rows of numbers."""
 

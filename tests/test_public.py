@@ -25,7 +25,7 @@ PAGE = (ROOT / "docs/plugins.md").read_text()
 MODULES = {"spen_plugins": sp, "spen_plugins.nn": nn, "spen_plugins.testing": testing}
 PARTS_OF_TASKS = (
     *("TakesExamples", "TakesMatrices", "ReadsText", "ReadsInputs", "WritesFormats", "PartlyLabelled", "Augments"),
-    *("FitsDecoder", "ListsLabels", "Calibrated", "Rewards", "SharesSentences"),
+    *("FitsDecoder", "ListsLabels", "NamesColumns", "Calibrated", "Rewards", "SharesSentences"),
 )
 WRITTEN = (  # a plugin subclasses them, or is given them
     *("Component", "FeatureNetwork", "InferenceNet", "Energy", "EnergyLoss", "CostNet", "Trainer", "Task", "Metric"),

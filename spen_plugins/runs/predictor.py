@@ -25,10 +25,7 @@ from spen_plugins.runs import evaluating, exporting
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import Proposal
-from spen_plugins.task_parts import Calibrated, FitsDecoder, parse_all, read_inputs
-
-COLUMN_KEYS = ("text", "labels", "separator", "drop")
-"""Settings of tasks that a file to predict or evaluate may have in its own way."""
+from spen_plugins.task_parts import Calibrated, FitsDecoder, NamesColumns, parse_all, read_inputs
 
 
 class Predictor:
@@ -123,7 +120,7 @@ class Predictor:
             ConfigError: the run's task has no such setting, or another value is wanted.
         """
         config, kind = self.task.config, self.experiment.task.type
-        known = [key for key in COLUMN_KEYS if key in type(config).model_fields]
+        known = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
         for key in keys:
             if key not in known:
                 has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"

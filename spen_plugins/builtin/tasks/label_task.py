@@ -40,7 +40,7 @@ from spen_plugins.scores.label_decoder import Fit, LabelDecoder, between
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Metric, Task, Writer
-from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, WritesFormats
+from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
 
 
 class Labelled(Protocol):
@@ -55,7 +55,7 @@ class Labelled(Protocol):
         """The weight of its loss."""
 
 
-class LabelTask(Task, WithoutGold, FitsDecoder, ListsLabels, Calibrated, WritesFormats):
+class LabelTask(Task, WithoutGold, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"

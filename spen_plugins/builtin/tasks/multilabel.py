@@ -55,6 +55,7 @@ class MultiLabel(LabelTask, TakesExamples, TakesMatrices, ReadsInputs):
     inputs: VectorInputs
     Config = VectorsConfig
     kind = "vectors"
+    column_keys = ("labels", "separator", "drop")
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)

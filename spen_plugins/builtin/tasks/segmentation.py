@@ -43,6 +43,7 @@ class Segmentation(Task, Augments):
     selection = "iou"
     space: BinaryGrid
     inputs: ImageInputs
+    file_has_parts = True
 
     class Config(Config):
         corpus: Literal["sample"] | None = None

@@ -70,6 +70,7 @@ class TextLabels(LabelTask, TakesExamples, ReadsInputs, ReadsText):
     inputs: TextInputs
     Config = TextsConfig
     kind = "texts"
+    column_keys = ("text", "labels", "separator", "drop")
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
