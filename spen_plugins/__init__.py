@@ -28,7 +28,7 @@ __getattr__, _NAMES = lazy_names(
     {
         "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
-        "builtin.nets.gbi": ("Gbi", "gbi_score"),
+        "inference.gbi": ("Gbi", "gbi_score"),
         "builtin.tasks.senses": ("Senses",),
         "builtin.tasks.srl": ("SemanticRoles",),
         "builtin.tasks.tagging": ("Tagging",),
@@ -79,6 +79,21 @@ __getattr__, _NAMES = lazy_names(
             "TagSequence",
         ),
         "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "Writer"),
+        "task_parts": (
+            "Augments",
+            "Calibrated",
+            "FitsDecoder",
+            "ListsLabels",
+            "NamesColumns",
+            "PartlyLabelled",
+            "ReadsInputs",
+            "ReadsText",
+            "Rewards",
+            "SharesSentences",
+            "TakesExamples",
+            "TakesMatrices",
+            "WritesFormats",
+        ),
         "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
@@ -92,7 +107,6 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
-    from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
     from spen_plugins.builtin.tasks.facts import listed, number, numbers
     from spen_plugins.builtin.tasks.senses import Senses
     from spen_plugins.builtin.tasks.srl import SemanticRoles
@@ -118,6 +132,7 @@ if TYPE_CHECKING:
     from spen_plugins.files import writing, writing_folder
     from spen_plugins.files.lock import locked
     from spen_plugins.hookspecs import Classes, Functions
+    from spen_plugins.inference.gbi import Gbi, gbi_score
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
@@ -143,4 +158,19 @@ if TYPE_CHECKING:
         TagSequence,
     )
     from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task, Writer
+    from spen_plugins.task_parts import (
+        Augments,
+        Calibrated,
+        FitsDecoder,
+        ListsLabels,
+        NamesColumns,
+        PartlyLabelled,
+        ReadsInputs,
+        ReadsText,
+        Rewards,
+        SharesSentences,
+        TakesExamples,
+        TakesMatrices,
+        WritesFormats,
+    )
     from spen_plugins.trainer import Context, OneBatch, Phase, Stage, Trainer, TrainerConfig, Update

@@ -14,15 +14,16 @@ import spen_plugins as sp
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.losses.dvn import Dvn
 from spen_plugins.builtin.losses.ssvm import Ssvm
-from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate as evaluate_config
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, minimise, starts
+from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import margin_cost
 from spen_plugins.runs.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
+from spen_plugins.task_parts import selection_score
 from spen_plugins.testing import ToyLabels, ToyTags
 
 LABELS = LabelSet(list("abcdefghijkl"))
@@ -269,7 +270,7 @@ def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_ow
     batch = task.collate(task.part("validation"))
     task.decoder = LabelDecoder(0.9)  # as fitted to the model's
     low = task.space.independent(torch.logit(0.1 + 0.2 * batch.gold))
-    assert task.selection_score([(low, batch)]) == 1.0
+    assert selection_score(task, [(low, batch)]) == 1.0
     assert task.threshold == 0.9
 
 

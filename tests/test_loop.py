@@ -486,7 +486,7 @@ def test_stopping_saves_and_going_on_ends_where_an_unstopped_run_ends(task: ToyT
     assert starts == [1, *[0, 1], *[1, 0], *[1, 0], *[1, 0]]
 
 
-class NoisyTask(ToyTask):
+class NoisyTask(ToyTask, sp.Augments):
     """Adds noise to training examples, and notes which examples it collates: the first number of each."""
 
     def load(self) -> None:

@@ -15,6 +15,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.runs import runner
 from spen_plugins.runs.evaluating import protocol
+from spen_plugins.task_parts import parse_all
 from spen_plugins.testing import ToyLabels
 from tests.test_encoders import save_model
 
@@ -102,7 +103,7 @@ def test_predictions_in_bf16_are_those_in_float32_but_for_rounding(labels: Path)
     found = [torch.tensor([list(one["probabilities"].values()) for one in p.predict(items)]) for p in (whole, half)]
     gap = (found[0] - found[1]).abs().max()
     assert 0 < gap < 0.02
-    [(proposal, _, _)] = half.proposals(half.task.parse_all(items[:3]))
+    [(proposal, _, _)] = half.proposals(parse_all(half.task, items[:3]))
     assert proposal.logits.dtype == torch.float32
     assert {p.dtype for p in half.model.parameters()} == {torch.float32}  # what is saved
 

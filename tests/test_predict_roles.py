@@ -20,6 +20,7 @@ from spen_plugins.readers.role_items import sentence_of
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.runs.tokenised import TokenisedText
+from spen_plugins.task_parts import parse_all
 from tests.loaded import loaded
 from tests.test_predict_text import BILSTM, NAMES, ROLES, train
 
@@ -149,7 +150,7 @@ def test_without_a_run_of_predicates(runs: dict[str, Path], tmp_path: Path, monk
 def test_python_values_need_a_predicate() -> None:
     for task in ("srl", "senses"):
         with pytest.raises(DataError) as error:
-            loaded(task, corpus="sample").parse_all([{"words": WORDS[0], "verbs": []}])
+            parse_all(loaded(task, corpus="sample"), [{"words": WORDS[0], "verbs": []}])
         assert "input 0: found no predicate among the keys words, verbs; expected one" in str(error.value)
         assert "`spen predict RUN FILE`" in str(error.value)
     assert sentence_of({"tokens": WORDS[0], "predicate": 1}) == sentence_of({"words": WORDS[0], "predicate": 1})

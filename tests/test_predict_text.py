@@ -19,6 +19,7 @@ from spen_plugins.readers import csv_rows
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.runs import runner, tokenised
 from spen_plugins.runs.tokenised import TokenisedText
+from spen_plugins.task_parts import read_text
 from tests.loaded import loaded
 
 ROLES = """\
@@ -297,7 +298,7 @@ def test_raw_text_without_spacy_and_for_tasks_that_read_none(monkeypatch):
     with pytest.raises(ConfigError, match=r"spaCy, which is not installed: pip install 'spen-plugins\[spacy\]'"):
         TokenisedText("Anna left.").sentences()
     with pytest.raises(ConfigError, match="the run's task reads none"):
-        loaded("multilabel", corpus="sample").read_text(TokenisedText("x"))
+        read_text(loaded("multilabel", corpus="sample"), TokenisedText("x"))
 
 
 @pytest.mark.parametrize(("run", "rows"), [("srl", 16), ("ner", 8), ("predicates", 16), ("text", 24)])

@@ -9,10 +9,10 @@ from torch import nn
 import spen_plugins as sp
 from spen_plugins.builtin.losses.dvn import Dvn
 from spen_plugins.builtin.losses.ssvm import Ssvm
-from spen_plugins.builtin.nets.gbi import Gbi
 from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.errors import ConfigError
 from spen_plugins.inference.descent import Descent, _shells, minimise, starts
+from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import local_layer, margin_cost
 from spen_plugins.registry import Registry
 from spen_plugins.spaces import RealGrid

@@ -34,6 +34,7 @@ from spen_plugins.scores.label_decoder import Fit
 from spen_plugins.scores.labels import example_f1
 from spen_plugins.sklearn import MultiLabelClassifier, SequenceTagger
 from spen_plugins.sklearn.tags import scheme_of
+from spen_plugins.task_parts import parse_all
 
 FEW = {"trainer.epochs": 2, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
 ONE = {"trainer.epochs": 1, "trainer.epoch_updates": 1}
@@ -444,7 +445,7 @@ def test_probabilities_of_spans_are_of_the_tags_of_y(tagger) -> None:
     task, rows = tagger.predictor_.task, [SENTENCES[1], SENTENCES[0], SENTENCES[0]]
     probabilities = tagger.predict_proba(rows)
     assert [p.shape for p in probabilities] == [(4, 2), (2, 2), (2, 2)]
-    [(proposal, _, _)] = tagger.predictor_.proposals(task.parse_all(rows[:1]))
+    [(proposal, _, _)] = tagger.predictor_.proposals(parse_all(task, rows[:1]))
     outside = tempered(proposal.mean[0, 0].detach().numpy(), task.temperature)[:, task.space.tags.index("O")]
     np.testing.assert_allclose(probabilities[0], np.stack([1 - outside, outside], 1), atol=1e-6)
     for copied in (pickle.loads(pickle.dumps(tagger)), copy.deepcopy(tagger)):

@@ -15,6 +15,7 @@ from scipy import sparse
 import spen_plugins as sp
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
+from spen_plugins.task_parts import parse_all
 from tests.loaded import loaded
 
 FEW = {"trainer.epochs": 1, "trainer.epoch_updates": 1, "features.hidden": [8], "energy.hidden": 4}
@@ -174,7 +175,7 @@ def test_each_kind_of_matrix_is_the_same_examples() -> None:
             batches.append(task.collate([*task.part("train"), *task.part("validation")]))
             assert task.space.labels == ["0", "1"] and not task.inputs.binary
             assert task.inputs.sparse == (kinds is not dense)
-            assert task.collate(task.parse_all(x)).x.inputs.keys() == batches[0].x.inputs.keys()
+            assert task.collate(parse_all(task, x)).x.inputs.keys() == batches[0].x.inputs.keys()
         for batch in batches[1:]:
             for name, values in batch.x.inputs.items():
                 assert_allclose(values, batches[0].x.inputs[name], atol=1e-6)
@@ -187,7 +188,7 @@ def test_a_dense_and_a_sparse_row_are_one_to_a_task_of_either() -> None:
     for kind in (x, sparse.csr_array(x)):
         task = in_memory("multilabel", {"train": (kind, y)})
         forms = [x, sparse.csc_array(x), [{"vector": row} for row in x]]
-        found = [task.collate(task.parse_all(form)).x.inputs for form in forms]
+        found = [task.collate(parse_all(task, form)).x.inputs for form in forms]
         for other in found[1:]:
             for name, values in other.items():
                 assert_allclose(values, found[0][name], atol=1e-6)
@@ -210,7 +211,7 @@ def test_rows_of_0_and_1_are_binary() -> None:
         assert task.inputs.binary
         assert_array_equal(task.part("validation")[1].features, np.flatnonzero(x[1] > 0))
         with pytest.raises(sp.DataError, match=r"found 2 for feature 'x1'; expected 0 or 1, as in training"):
-            task.parse_all(np.array([[0, 2, 1]]))
+            parse_all(task, np.array([[0, 2, 1]]))
     assert not in_memory("multilabel", {"train": (x, y), "validation": (x[:3] > 0, y[:3])}).inputs.binary
 
 
@@ -230,14 +231,14 @@ def test_a_frame_has_names_and_may_have_another_order() -> None:
     frame = pandas.DataFrame(x, columns=["age", "size", "price"])
     task = in_memory("multilabel", {"train": (frame, pandas.DataFrame(y, columns=["old", "big"]))})
     assert task.space.labels == ["old", "big"] and list(task.columns.names) == ["age", "size", "price"]
-    turned = task.parse_all(frame[["price", "age", "size"]])
-    assert_array_equal(turned[0].features, task.parse_all(x)[0].features)
+    turned = parse_all(task, frame[["price", "age", "size"]])
+    assert_array_equal(turned[0].features, parse_all(task, x)[0].features)
     with pytest.raises(sp.DataError, match=r"found the column 'aged'; .* Did you mean 'age'"):
-        task.parse_all(frame.rename(columns={"age": "aged"}))
+        parse_all(task, frame.rename(columns={"age": "aged"}))
     with pytest.raises(sp.DataError, match="found no column 'size'"):
-        task.parse_all(frame.drop(columns="size"))
+        parse_all(task, frame.drop(columns="size"))
     with pytest.raises(sp.DataError, match="found two columns 'age'"):
-        task.parse_all(frame.rename(columns={"size": "age"}))
+        parse_all(task, frame.rename(columns={"size": "age"}))
 
 
 def test_every_label_has_its_share_of_the_validation_part() -> None:
@@ -353,8 +354,8 @@ def test_a_frame_of_texts_goes_by_its_columns() -> None:
     pandas = pytest.importorskip("pandas")
     task = loaded("text", corpus="sample")
     frame = pandas.DataFrame({"text": ["one", "two"]})
-    assert [example.text for example in task.parse_all(frame)] == ["one", "two"]
-    assert [example.text for example in task.parse_all(frame["text"])] == ["one", "two"]
+    assert [example.text for example in parse_all(task, frame)] == ["one", "two"]
+    assert [example.text for example in parse_all(task, frame["text"])] == ["one", "two"]
     words, tags = (pandas.Series(values, index=range(5, 15)) for values in (SENTENCES, NAMES))
     some = [in_memory("tagging", {"train": pair}, scheme="bio") for pair in ((words, tags), (SENTENCES, NAMES))]
     assert some[0].checksums() == some[1].checksums()

@@ -42,7 +42,7 @@ def spen_inference_net() -> Classes:
         "choice": "spen_plugins.builtin.nets.choice:Choice",
         "crf": "spen_plugins.builtin.nets.crf:Crf",
         "fcn": "spen_plugins.builtin.nets.fcn:Fcn",
-        "gbi": "spen_plugins.builtin.nets.gbi:Gbi",
+        "gbi": "spen_plugins.inference.gbi:Gbi",
         "rerank": "spen_plugins.builtin.nets.rerank:Rerank",
         "reweight": "spen_plugins.builtin.nets.reweight:Reweight",
     }

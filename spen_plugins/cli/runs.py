@@ -12,6 +12,7 @@ import typer
 
 from spen_plugins.cli.common import ColumnWords, Out, check_kept, columns_given, guarded, say, write_lines
 from spen_plugins.errors import ConfigError
+from spen_plugins.task_parts import read_text
 
 
 class OwnPart(StrEnum):
@@ -119,7 +120,7 @@ def predict(
             loaded.name_columns(columns)
         if text is not None or str(file) == "-":
             raw.text = tokenised.standard_input(sys.stdin.buffer) if text is None else tokenised.argument(text)
-            examples, notes = loaded.task.read_text(raw), []
+            examples, notes = read_text(loaded.task, raw), []
         else:
             examples, notes = tokenised.read(loaded, file, raw)
         raw.check_used()

@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from spen_plugins.builtin.tasks.text_words import words_of
 from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import digest, keys_of_rows
 from spen_plugins.datasets.labels import chosen_labels, lists_names
@@ -43,6 +42,7 @@ from spen_plugins.readers.tagged import CONLLU, JSON_LIST, TagPlaces, listed_ite
 from spen_plugins.readers.tagged_shards import WORDS
 from spen_plugins.readers.text import is_number, read_lines
 from spen_plugins.readers.text_columns import LABELS, TEXT, Layout, named_as, places_of
+from spen_plugins.readers.text_words import words_of
 from spen_plugins.readers.token_rows import TOKEN_ROWS
 
 

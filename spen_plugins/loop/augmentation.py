@@ -12,6 +12,7 @@ import torch
 from spen_plugins.batch import Batch
 from spen_plugins.readers.on_disk import chosen
 from spen_plugins.task import Task
+from spen_plugins.task_parts import Augments
 from spen_plugins.trainer import Stage
 
 
@@ -26,7 +27,7 @@ def batch_of(
 def augmented(
     task: Task, examples: Sequence[Any], rows: Sequence[int], seed: int, stage: int, number: int
 ) -> Sequence[Any]:
-    """`Task.augment` of each example, `examples` themselves if the task doesn't override it.
+    """`Augments.augment` of each example; `examples` themselves if the task has no such part.
 
     The random numbers of an example depend only on (seed, stage, pass, row): neither on its batch nor on the number of
     parts or processes, so that a resumed run sees the same.
@@ -36,7 +37,7 @@ def augmented(
         rows: their rows in the training part.
         seed, stage, number: the run's seed and its position: the number of the pass over the examples.
     """
-    if type(task).augment is Task.augment:
+    if not isinstance(task, Augments):
         return examples
     rngs = (np.random.default_rng((seed, stage, number, row)) for row in rows)
     return [task.augment(example, rng) for example, rng in zip(examples, rngs, strict=True)]

@@ -14,6 +14,7 @@ from spen_plugins.batch import Batch
 from spen_plugins.loop.evaluation import each_batch
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
+from spen_plugins.task_parts import FitsDecoder
 
 COUNTED = 100_000
 """About the most training examples in which values are counted; of more, some batches, evenly apart."""
@@ -42,7 +43,7 @@ class Constant:
             metric = task.metric()
             for proposal, batch in self._proposals(part, self._frequencies):
                 metric.update(proposal, batch)
-            if part == "validation":
+            if part == "validation" and isinstance(task, FitsDecoder):
                 task.fit_threshold(metric)
             scores[part] = float(metric.compute()[task.selection])
         return scores

@@ -17,6 +17,7 @@ from spen_plugins.model import Model
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
+from spen_plugins.task_parts import Calibrated
 
 
 def batches(task: Task, examples: Sequence[Any], batch_size: int, device: torch.device | str) -> list[Batch]:
@@ -68,8 +69,9 @@ def evaluate(
     metric = task.metric()
     for proposal, batch, _ in proposals(model, task, examples, batch_size, device):
         metric.update(proposal, batch)
-        if decisions is not None and (found := task.decisions(proposal, batch)) is not None:
-            decisions.append(found)
+        if decisions is not None and isinstance(task, Calibrated):
+            found = task.decisions(proposal, batch)
+            decisions += [] if found is None else [found]
     return metric
 
 

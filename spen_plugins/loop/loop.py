@@ -30,6 +30,7 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state
 from spen_plugins.model import Model
 from spen_plugins.task import Task
+from spen_plugins.task_parts import FitsDecoder
 from spen_plugins.trainer import Stage, TrainerConfig, Update
 
 
@@ -246,7 +247,8 @@ class Loop:
         """The task's scores on the validation part, and the one that chooses the epoch."""
         device = self.accelerator.device
         metric = evaluate(self.model, self.task, self.validation, self.config.evaluated_at_once, device)
-        self.task.fit_threshold(metric)
+        if isinstance(self.task, FitsDecoder):
+            self.task.fit_threshold(metric)
         scores = metric.compute()
         score = float(scores[self.task.selection])
         if stage.select is not None:

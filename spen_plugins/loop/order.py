@@ -13,6 +13,7 @@ from spen_plugins.batch import TextInputs, WordInputs
 from spen_plugins.errors import ConfigError
 from spen_plugins.readers.on_disk import OnDisk
 from spen_plugins.task import Task
+from spen_plugins.task_parts import SharesSentences
 from spen_plugins.trainer import TrainerConfig
 
 POOL = 64
@@ -92,7 +93,8 @@ def epochs_of(task: Task, examples: Sequence[Any], config: TrainerConfig, seed: 
         )
     lengths = examples.lengths if on_disk else np.array([task.length(example) for example in examples])
     least, most = config.epoch_updates, config.epoch_updates_at_most
-    block, groups = (examples.block, None) if on_disk else (None, task.groups(examples))
+    block = examples.block if on_disk else None
+    groups = task.groups(examples) if isinstance(task, SharesSentences) and not on_disk else None
     size = config.batch_size_of(len(lengths))
     return Epochs(lengths, size, least, seed, stage, most, block, groups, config.batch_tokens)
 
@@ -125,8 +127,8 @@ def epoch_batches(
         block: rows in a block of examples on disk: blocks come in random order, and only the rows, and the batches, of
             64 blocks in succession are mixed, so that few places of the disk are read at a time; None: of examples in
             memory, all rows are mixed.
-        groups: `Task.groups` of examples in memory: the groups are shuffled in place of the rows, so that rows of a
-            group, of equal length, are in one batch, or in two where a batch is full.
+        groups: `SharesSentences.groups` of examples in memory: the groups are shuffled in place of the rows, so that
+            rows of a group, of equal length, are in one batch, or in two where a batch is full.
         tokens: most tokens in a batch of examples in memory, padding included, but of an example by itself: all rows
             are sorted, not those of a pool, so that each pass has as many batches.
     """

@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import build, check
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError
@@ -25,6 +24,7 @@ from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.weights import put, tensors_of
+from spen_plugins.task_parts import FitsDecoder
 
 KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
@@ -63,7 +63,7 @@ def decode(
     source, registry = _finished(run), registry or Registry()
     config = source.config()
     experiment = check(config, str(run / "config.json"), registry)
-    if "decode" not in experiment.task.cls.Config.model_fields:
+    if not issubclass(experiment.task.cls, FitsDecoder):
         raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
     net = experiment.inference_net
     if net.cls.chooses:
@@ -103,7 +103,7 @@ def decode_by_energy(
     config = source.config()
     chosen = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
     config["inference_net"] = {**chosen, "net": config["inference_net"]}
-    if isinstance(predictor.task, LabelTask):
+    if isinstance(predictor.task, FitsDecoder):
         config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
     return _write(source, out, config, weights, device, quiet, registry)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Experiment, make_task
 from spen_plugins.errors import ConfigError, DataError, RunError
 from spen_plugins.loop import evaluate
@@ -17,7 +16,8 @@ from spen_plugins.model import Model
 from spen_plugins.runs import sources
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.scores import calibration
-from spen_plugins.task import DECIDED, Metric, Task
+from spen_plugins.task import Metric, Task
+from spen_plugins.task_parts import Calibrated, FitsDecoder, fitted_facts
 
 if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
@@ -62,7 +62,7 @@ def protocol(run: RunFolder, model: Model, task: Task) -> dict[str, Any]:
         said["unit"] = unit
     if not model.inference_net.chooses:
         return said
-    if isinstance(task, LabelTask):
+    if isinstance(task, FitsDecoder):
         said["threshold"] = "none: the energy decides"
     net = run.config()["inference_net"]
     return {**said, "refined": {name: value for name, value in net.items() if name != "net" and value is not None}}
@@ -158,7 +158,7 @@ def calibrate(predictor: Predictor, path: str | Path | None = None) -> dict[str,
     decisions: list[calibration.Decisions] = []
     evaluate(predictor.model, task, labelled, predictor.batch_size, predictor.device, decisions)
     found = calibration.calibrate({"validation": decisions})
-    if found is None:
+    if found is None or not isinstance(task, Calibrated):
         kind = predictor.experiment.task.type
         raise ConfigError(f"task {kind!r} reports no probabilities; there is nothing to calibrate")
     found = found if path is None else {"file": str(path), **found}
@@ -214,7 +214,8 @@ def task_again(experiment: Experiment, folder: RunFolder, instead: str) -> Task:
     if other := [name for name, digest in then.items() if now.get(name) != digest]:
         raise RunError(f"{', '.join(other)} changed since {folder.path} was trained. {instead}")
     ours, theirs = folder.facts(), json.loads(json.dumps(task.facts()))
-    changed = [name for name in ours if name not in DECIDED and ours[name] != theirs.get(name)]
+    fitted = fitted_facts(task)
+    changed = [name for name in ours if name not in fitted and ours[name] != theirs.get(name)]
     if changed:
         raise RunError(
             f"the data files of {folder.path} changed since it was trained: they have other "

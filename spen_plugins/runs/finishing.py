@@ -18,6 +18,7 @@ from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.scores.calibration import Decisions, calibrate
 from spen_plugins.task import Task
+from spen_plugins.task_parts import FitsDecoder
 
 
 def finish(
@@ -80,7 +81,7 @@ def _score(
     for part in ("validation", "test") if test and len(task.part("test")) else ("validation",):
         examples, decisions[part] = task.part(part), []
         metric = evaluate(model, task, examples, batch_size, accelerator.device, decisions[part])
-        if part == "validation":
+        if part == "validation" and isinstance(task, FitsDecoder):
             task.fit_threshold(metric)
         scores[part] = {**metric.compute(), **metric.details()}
         ratios[part] = example_ratios(metric, task, examples)

@@ -8,7 +8,8 @@ from spen_plugins.config.experiment import check, make_task
 from spen_plugins.errors import DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
-from spen_plugins.task import DECIDED, Task
+from spen_plugins.task import Task
+from spen_plugins.task_parts import fitted_facts
 
 
 def load_task(run: RunFolder, registry: Registry) -> Task:
@@ -25,7 +26,7 @@ def load_task(run: RunFolder, registry: Registry) -> Task:
         if now.get(path) != digest:
             raise DataError(path, None, "other contents than the run was trained on", f"sha256 {digest}")
     facts, theirs = json.loads(json.dumps(task.facts())), run.facts()
-    data = (facts.keys() & theirs.keys()) - {*DECIDED, "split"}
+    data = (facts.keys() & theirs.keys()) - fitted_facts(task) - {"split"}
     changed = [name for name in data if facts[name] != theirs[name]]
     if changed:
         raise DataError(run.path, None, f"other {', '.join(sorted(changed))} than its data give now", "the same")

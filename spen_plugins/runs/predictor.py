@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.config.experiment import Precision, build, check, make_task
 from spen_plugins.config.fields import validate
 from spen_plugins.config.node import make, parse
@@ -26,9 +25,7 @@ from spen_plugins.runs import evaluating, exporting
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.spaces import Proposal
-
-COLUMN_KEYS = ("text", "labels", "separator", "drop")
-"""Settings of tasks that a file to predict or evaluate may have in its own way."""
+from spen_plugins.task_parts import Calibrated, FitsDecoder, NamesColumns, parse_all, read_inputs
 
 
 class Predictor:
@@ -61,7 +58,8 @@ class Predictor:
         facts = folder.facts()
         with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
             self.task.restore(facts)
-        self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
+        if isinstance(self.task, Calibrated):
+            self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
         check_device(device)
         unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
         # The caller's random state is kept; drawn weights are overwritten.
@@ -94,9 +92,9 @@ class Predictor:
                 f"--refine: {self.folder.path} was trained, or saved, without an energy; there is nothing to minimise"
             )
         self.refined = {"refined": {"type": node.type, **node.config.model_dump(mode="json", exclude_none=True)}}
-        if node.cls.iterative and isinstance(self.task, LabelTask) and self.task.decoder.temperature is not None:
-            # What minimises an energy is no probability, under which F1 could be expected: near 0, of all labels.
-            self.task.threshold = self.refined["refined"]["threshold"] = 0.5
+        if node.cls.iterative and isinstance(self.task, FitsDecoder):
+            threshold = self.task.use_threshold()
+            self.refined["refined"] |= {} if threshold is None else {"threshold": threshold}
         return make(node, self.task, net=self.own_net)
 
     @property
@@ -122,7 +120,7 @@ class Predictor:
             ConfigError: the run's task has no such setting, or another value is wanted.
         """
         config, kind = self.task.config, self.experiment.task.type
-        known = [key for key in COLUMN_KEYS if key in type(config).model_fields]
+        known = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
         for key in keys:
             if key not in known:
                 has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"
@@ -178,11 +176,11 @@ class Predictor:
             DataError: an item has the wrong form; with its index, from 0.
             ConfigError: `energy` is true and the run has none.
         """
-        return self.predict_examples(self.task.parse_all(items), energy)
+        return self.predict_examples(parse_all(self.task, items), energy)
 
     def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
         """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""
-        yield from self.predict_examples(self.task.read_inputs(str(path)), energy)
+        yield from self.predict_examples(read_inputs(self.task, str(path)), energy)
 
     def predict_examples(self, examples: Sequence[Any], energy: bool = False) -> list[Any]:
         """Predictions for the task's own examples, in their order.

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
 from spen_plugins.config.experiment import Built
+from spen_plugins.inference.gbi import Gbi, gbi_score
 from spen_plugins.loop.evaluation import batches
 
 STARTS = {"net_gbi": "net", "random_gbi": "random"}

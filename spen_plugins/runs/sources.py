@@ -13,7 +13,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers import images
 from spen_plugins.readers.folders import conll_2012_files
 from spen_plugins.readers.shards import checksum, of_shards
-from spen_plugins.task import PARTS
+from spen_plugins.task import FILES
 
 if TYPE_CHECKING:
     from spen_plugins.runs.predictor import Predictor
@@ -27,15 +27,15 @@ def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
 
 def own_files(config: Mapping[str, Any]) -> list[str]:
     """Files of the training, validation and test parts that belong to no known data set, as named in the config."""
-    paths = (config["task"].get(part) for part in ("file", *PARTS))
+    paths = (config["task"].get(key) for key in FILES)
     return [path for path in paths if isinstance(path, str) and path and not path.startswith(PREFIX)]
 
 
 def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
     """A warning if the run trained or validated on rows of a file."""
     tests = {"task.test"}
-    if not hasattr(predictor.experiment.task.config, "split"):
-        tests.add("task.file")  # says itself which part an example is of; the test part is scored
+    if predictor.task.file_has_parts:
+        tests.add("task.file")  # the test part is scored
     seen = [name for name in _own_names(predictor, path) if name not in tests]
     if not seen:
         return []
@@ -61,14 +61,14 @@ def check_not_test(predictor: Predictor, path: str | Path) -> None:
 def _own_names(predictor: Predictor, path: str | Path) -> list[str]:
     """The settings (`task.train`) whose file had this file's content when the run was trained; for data that no such
     setting names, their names in the run's records."""
-    file, config = locate(str(path)), predictor.experiment.task.config
+    file = locate(str(path))
     try:
         digest = checksum(file) if of_shards(file) or conll_2012_files(file) else images.checksum(file)
     except DataError:  # no single file, and no folder that a run could have read whole
         return []
     known = predictor.folder.environment().get("data_sha256", {})
     names = [name for name, then in known.items() if then == digest]
-    return [f"task.{key}" for key in ("file", *PARTS) if getattr(config, key, None) in names] or names
+    return [f"task.{key}" for key, name in predictor.task.files().items() if name in names] or names
 
 
 def _strings(value: Any) -> Iterator[str]:

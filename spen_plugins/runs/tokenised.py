@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from spen_plugins.batch import TextInputs
-from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.datasets import locate
 from spen_plugins.errors import ConfigError, DataError, PluginError
 from spen_plugins.readers.encodings import recoded
@@ -16,12 +15,14 @@ from spen_plugins.readers.formats import JSON_LINES, head_of
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.prose import is_prose
 from spen_plugins.readers.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.readers.text_words import is_mostly_unspaced
 from spen_plugins.readers.tokeniser import blank_tokeniser
 from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.registry import Registry
 from spen_plugins.runs.characters import Place, paragraphs, with_characters
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import Task
+from spen_plugins.task_parts import ReadsText, read_inputs, read_text
 
 PREDICATE = "B-V"
 ROLES = "spen_srl"
@@ -195,7 +196,7 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
         raw.text = "\n".join(raw.lines)
     else:
         try:
-            examples = task.read_inputs(str(file))
+            examples = read_inputs(task, str(file))
         except DataError:
             if not _is_raw(task, path):
                 raise
@@ -205,8 +206,8 @@ def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence
             if not isinstance(examples, FileExamples) or examples or not examples.words:
                 return examples, notes
             raw.words = examples.words
-            return task.read_text(raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
-    examples = task.read_text(raw)
+            return read_text(task, raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
+    examples = read_text(task, raw)
     return examples, [f"{file}: {raw.said()}"]
 
 
@@ -217,7 +218,7 @@ def _texts(task: Task, path: Path) -> list[str] | None:
     Raises:
         DataError: the first line is such a text, and another is not.
     """
-    if not path.is_file() or not _reads_text(task) or isinstance(task.inputs, TextInputs):
+    if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
         return None
     if not JSON_LINES.fits(head_of(path)):
         return None
@@ -237,12 +238,8 @@ def _text(item: Any) -> str:
     return text
 
 
-def _reads_text(task: Task) -> bool:
-    return type(task).read_text is not Task.read_text
-
-
 def _is_raw(task: Task, path: Path) -> bool:
-    if not _reads_text(task) or not path.is_file() or path.suffix.lower() == ".csv":
+    if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
         return False  # what a CSV file lacks is said
     return is_prose(head_of(path))
 

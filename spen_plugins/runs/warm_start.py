@@ -11,7 +11,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.model import Model
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.weights import below, put, tensors_of
-from spen_plugins.task import DECIDED
+from spen_plugins.task_parts import fitted_facts
 
 
 def warm_start(init: Init, built: Built) -> None:
@@ -20,9 +20,9 @@ def warm_start(init: Init, built: Built) -> None:
     Raises:
         ConfigError: a run lacks the net, or vocabularies or shapes differ.
     """
-    facts = built.task.facts()
+    facts, unlike = built.task.facts(), fitted_facts(built.task) | {"split"}
     for net, run in init.items():
-        _start(built.model, net, Path(run), facts)
+        _start(built.model, net, Path(run), {name: facts[name] for name in facts.keys() - unlike})
 
 
 def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
@@ -47,6 +47,6 @@ def _start(model: Model, net: str, run: Path, facts: Mapping[str, Any]) -> None:
         put(found, wanted, run)
     except RunError as error:
         raise ConfigError(f"init.{net}: {error}") from error
-    for name in sorted((facts.keys() & theirs.keys()) - {*DECIDED, "split"}):
+    for name in sorted(facts.keys() & theirs.keys()):
         if facts[name] != theirs[name]:
             raise ConfigError(f"init.{net}: the run {run} was trained with other {name} (see its vocabulary.json)")

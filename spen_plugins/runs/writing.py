@@ -10,6 +10,7 @@ from typing import Any
 from spen_plugins.errors import ConfigError
 from spen_plugins.files import to_json, writing
 from spen_plugins.runs.predictor import Predictor
+from spen_plugins.task_parts import ListsLabels, WritesFormats
 
 JSON_LINES = "jsonl"
 _HOLD = {
@@ -32,7 +33,7 @@ def writer(
             them, or it is no text and there is no file.
     """
     task = predictor.task
-    formats = {JSON_LINES: json_lines, **task.formats()}
+    formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
     if form not in formats:
         kind = predictor.experiment.task.type
         holds = f" holds {_HOLD[form]}" if form in _HOLD else " is unknown"
@@ -67,8 +68,11 @@ def labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> I
         ConfigError: `every` is true, and the task predicts no label sets.
     """
     task = predictor.task
-    if every and task.shown is None:
-        raise ConfigError(f"--all is of label sets, and this run's task {predictor.experiment.task.type!r} has none")
+    if not isinstance(task, ListsLabels):
+        if every:
+            kind = predictor.experiment.task.type
+            raise ConfigError(f"--all is of label sets, and this run's task {kind!r} has none")
+        return
     labels = len(getattr(task.space, "labels", ()))
     if every or form != JSON_LINES:  # a table has a column for each label
         task.shown = None

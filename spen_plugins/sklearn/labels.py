@@ -16,6 +16,7 @@ from spen_plugins.scores.calibration import LabelConfidences
 from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.task_parts import parse_all
 
 NUMBERS = {"accept_sparse": "csr", "dtype": np.float32, "ensure_all_finite": "allow-nan"}
 SURE = 1e-12  # probabilities nearer to 0 or 1 have the logit of this one
@@ -191,7 +192,7 @@ class MultiLabelClassifier(ClassifierMixin, Trained):
         X = validate_data(self, X, reset=False, **NUMBERS)
         predictor = self.run_.predictor
         with errors_of_values():
-            examples = predictor.task.parse_all(Matrix.of(X, "X"))
+            examples = parse_all(predictor.task, Matrix.of(X, "X"))
         probabilities = np.empty((X.shape[0], len(self.labels_)), dtype=np.float64)
         chosen = None
         for proposal, _, rows in predictor.proposals(examples):

@@ -13,6 +13,7 @@ from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
 from spen_plugins.sklearn.stored import errors_of_values
+from spen_plugins.task_parts import parse_all
 
 SCHEMES = ("bio", "bioes", "iob1")
 PREFIXES = ("B-", "I-", "E-", "S-")
@@ -143,7 +144,7 @@ class SequenceTagger(Trained):
         check_is_fitted(self, "run_")
         predictor = self.run_.predictor
         with errors_of_values():
-            examples = predictor.task.parse_all(X)
+            examples = parse_all(predictor.task, X)
         written = WrittenTags(predictor.task.space.tags, self.scheme_, self.classes_.tolist())
         probabilities: list[np.ndarray] = [np.empty(0)] * len(examples)
         for proposal, _, rows in predictor.proposals(examples):
@@ -165,7 +166,7 @@ class SequenceTagger(Trained):
         check_consistent_length(X, y)
         predictor, task = self.run_.predictor, self.run_.predictor.task
         with errors_of_values():
-            examples = task.parse_all([{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])
+            examples = parse_all(task, [{"words": _listed(w), "tags": _listed(t)} for w, t in zip(X, y, strict=True)])
             metric = evaluate(predictor.model, task, examples, predictor.batch_size, predictor.device)
         return float(metric.compute()[task.selection])
 

@@ -75,7 +75,7 @@ def test_rows_without_gold_have_no_loss() -> None:
     assert loss(energy, nothing, proposal).requires_grad
 
 
-class Rewarded(ToyTags):
+class Rewarded(ToyTags, sp.Rewards):
     """Tags whose reward is the share of tokens with the first tag; the search knows the output of reward 1."""
 
     searches = True

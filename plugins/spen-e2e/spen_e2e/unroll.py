@@ -151,7 +151,9 @@ def _begin(start: Any, task: sp.Task, model: sp.Model) -> None:
     _set_steps(None, model)
     device = next((p.device for p in model.parameters()), torch.device("cpu"))
     # As large as a training example is: an image itself may be far larger than the crops that memory is enough for.
-    example = task.augment(task.part("train")[0], np.random.default_rng(0))
+    example = task.part("train")[0]
+    if isinstance(task, sp.Augments):
+        example = task.augment(example, np.random.default_rng(0))
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         model.propose(task.collate([example]).to(device).x)
 

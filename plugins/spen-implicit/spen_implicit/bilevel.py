@@ -156,7 +156,9 @@ def _begin(rule: ImplicitGradient, task: sp.Task, model: sp.Model) -> None:
 def _first_with_gold(task: sp.Task) -> sp.Batch | None:
     """A batch of the first training example that has gold, as large as training sees it."""
     for example in task.part("train"):
-        batch = task.collate([task.augment(example, np.random.default_rng(0))])
+        if isinstance(task, sp.Augments):
+            example = task.augment(example, np.random.default_rng(0))
+        batch = task.collate([example])
         if batch.gold is not None:
             return batch
     return None

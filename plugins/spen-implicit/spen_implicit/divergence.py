@@ -18,7 +18,7 @@ class ContrastiveDivergence(sp.EnergyLoss):
     The paper prints it without the minus, and calls Δ, the cost of an output, its score s. With one output it is the
     hinge of the margin loss made smooth, softplus(Δ + E(y) − E(ȳ)).
 
-    In rows without gold, the output of highest `Task.reward` takes the place of gold, and Δ is the reward that an
+    In rows without gold, the output of highest `Rewards.reward` takes the place of gold, and Δ is the reward that an
     output lacks; without a reward the loss is 0 there.
     """
 
@@ -55,7 +55,8 @@ class ContrastiveDivergence(sp.EnergyLoss):
         None if none does: the batch has no gold, and the task no reward.
         """
         gold, labelled = batch.gold, batch.labelled
-        rewards = None if labelled.all() else self.task.reward(batch.x, y)
+        judges = isinstance(self.task, sp.Rewards) and not labelled.all()
+        rewards = self.task.reward(batch.x, y) if judges else None
         known = None if gold is None else margin_cost(self.space, y, gold, batch.x.mask, self.config.cost)
         if rewards is None:
             return None if gold is None else (gold, known, labelled)

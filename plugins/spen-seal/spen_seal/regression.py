@@ -19,7 +19,7 @@ class Regression(sp.Dvn):
 
     The net minimises −σ(−E), which is bounded: λ1 has another scale than with losses whose net term is E.
 
-    In rows without gold s is the output's `Task.reward`; without a reward the loss is 0 there.
+    In rows without gold s is the output's `Rewards.reward`; without a reward the loss is 0 there.
     """
 
     Config = sp.Config
@@ -30,9 +30,8 @@ class Regression(sp.Dvn):
 
     def forward(self, energy: sp.BoundEnergy, batch: sp.Batch, proposal: sp.Proposal) -> Tensor:
         y = self.outputs(energy, batch, proposal)
-        rewards = None if batch.labelled.all() else self.task.reward(batch.x, y)
-        if rewards is not None:
-            return self.value_loss(energy, batch, y, rewards).sum(1)
+        if isinstance(self.task, sp.Rewards) and not batch.labelled.all():
+            return self.value_loss(energy, batch, y, self.task.reward(batch.x, y)).sum(1)
         if batch.gold is None:
             return nothing(energy, proposal)
         return self.value_loss(energy, batch, y).sum(1) * batch.labelled

@@ -20,6 +20,7 @@ from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.task import Task, WordInputs
+from spen_plugins.task_parts import SharesSentences
 
 
 class OneReading(FeatureNetwork):
@@ -27,7 +28,7 @@ class OneReading(FeatureNetwork):
 
     The reader encodes each sentence of the batch once, without the mark: s_t. A head runs for each mark (predicate) p:
     relu(U s_t + V s_p + d(t − p)), where d is a table of distances, under bidirectional LSTMs over the tokens. A task
-    whose examples share sentences tells which rows do (`Task.sentence_indexers`); of any other task, each row is read.
+    that `SharesSentences` tells which rows share one; of any other task, each row is read.
     """
 
     parts: ClassVar[Mapping[str, str]] = {"reader": "features"}
@@ -72,7 +73,9 @@ class OneReading(FeatureNetwork):
         if not isinstance(task.inputs, WordInputs):
             return task
         inner = copy(task)
-        inner.inputs, inner.indexers = replace(task.inputs, marks={}), task.sentence_indexers()
+        inner.inputs = replace(task.inputs, marks={})
+        if isinstance(task, SharesSentences):
+            inner.indexers = task.sentence_indexers()
         return inner
 
     def forward(self, x: X) -> Tensor:

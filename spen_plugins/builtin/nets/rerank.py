@@ -18,6 +18,7 @@ from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Task
+from spen_plugins.task_parts import FitsDecoder
 
 
 class Rerank(InferenceNet):
@@ -70,10 +71,16 @@ class Rerank(InferenceNet):
             if self.config.candidates == "prefixes":
                 y = prefixes(proposal.logits[:, 0], self.config.k)
             else:
-                y = self.task.k_best(proposal, self.config.k)
+                y = self._best(proposal)
                 y[:, :1] = self.task.decode(proposal, x)  # k_best's first may be another, equally likely one
             lowest = energy(y).argmin(1)
         return replace(proposal, chosen=y[torch.arange(len(y), device=y.device), lowest].unsqueeze(1))
+
+    def _best(self, proposal: Proposal) -> Tensor:
+        """The `k` most probable outputs; of a task with a decoder of its own, those nearest to its decision."""
+        if isinstance(self.task, FitsDecoder):
+            return self.task.k_best(proposal, self.config.k)
+        return proposal.k_best(self.config.k)[0]
 
     def training_proposal(self, x: X, energy: BoundEnergy | None = None) -> Proposal:
         return self.net.training_proposal(x, energy)

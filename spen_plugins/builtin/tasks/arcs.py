@@ -18,6 +18,7 @@ from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import in_file_encoding
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
 from spen_plugins.builtin.tasks.role_parts import read_parts, role_formats, unseen_roles
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -42,12 +43,13 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfi
 from spen_plugins.scores.spans import Argument
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, ArcInputs, Shown, Task, Writer
+from spen_plugins.task_parts import Calibrated, ReadsText, WritesFormats
 
 NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
 
 
-class RoleArcs(Task):
+class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     """Semantic role labelling as arcs (Belanger et al. 2017, Sec. 6.2): a sentence with its predicates -> a role, or
     none, for each pair of a predicate and a candidate, a span of words that doesn't hold the predicate.
 

@@ -31,12 +31,13 @@ from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.text import sha256, split_lines
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Writer
+from spen_plugins.task_parts import Rewards
 
 RULE = "rule"
 _VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}
 
 
-class Citations(Tagging):
+class Citations(Tagging, Rewards):
     """Citation fields: words and punctuation -> a field for each.
 
     Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for

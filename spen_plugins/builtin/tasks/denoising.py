@@ -21,6 +21,7 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers import images
 from spen_plugins.spaces import Proposal, RealGrid
 from spen_plugins.task import PARTS, ImageInputs, Shown, Task
+from spen_plugins.task_parts import Augments, ReadsInputs
 
 WHITE = 255.0
 
@@ -52,7 +53,7 @@ class Example(NamedTuple):
         return self.clean + np.float32(sigma) * (_noise(self.seed, self.shape) if self.noise is None else self.noise)
 
 
-class Denoising(Task):
+class Denoising(Task, Augments, ReadsInputs):
     """Removal of Gaussian noise from grayscale images; pixels of `X.inputs["image"]` and y are 0 black to 1 white.
 
     Noise of the validation and the test part is fixed; training crops, symmetries and noise are drawn anew in every

@@ -26,7 +26,7 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.given import checked_weights
 from spen_plugins.builtin.tasks.label_formats import label_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.partly_labelled import hide_gold
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold, hide_gold
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
@@ -40,6 +40,7 @@ from spen_plugins.scores.label_decoder import Fit, LabelDecoder, between
 from spen_plugins.scores.labels import AVERAGE_PRECISION, DEFINITIONS
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Metric, Task, Writer
+from spen_plugins.task_parts import Calibrated, FitsDecoder, ListsLabels, NamesColumns, WritesFormats
 
 
 class Labelled(Protocol):
@@ -54,12 +55,12 @@ class Labelled(Protocol):
         """The weight of its loss."""
 
 
-class LabelTask(Task):
+class LabelTask(Task, WithoutGold, FitsDecoder, ListsLabels, NamesColumns, Calibrated, WritesFormats):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"
     lower_is_better = ("hamming",)
-    shown = 10
+    fitted_facts = ("threshold", "decode_temperature")
     space: LabelSet
     kind: ClassVar[Kind]
     """The kind of a table's rows."""
@@ -106,6 +107,13 @@ class LabelTask(Task):
         if self.decoder.temperature is None:
             return {"decode": "threshold", "threshold": self.decoder.threshold, "decode_temperature": "validation"}
         return {"decode": "expected_f1", "decode_temperature": self.decoder.temperature}
+
+    def use_threshold(self) -> float | None:
+        """0.5 in place of expected F1, of which outputs near 0 that are no probabilities would have all labels."""
+        if self.decoder.temperature is None:
+            return None
+        self.threshold = 0.5
+        return 0.5
 
     def notes(self) -> Sequence[str]:
         return self._notes

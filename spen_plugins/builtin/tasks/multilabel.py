@@ -23,7 +23,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.readers.cells import left_out
 from spen_plugins.readers.label_lists import ListColumn
 from spen_plugins.readers.label_names import label_sets
-from spen_plugins.readers.matrix import Matrix, is_matrix
+from spen_plugins.readers.matrix import Matrix
 from spen_plugins.readers.own_columns import Columns as OwnColumns
 from spen_plugins.readers.own_columns import columns_of_table
 from spen_plugins.readers.scaling import Scaling, Size
@@ -34,6 +34,7 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, VectorInputs
+from spen_plugins.task_parts import ReadsInputs, TakesExamples, TakesMatrices
 
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
@@ -48,12 +49,13 @@ class Example(NamedTuple):
     weight: float = 1.0
 
 
-class MultiLabel(LabelTask):
+class MultiLabel(LabelTask, TakesExamples, TakesMatrices, ReadsInputs):
     """Multi-label classification; labels are columns, a column of lists, or paths of a hierarchical class."""
 
     inputs: VectorInputs
     Config = VectorsConfig
     kind = "vectors"
+    column_keys = ("labels", "separator", "drop")
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
@@ -261,11 +263,9 @@ class MultiLabel(LabelTask):
         self._scale(vector[None])
         return Example(vector, gold)
 
-    def parse_all(self, items: Any) -> Sequence[Example]:
-        """Rows of numbers, as `take` has them, or a list of what `parse` has."""
-        if not is_matrix(items):
-            return super().parse_all(items)
-        matrix = Matrix.of(items, "items").ordered(self.columns.names, "items")
+    def parse_matrix(self, matrix: Any) -> Sequence[Example]:
+        """Rows of numbers, as `take` has them."""
+        matrix = Matrix.of(matrix, "items").ordered(self.columns.names, "items")
         matrix.check_binary(self.columns.names, "items", ~self.columns.real)
         features = self._features(matrix)
         self._scale(features)

@@ -21,6 +21,7 @@ from spen_plugins.readers import images, masks
 from spen_plugins.readers.text import sha256
 from spen_plugins.spaces import BinaryGrid, Proposal
 from spen_plugins.task import PARTS, ImageInputs, Shown, Task
+from spen_plugins.task_parts import Augments
 
 WHITE = 255.0
 
@@ -35,13 +36,14 @@ class Example(NamedTuple):
     """0 and 1, `(row, column)`; None without gold."""
 
 
-class Segmentation(Task):
+class Segmentation(Task, Augments):
     """Binary masks of images; pixels of `X.inputs["image"]` are standardised, channel by channel, by the mean and the
     deviation of the training part."""
 
     selection = "iou"
     space: BinaryGrid
     inputs: ImageInputs
+    file_has_parts = True
 
     class Config(Config):
         corpus: Literal["sample"] | None = None

@@ -12,9 +12,10 @@ from torch import Tensor
 from spen_plugins.builtin.tasks.file_parts import FileParts
 from spen_plugins.builtin.tasks.sentences import Entry, collate_sentences, collate_words
 from spen_plugins.task import Indexer, Task
+from spen_plugins.task_parts import Calibrated, ReadsText, SharesSentences
 
 
-class SentenceTask(Task):
+class SentenceTask(Task, ReadsText, Calibrated):
     """A task over files of sentences: `load` and `restore` set `_parts` and `_read`, and an example has an `entry`."""
 
     _parts: Mapping[str, Sequence[Any]]
@@ -40,7 +41,7 @@ class SentenceTask(Task):
         return self.indexers
 
 
-class PredicateTask(SentenceTask):
+class PredicateTask(SentenceTask, SharesSentences):
     """A task with an example for each predicate, whose sentence a network may read once for all of them."""
 
     _read_once: dict[str, Indexer] | None = None

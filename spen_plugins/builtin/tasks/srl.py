@@ -15,7 +15,7 @@ from spen_plugins.builtin.tasks.file_parts import (
     FilesConfig,
     in_file_encoding,
 )
-from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, WithoutGold
 from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
@@ -39,9 +39,10 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded,
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, WordInputs, Writer
+from spen_plugins.task_parts import WritesFormats
 
 
-class SemanticRoles(PredicateTask):
+class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"

@@ -20,7 +20,6 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
 from spen_plugins.builtin.tasks.sentences import Vocabulary
 from spen_plugins.builtin.tasks.tagging_on_disk import Encode, column_key, tagged_index
-from spen_plugins.builtin.tasks.text_words import is_mostly_unspaced
 from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.column_keys import ColumnKeys
@@ -33,6 +32,7 @@ from spen_plugins.readers.schemes import BrokenTags, Scheme, spans
 from spen_plugins.readers.shards import checksum
 from spen_plugins.readers.tag_items import tagged_of
 from spen_plugins.readers.tagged import read_tagged, read_words
+from spen_plugins.readers.text_words import is_mostly_unspaced
 from spen_plugins.task import PARTS
 
 CORPORA = ("pos", "ner", "predicates")
@@ -212,7 +212,7 @@ def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
 
 
 def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
-    """All parts of sentences given in Python, as `Task.take`.
+    """All parts of sentences given in Python, as `TakesExamples.take`.
 
     Raises:
         ConfigError: the config names data of its own, or columns.

@@ -19,7 +19,6 @@ from spen_plugins.builtin.tasks.label_settings import TextsConfig, check_texts
 from spen_plugins.builtin.tasks.label_task import LabelTask
 from spen_plugins.builtin.tasks.partly_labelled import needs_memory
 from spen_plugins.builtin.tasks.text_on_disk import TextMaker, text_index
-from spen_plugins.builtin.tasks.text_words import is_unspaced, words_of
 from spen_plugins.datasets import locate, stratify
 from spen_plugins.datasets.equal_inputs import digest, shared_inputs, warn_of_shared
 from spen_plugins.datasets.labels import lists_names
@@ -36,8 +35,10 @@ from spen_plugins.readers.reuters import Document, read_reuters, sgm_files, shar
 from spen_plugins.readers.shards import checksum, of_shards
 from spen_plugins.readers.text import read_lines, sha256, split_lines
 from spen_plugins.readers.text_columns import Layout, Row
+from spen_plugins.readers.text_words import is_unspaced, words_of
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
+from spen_plugins.task_parts import ReadsInputs, ReadsText, TakesExamples
 
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
@@ -59,7 +60,7 @@ class Example:
     """The weight of its loss."""
 
 
-class TextLabels(LabelTask):
+class TextLabels(LabelTask, TakesExamples, ReadsInputs, ReadsText):
     """Multi-label classification of texts.
 
     Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
@@ -69,6 +70,7 @@ class TextLabels(LabelTask):
     inputs: TextInputs
     Config = TextsConfig
     kind = "texts"
+    column_keys = ("text", "labels", "separator", "drop")
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)

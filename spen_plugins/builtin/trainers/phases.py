@@ -14,6 +14,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.model import Model
 from spen_plugins.player import Player
 from spen_plugins.task import Task
+from spen_plugins.task_parts import selection_score
 from spen_plugins.trainer import Context, Phase, Stage
 
 
@@ -70,7 +71,7 @@ def cost_net_phase(model: Model, player: Player, weight: float = 1.0, **fields: 
     if not any(True for _ in model.energy_loss.parameters()):
         raise ConfigError(
             f"trainer.cost_net: {type(model.energy_loss).__name__} has no cost-augmented net to move; take null, or an "
-            "energy loss that has one (infnet.compound, seal.margin_compound)"
+            "energy loss with a key `cost_net` (`spen describe energy_loss` lists them, and each one's keys)"
         )
     return Phase("cost_net", ("energy_loss",), partial(net_terms, weight=weight), player, **fields)
 
@@ -150,4 +151,4 @@ def _refuse_own_net(loss: EnergyLoss, trainer: str) -> None:
 
 def _net_score(task: Task, model: Model, batches: Sequence[Batch]) -> float:
     net = model.inference_net
-    return task.selection_score((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches)
+    return selection_score(task, ((net.training_proposal(b.x, model.energy.at(b.x)), b) for b in batches))

@@ -19,6 +19,7 @@ from spen_plugins.inference_net import InferenceNet
 from spen_plugins.model import Model
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import ImageInputs, Task
+from spen_plugins.task_parts import selection_score
 
 
 class Gbi(InferenceNet):
@@ -84,4 +85,4 @@ def gbi_score(model: Model, task: Task, batches: Sequence[Batch], config: Gbi.Co
     """The task's selection score if the model's energy predicts by `gbi`, on top of its inference net."""
     net = Gbi(config, task, net=model.inference_net).eval()
     with torch.no_grad():
-        return task.selection_score((net(batch.x, model.energy.at(batch.x)), batch) for batch in batches)
+        return selection_score(task, ((net(batch.x, model.energy.at(batch.x)), batch) for batch in batches))

@@ -1,0 +1,239 @@
+"""Optional parts of a task: what only some tasks can do. A task inherits from `Task` and from the parts that it has."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from spen_plugins.batch import Batch, X
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.readers.matrix import is_matrix
+from spen_plugins.readers.raw_text import RawText
+from spen_plugins.scores.calibration import Decisions
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import HELD_OUT, Indexer, Metric, Task, Writer
+
+
+class TakesExamples(ABC):
+    """A task whose examples can be given in Python; its `Config` has a field `in_memory: bool = False`, which
+    `sp.train` sets."""
+
+    @property
+    def in_memory(self) -> bool:
+        """True if the examples are given in Python, by `take`, and a run folder doesn't keep them."""
+        return self.config.in_memory
+
+    @abstractmethod
+    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
+        """In place of `load`: examples that are given in Python.
+
+        Args:
+            parts: name of each part -> its inputs and its outputs, a pair, in the task's own form.
+            held_out: share of the training examples that validate if there is no part `validation`.
+            seed: seed of their choice.
+
+        Raises:
+            ConfigError: the config names files.
+            DataError: the examples have the wrong form.
+        """
+
+
+class PartlyLabelled(ABC):
+    """A task whose training part can have examples without gold."""
+
+    @property
+    @abstractmethod
+    def keys_without_gold(self) -> Sequence[str]:
+        """Dotted keys of the config by which it has some, such as `task.unlabelled`; empty if all have gold."""
+
+
+class Augments(ABC):
+    """A task whose training examples change from epoch to epoch."""
+
+    @abstractmethod
+    def augment(self, example: Any, rng: np.random.Generator) -> Any:
+        """The form of a training example in one epoch: a random crop, added noise.
+
+        Called each time that an example is put into a training batch, never in evaluation. `rng` is seeded by the run's
+        seed, the stage, the pass over the examples and the example's row, so that a resumed run sees the same.
+        """
+
+
+class ReadsText(ABC):
+    """A task that predicts for raw text."""
+
+    @abstractmethod
+    def read_text(self, raw: RawText) -> Sequence[Any]:
+        """Examples of raw text, for prediction."""
+
+    def words_read(self, example: Any) -> int | None:
+        """Number of words, from the first, of an example that its feature networks read; None for all."""
+        return None
+
+
+class ReadsInputs(ABC):
+    """A task that reads a file in another way if its outputs are not wanted."""
+
+    @abstractmethod
+    def read_inputs(self, path: str) -> Sequence[Any]:
+        """Examples of a file for prediction alone: its outputs, if there are any, are not looked at."""
+
+
+class NamesColumns:
+    """A task whose files have columns that the config names; a file to predict may have them by other names."""
+
+    column_keys: ClassVar[Sequence[str]] = ()
+    """Keys of the config that say so."""
+
+
+class TakesMatrices(ABC):
+    """A task whose inputs are rows of numbers."""
+
+    @abstractmethod
+    def parse_matrix(self, matrix: Any) -> Sequence[Any]:
+        """Examples from a matrix, `(examples, features)`: an array, a matrix of scipy.sparse or a DataFrame."""
+
+
+class WritesFormats(ABC):
+    """A task whose predictions can be written in other formats than JSON lines."""
+
+    @abstractmethod
+    def formats(self) -> Mapping[str, Writer]:
+        """These formats, by name."""
+
+
+class ListsLabels:
+    """A task that predicts label sets, with the probabilities of the likeliest labels."""
+
+    shown: int | None = 10
+    """Most labels whose probabilities a prediction lists; None: all."""
+
+
+class Calibrated(ABC):
+    """A task that reports probabilities, which calibration improves."""
+
+    temperature: float = 1.0
+    """Flattens (above 1) or sharpens the probabilities that `predictions` reports; `decode` does not depend on it."""
+
+    @abstractmethod
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """The decisions (labels, tags, spans) of decoded outputs for the examples with gold.
+
+        Each has the net's probability for it and its correctness; `temperature` is fitted to them. None if the batch
+        has no gold.
+        """
+
+
+class FitsDecoder(ABC):
+    """A task whose `decode` depends on numbers, such as a threshold, that are fitted to the validation part."""
+
+    fitted_facts: ClassVar[Collection[str]] = ("threshold",)
+    """Names of the facts that the validation part's scores decide, and not the data."""
+
+    @abstractmethod
+    def fit_threshold(self, metric: Metric) -> None:
+        """Fit them to the validation part's metric, if the config says so."""
+
+    @abstractmethod
+    def decoder_settings(self) -> dict[str, Any]:
+        """Settings of the config with which `decode` is this one from the start, and nothing is fitted."""
+
+    @abstractmethod
+    def use_threshold(self) -> float | None:
+        """Decode outputs that are no probabilities, as an optimiser's: by a threshold, which is returned; None if
+        `decode` needs no change."""
+
+    @abstractmethod
+    def k_best(self, proposal: Proposal, k: int) -> Tensor:
+        """The `k` outputs nearest to the decision of `decode`, `(batch, k, *variables)`."""
+
+
+class Rewards(ABC):
+    """A task with rules by which outputs are judged without gold."""
+
+    @abstractmethod
+    def reward(self, x: X, y: Tensor) -> Tensor:
+        """How good outputs look without gold, from rules about the task: `(batch, sample)` in [0, 1].
+
+        Args:
+            x: the inputs.
+            y: `(batch, sample, *variables)`, discrete or relaxed; of a relaxed output it is differentiable, and about
+                the expected reward of independent variables.
+        """
+
+    def search(self, x: X, proposal: Proposal) -> Tensor | None:
+        """Discrete outputs of high reward near a proposal, `(batch, sample, *variables)`, without gradient; None by
+        default: no search."""
+        return None
+
+
+class SharesSentences(ABC):
+    """A task with several examples for one sentence, which a network may read once for all of them."""
+
+    @abstractmethod
+    def sentence_indexers(self) -> dict[str, Indexer]:
+        """The indexers of networks that read each sentence of a batch once, with `"sentence"` `(batch,)` and
+        `"sentence.NAME"`, a row for each."""
+
+    @abstractmethod
+    def groups(self, examples: Sequence[Any]) -> np.ndarray | None:
+        """Group of each example, `(examples,)` from 0: training has those of a group in one batch; None: no groups."""
+
+
+def parse_all(task: Task, items: Any) -> Sequence[Any]:
+    """Examples from a list of Python values (or the rows of a DataFrame, by column), or from a matrix.
+
+    Raises:
+        DataError: an item has the wrong form; with its index, from 0.
+    """
+    if isinstance(task, TakesMatrices) and is_matrix(items):
+        return task.parse_matrix(items)
+    if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+        raise DataError("items", None, f"one {type(items).__name__}", "a list of them")
+    if hasattr(items, "to_dict") and hasattr(items, "columns"):
+        items = items.to_dict("records")
+    return [_parsed(task, number, item) for number, item in enumerate(items)]
+
+
+def _parsed(task: Task, number: int, item: Any) -> Any:
+    try:
+        return task.parse(item)
+    except DataError as error:
+        raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+
+
+def read_inputs(task: Task, path: str) -> Sequence[Any]:
+    """Examples of a file for prediction."""
+    return task.read_inputs(path) if isinstance(task, ReadsInputs) else task.read(path)
+
+
+def read_text(task: Task, raw: RawText) -> Sequence[Any]:
+    """Examples of raw text.
+
+    Raises:
+        ConfigError: the task reads none.
+    """
+    if not isinstance(task, ReadsText):
+        raise ConfigError("found raw text, and the run's task reads none; tags, roles and labels of texts are of text")
+    return task.read_text(raw)
+
+
+def fitted_facts(task: Task) -> set[str]:
+    """Names of the task's facts that the validation part's scores decide, and not the data."""
+    return set(task.fitted_facts) if isinstance(task, FitsDecoder) else set()
+
+
+def selection_score(task: Task, found: Iterable[tuple[Proposal, Batch]]) -> float:
+    """The selection score of other predictions of the validation part than the model's, with a threshold fitted to
+    them; the task's own threshold is unchanged."""
+    metric = task.metric()
+    for proposal, batch in found:
+        metric.update(proposal, batch)
+    if isinstance(task, FitsDecoder):
+        copy(task).fit_threshold(metric)
+    return float(metric.compute()[task.selection])
