@@ -50,6 +50,7 @@ __getattr__, _NAMES = lazy_names(
         "energy_loss": ("EnergyLoss", "Terms"),
         "errors": ("ConfigError", "DataError", "PluginError", "RunError", "SpenError", "did_you_mean"),
         "features": ("FeatureNetwork",),
+        "file_task": ("ExactMatch", "FileTask", "PartsConfig"),
         "files": ("writing", "writing_folder"),
         "files.lock": ("locked",),
         "hookspecs": ("Classes", "Functions"),
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
     from spen_plugins.energy_loss import EnergyLoss, Terms
     from spen_plugins.errors import ConfigError, DataError, PluginError, RunError, SpenError, did_you_mean
     from spen_plugins.features import FeatureNetwork
+    from spen_plugins.file_task import ExactMatch, FileTask, PartsConfig
     from spen_plugins.files import writing, writing_folder
     from spen_plugins.files.lock import locked
     from spen_plugins.hookspecs import Classes, Functions

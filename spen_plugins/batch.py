@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -55,6 +55,27 @@ class Batch:
     labelled: Tensor
     weights: Tensor | None = field(default=None, kw_only=True)
     class_weights: Tensor | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Mapping[str, Any],
+        mask: Tensor | None,
+        gold: Tensor,
+        labelled: Sequence[bool],
+        rows: Sequence[int] | None = None,
+    ) -> Batch:
+        """A batch of examples that a task collates.
+
+        Args:
+            inputs, mask: as of `X`.
+            gold: zero in rows without gold.
+            labelled: for each example, whether it has gold.
+            rows: None: from 0.
+        """
+        known = torch.tensor(labelled)
+        numbers = torch.arange(len(known)) if rows is None else torch.tensor(list(rows))
+        return cls(X(dict(inputs), mask, len(known)), numbers, gold if known.any() else None, known)
 
     def __len__(self) -> int:
         return self.x.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -202,9 +203,22 @@ def parse_all(task: Task, items: Any) -> Sequence[Any]:
 
 def _parsed(task: Task, number: int, item: Any) -> Any:
     try:
-        return task.parse(item)
+        return parse_item(task, item)
     except DataError as error:
         raise DataError(f"{error.path} {number}", error.line, error.found, error.expected) from None
+
+
+def parse_item(task: Task, item: Any) -> Any:
+    """`task.parse` of an item, with a DataError for one of so wrong a form that Python says so."""
+    try:
+        return task.parse(item)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise DataError("item", None, f"{item!r:.80} ({type(error).__name__}: {error})", shown_form(task)) from error
+
+
+def shown_form(task: Task) -> str:
+    """The form of an item: the first line of the docstring of `task.parse`."""
+    return (inspect.getdoc(task.parse) or "").partition("\n")[0]
 
 
 def read_inputs(task: Task, path: str) -> Sequence[Any]:

@@ -670,3 +670,12 @@ def test_the_checks_find_a_broken_trainer():
     task = ToyLabels()
     with pytest.raises(AssertionError, match=r"inference_net\.\S+ belongs to \['one', 'two'\]"):
         check_trainer(TrainsTwice(sp.TrainerConfig()), Model(independent(task), None, None), task)
+
+
+def test_parts_of_a_task_are_checked() -> None:
+    class Rewarded(ToyLabels, sp.Rewards):
+        def reward(self, x: sp.X, y: torch.Tensor) -> torch.Tensor:
+            return 2 + y.sum(-1)
+
+    with pytest.raises(AssertionError, match=r"Rewarded\.reward is outside \[0, 1\]"):
+        check_task(Rewarded())

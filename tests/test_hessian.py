@@ -130,7 +130,7 @@ def test_sentences_of_one_word_have_no_neighbours() -> None:
 
 def labelled(*sets: list[int] | None) -> ToyLabels:
     task = ToyLabels(labels=4)
-    task._parts["train"] = [([0.0] * 5, None if s is None else [float(i in s) for i in range(4)]) for s in sets]
+    task.parts["train"] = [([0.0] * 5, None if s is None else [float(i in s) for i in range(4)]) for s in sets]
     return task
 
 
@@ -147,7 +147,7 @@ def test_correlation_of_labels_by_hand() -> None:
 def test_bigram_ratios_by_hand() -> None:
     task = ToyTags()
     tags = [([0, 1, 2], 3), ([0, 1], 2), (None, 3), ([3], 1)]
-    task._parts["train"] = [(["cats"] * size, [0] * size, some) for some, size in tags]
+    task.parts["train"] = [(["cats"] * size, [0] * size, some) for some, size in tags]
     found = bigram_ratios(task, torch.tensor([1, 0, 2]))
     # Bigrams: 0 1 twice, 1 2 once. First: 0 twice, 1 once; second: 1 twice, 2 once.
     ratio = {(0, 1): 2.5 / (4 / 3 + 0.5), (1, 2): 1.5 / (1 / 3 + 0.5), (1, 1): 0.5 / (2 / 3 + 0.5)}

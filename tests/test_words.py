@@ -128,8 +128,8 @@ def test_bad_clusters_are_data_errors(tmp_path, line):
 class Tagged(ToyTags):
     """With a further column."""
 
-    def _set_up(self) -> None:
-        super()._set_up()
+    def set_up(self) -> None:
+        super().set_up()
         self.inputs = WordInputs(self.WORDS, {"predicate": 2}, {"pos": 5})
 
     def collate(self, examples, rows=None):

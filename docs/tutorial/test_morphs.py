@@ -16,7 +16,7 @@ from spen_plugins import testing
 def task(tmp_path):
     """A task with its files, and the features for it: the checks' own, which need no type in a config."""
     make_morphs(tmp_path)
-    task = Words(Words.Config(**{part: str(tmp_path / f"{part}.tsv") for part in sp.PARTS}))
+    task = Words(Words.Config(**{part: str(tmp_path / f"{part}.jsonl") for part in sp.PARTS}))
     task.load()
     return task
 
@@ -43,6 +43,6 @@ def test_the_parts(task):
 
 
 def test_what_a_file_gets_wrong_is_said(task, tmp_path):
-    (tmp_path / "train.tsv").write_text("evlerim\tev lar im\n", encoding="utf-8")
-    with pytest.raises(sp.DataError, match=r"train.tsv:1: found 'evlerim\\tev lar im'"):
+    (tmp_path / "train.jsonl").write_text('{"word": "evlerim", "morphs": ["ev", "lar", "im"]}\n', encoding="utf-8")
+    with pytest.raises(sp.DataError, match=r"train.jsonl:1: found .* expected a word, and morphs that make it up"):
         task.load()

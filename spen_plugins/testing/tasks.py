@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -13,26 +13,9 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.file_task import FileTask
 from spen_plugins.spaces import BinaryGrid, LabelSet, Proposal, RealGrid, TagSequence
 from spen_plugins.task import PARTS, ImageInputs, Metric, Task, VectorInputs, WordInputs
-
-
-class ExactMatch(Metric):
-    """Share of examples predicted without any error."""
-
-    def __init__(self, decode: Callable[[Proposal], Tensor]) -> None:
-        self._decode = decode
-        self.right, self.seen = 0, 0
-
-    def update(self, proposal: Proposal, batch: Batch) -> None:
-        if batch.gold is None:
-            return
-        wrong = (self._decode(proposal) - batch.gold).abs().flatten(1).sum(-1)
-        self.right += int(((wrong == 0) & batch.labelled).sum())
-        self.seen += int(batch.labelled.sum())
-
-    def compute(self) -> dict[str, Any]:
-        return {"exact_match": self.right / max(self.seen, 1)}
 
 
 class MeanScore(Metric):
@@ -53,48 +36,26 @@ class MeanScore(Metric):
         return {"score": self.total / max(self.seen, 1)}
 
 
-class _Toy(Task):
-    """Base of the toy tasks: random examples with their own seed."""
+class _Toy(FileTask):
+    """Base of the toy tasks: random examples with their own seed, and no files."""
 
-    selection: ClassVar[str] = "exact_match"
+    Config = Config
 
     def __init__(self, config: Config | None = None, examples: int = 12, seed: int = 0) -> None:
         super().__init__(config or Config())
         self._size, self._seed = examples, seed
-        self._parts: dict[str, list[Any]] = {}
         self.load()
 
     def load(self) -> None:
-        self._set_up()
+        self.restore({})
         generator = torch.Generator().manual_seed(self._seed)
-        self._parts = {part: [self._example(generator) for _ in range(self._size)] for part in PARTS}
-
-    def part(self, name: str) -> Sequence[Any]:
-        return self._parts[name]
-
-    def metric(self) -> Metric:
-        return ExactMatch(self.decode)
-
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
-        return self.decode(proposal)[:, 0].tolist()
+        self.parts = {part: [self._example(generator) for _ in range(self._size)] for part in PARTS}
 
     def read(self, path: str) -> Sequence[Any]:
         return self.part("test")
 
     def parse(self, item: Any) -> Any:
         return item
-
-    def facts(self) -> dict[str, Any]:
-        return {}
-
-    def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set_up()
-
-    def protocol(self) -> dict[str, Any]:
-        return {"metric": "exact match", "split": "random", "threshold": 0.5}
-
-    def _set_up(self) -> None:
-        raise NotImplementedError
 
     def _example(self, generator: torch.Generator) -> Any:
         raise NotImplementedError
@@ -112,7 +73,7 @@ class ToyLabels(_Toy):
         self._labels, self._width, self._binary = labels, size, binary
         super().__init__(**options)
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
         self.space = LabelSet([f"label{i}" for i in range(self._labels)])
         self.inputs = VectorInputs(self._width, self._binary)
 
@@ -129,13 +90,8 @@ class ToyLabels(_Toy):
             lengths = (vectors > 0).sum(1)
             inputs = {"indices": vectors.nonzero()[:, 1], "offsets": lengths.cumsum(0) - lengths}
         gold = [labels if labels is not None else [0.0] * self._labels for _, labels in examples]
-        labelled = torch.tensor([labels is not None for _, labels in examples])
-        return Batch(
-            X(inputs, None, len(examples)),
-            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
-            torch.tensor(gold).unsqueeze(1) if labelled.any() else None,
-            labelled,
-        )
+        labelled = [labels is not None for _, labels in examples]
+        return Batch.of(inputs, None, torch.tensor(gold).unsqueeze(1), labelled, rows)
 
 
 class ToyTags(_Toy):
@@ -144,7 +100,7 @@ class ToyTags(_Toy):
     WORDS: ClassVar = ["<padding>", "<unknown>", "dogs", "chase", "cats", "and", "quickly", "flee"]
     TAGS: ClassVar = ["O", "B-A0", "I-A0", "B-A1"]
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
         self.space = TagSequence(self.TAGS, "bio")
         self.inputs = WordInputs(self.WORDS, {"predicate": 2})
 
@@ -167,16 +123,10 @@ class ToyTags(_Toy):
             "words": _padded([[numbers.get(word, 1) for word in words] for words, _, _ in examples], tokens),
             "predicate": _padded([marks for _, marks, _ in examples], tokens),
         }
-        for indexer in self.indexers.values():
-            inputs.update(indexer.collate([indexer.index(words) for words, _, _ in examples]))
+        inputs |= self.index([words for words, _, _ in examples])
         tags = _padded([tags or [] for _, _, tags in examples], tokens)
         gold = self.space.one_hot(tags.unsqueeze(1), mask & labelled.unsqueeze(1)).float()
-        return Batch(
-            X(inputs, mask, len(examples)),
-            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
-            gold if labelled.any() else None,
-            labelled,
-        )
+        return Batch.of(inputs, mask, gold, labelled.tolist(), rows)
 
 
 class ToyImages(_Toy):
@@ -192,7 +142,7 @@ class ToyImages(_Toy):
         self._padded = padded
         super().__init__(**options)
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
         self.space = RealGrid()
         self.inputs = ImageInputs()
 
@@ -214,15 +164,11 @@ class ToyImages(_Toy):
         def padded(images: Sequence[Tensor]) -> Tensor:
             return torch.stack([F.pad(i, (0, width - i.shape[-1], 0, height - i.shape[-2])) for i in images])
 
-        labelled = torch.tensor([clean is not None for _, clean in examples])
+        labelled = [clean is not None for _, clean in examples]
         mask = padded([torch.ones(noisy.shape[-2:]) for noisy, _ in examples]).bool() if self._padded else None
         gold = padded([torch.zeros(noisy.shape[-2:]) if clean is None else clean for noisy, clean in examples])
-        return Batch(
-            X({"image": padded([noisy for noisy, _ in examples])}, mask, len(examples)),
-            torch.arange(len(examples)) if rows is None else torch.tensor(list(rows)),
-            gold.unsqueeze(1) if labelled.any() else None,
-            labelled,
-        )
+        inputs = {"image": padded([noisy for noisy, _ in examples])}
+        return Batch.of(inputs, mask, gold.unsqueeze(1), labelled, rows)
 
 
 class ToyMasks(ToyImages):
@@ -233,7 +179,7 @@ class ToyMasks(ToyImages):
         padded: as of `ToyImages`.
     """
 
-    def _set_up(self) -> None:
+    def set_up(self) -> None:
         self.space = BinaryGrid()
         self.inputs = ImageInputs(channels=2)
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 
+from spen_plugins.batch import Batch
 from spen_plugins.model import Model
+from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
+from spen_plugins.task_parts import Augments, Calibrated, FitsDecoder, Rewards, SharesSentences, TakesExamples
 from spen_plugins.testing.comparing import (
     asserting,
     by_length,
@@ -55,6 +60,8 @@ def check_task(task: Task) -> None:
     )
     json.dumps([predictions, task.protocol(), scores])
 
+    _check_parts(task, proposal, batch, examples)
+
     facts = json.loads(json.dumps(task.facts()))
     again = object.__new__(type(task))
     again.__dict__.update({key: value for key, value in task.__dict__.items() if key not in ("space", "inputs")})
@@ -62,6 +69,30 @@ def check_task(task: Task) -> None:
     assert again.space.shape == task.space.shape, f"{name}.restore makes another output space"
     assert type(again.inputs) is type(task.inputs), f"{name}.restore makes other inputs"
     assert json.loads(json.dumps(again.facts())) == facts, f"{name}: the facts of a restored task differ"
+
+
+def _check_parts(task: Task, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> None:
+    """Check the optional parts that a task has, on some training examples."""
+    name, count = type(task).__name__, len(examples)
+    if isinstance(task, TakesExamples):
+        assert task.in_memory in (True, False), f"{name}.Config has no field in_memory: bool = False"
+    if isinstance(task, Augments):
+        task.collate([task.augment(example, np.random.default_rng(0)) for example in examples])
+    if isinstance(task, Calibrated) and (found := task.decisions(proposal, batch)) is not None:
+        sizes = len(found.right), found.confidences.at(1.0).size
+        assert sizes[0] == sizes[1], (
+            f"{name}.decisions has {sizes[0]} that are right or wrong, and {sizes[1]} confidences"
+        )
+    if isinstance(task, FitsDecoder):
+        shaped(task.k_best(proposal, 1), tuple(batch.gold.shape), f"{name}.k_best")
+        unknown = task.decoder_settings().keys() - type(task.config).model_fields.keys()
+        assert not unknown, f"{name}.decoder_settings has {', '.join(unknown)}, which its Config lacks"
+    if isinstance(task, Rewards):
+        reward = task.reward(batch.x, batch.gold)
+        shaped(reward, (count, 1), f"{name}.reward")
+        assert ((reward >= 0) & (reward <= 1)).all(), f"{name}.reward is outside [0, 1]"
+    if isinstance(task, SharesSentences) and (groups := task.groups(examples)) is not None:
+        assert len(groups) == count, f"{name}.groups has {len(groups)} numbers for {count} examples"
 
 
 @asserting

@@ -1,5 +1,6 @@
 """A language that never was: stems, and suffixes whose vowels are those of the stem."""
 
+import json
 import random
 from pathlib import Path
 
@@ -8,7 +9,7 @@ SUFFIXES = (("lar", "ler"), ("im", "um"), ("da", "de"), ("siz", "suz"), ("ci", "
 
 
 def make_morphs(folder: Path, seed: int = 0) -> None:
-    """Write train.tsv, validation.tsv and test.tsv, words with their morphs, to FOLDER."""
+    """Write train.jsonl, validation.jsonl and test.jsonl, words with their morphs, to FOLDER."""
     draw = random.Random(seed)
     words = {}
     while len(words) < 360:
@@ -16,7 +17,7 @@ def make_morphs(folder: Path, seed: int = 0) -> None:
         suffixes = [pair[kind] for pair in draw.sample(SUFFIXES, draw.randrange(4))]
         morphs = [draw.choice(STEMS), *suffixes]
         words["".join(morphs)] = morphs
-    lines = [f"{word}\t{' '.join(morphs)}\n" for word, morphs in words.items()]
+    lines = [json.dumps({"word": word, "morphs": morphs}) + "\n" for word, morphs in words.items()]
     folder.mkdir(parents=True, exist_ok=True)
     for part, start, end in (("train", 0, 240), ("validation", 240, 300), ("test", 300, 360)):
-        (folder / f"{part}.tsv").write_text("".join(lines[start:end]), encoding="utf-8")
+        (folder / f"{part}.jsonl").write_text("".join(lines[start:end]), encoding="utf-8")

@@ -1,0 +1,129 @@
+"""A task over files of JSON lines: what most tasks do alike, so that a new one has little left to write."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spen_plugins.batch import Batch
+from spen_plugins.config.config import Config
+from spen_plugins.datasets.places import locate
+from spen_plugins.errors import DataError
+from spen_plugins.readers.jsonl import read_json_lines
+from spen_plugins.readers.text import sha256
+from spen_plugins.spaces import Proposal
+from spen_plugins.task import Metric, Task
+from spen_plugins.task_parts import parse_item, shown_form
+
+
+class PartsConfig(Config):
+    """A file for each part."""
+
+    train: str
+    """File to learn from; `data:` paths are below $SPEN_DATA."""
+    validation: str
+    """File that picks the best epoch."""
+    test: str | None = None
+    """File to report on."""
+
+
+class ExactMatch(Metric):
+    """Share of the examples of which all of the output is right."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._right: list[Tensor] = []
+        self._known: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        if batch.gold is not None:
+            same = (self._task.decode(proposal, batch.x) == batch.gold).flatten(1).all(1)
+            self._right.append((same & batch.labelled).double().cpu())
+            self._known.append(batch.labelled.double().cpu())
+
+    def compute(self) -> dict[str, Any]:
+        right, known = self.ratios()
+        return {"exact_match": float(right.sum() / known.sum().clamp(min=1))}
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        none = torch.zeros(0, dtype=torch.double)
+        return torch.cat([none, *self._right]), torch.cat([none, *self._known])
+
+
+class FileTask(Task):
+    """A task over files of JSON lines, one for each part.
+
+    A subclass writes `parse`, `set_up` and `collate`, and where it needs them `learn`, `length`, `predictions` and
+    `metric`. It may read another format by a `read` of its own.
+    """
+
+    Config = PartsConfig
+    selection = "exact_match"
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.parts: dict[str, Sequence[Any]] = {}
+        self._learned: dict[str, Any] = {}
+
+    def learn(self, examples: Sequence[Any]) -> dict[str, Any]:
+        """Facts of the training examples, as JSON values by name: a vocabulary, names of labels; none by default."""
+        return {}
+
+    @abstractmethod
+    def set_up(self, **facts: Any) -> None:
+        """Set `space` and `inputs`.
+
+        Args:
+            facts: those of `learn`, by name.
+        """
+
+    def load(self) -> None:
+        self.parts = {part: self.read(name) for part, name in self.files().items()}
+        self.restore(self.learn(self.part("train")))
+        for part in ("validation", "test"):
+            examples = self.part(part)
+            batches = (self.collate(examples[i : i + 64]) for i in range(0, len(examples), 64))
+            if not all(batch.labelled.all() for batch in batches):
+                raise DataError(self.files()[part], None, "examples without gold", "gold for all, as they are scored")
+
+    def part(self, name: str) -> Sequence[Any]:
+        return self.parts.get(name, [])
+
+    def read(self, path: str) -> Sequence[Any]:
+        return [
+            example
+            for _, example in read_json_lines(locate(path), shown_form(self), lambda item: parse_item(self, item))
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        return self._learned
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._learned = dict(facts)
+        self.set_up(**facts)
+
+    def metric(self) -> Metric:
+        return ExactMatch(self)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Any]) -> list[Any]:
+        """The decoded outputs, as lists of numbers."""
+        return self.decode(proposal, batch.x)[:, 0].tolist()
+
+    def protocol(self) -> dict[str, Any]:
+        metric = inspect.getdoc(type(self.metric())) or self.selection
+        return {"metric": metric.partition("\n")[0], "split": self.files(), "threshold": None}
+
+    def checksums(self) -> dict[str, str]:
+        return {name: sha256(locate(name)) for name in self.files().values()}
+
+    def index(self, sentences: Sequence[Sequence[str]]) -> dict[str, Tensor]:
+        """Tensors of sentences for the feature networks, which `collate` puts beside its own inputs."""
+        inputs: dict[str, Tensor] = {}
+        for indexer in self.indexers.values():
+            inputs |= indexer.collate([indexer.index(words) for words in sentences])
+        return inputs
