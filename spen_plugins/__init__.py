@@ -58,6 +58,7 @@ __getattr__, _NAMES = lazy_names(
         "player": ("PlateauConfig", "Player", "Schedule"),
         "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
         "builtin.tasks.facts": ("listed", "number", "numbers"),
+        "readers.shards": ("checksum",),
         "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
+    from spen_plugins.readers.shards import checksum
     from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder

@@ -16,6 +16,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
+from spen_images.images import image_files, read_image
+from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate, parse_arguments
@@ -23,10 +25,8 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.readers.clusters import read_clusters
-from spen_plugins.readers.images import image_files, read_image
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.labelled_texts import Layout, read_texts
-from spen_plugins.readers.masks import read_arrays
 from spen_plugins.readers.reuters import read_reuters
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.split import read_split

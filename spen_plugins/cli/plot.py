@@ -30,7 +30,6 @@ Shown = Annotated[
     int, typer.Option("--labels", min=2, help="Number of labels or tags, the most frequent of the training part.")
 ]
 Examples = Annotated[int, typer.Option(min=1, help="Number of validation examples, the first ones.")]
-Images = Annotated[int, typer.Option(min=1, help="Number of images, the first ones of the test part.")]
 Trajectories = Annotated[
     list[str],
     typer.Argument(
@@ -94,22 +93,6 @@ def game(runs: Runs, out: Out = None) -> None:
 
     groups = groups_of(runs)
     save_figure(game_figure(groups), groups[0], "game", out)
-
-
-def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
-    """Test images: clean, noisy and denoised by each run, with their PSNR."""
-    from spen_plugins.research.image_plots import denoised, denoising_figure
-
-    groups = groups_of(runs)
-    save_figure(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
-
-
-def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
-    """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
-    from spen_plugins.research.mask_plots import masked, masks_figure
-
-    groups = groups_of(runs)
-    save_figure(masks_figure(masked(groups, images)), groups[0], "masks", out)
 
 
 def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import io
 import warnings
 from collections.abc import Sequence
@@ -13,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from spen_plugins.errors import DataError
-from spen_plugins.readers.text import opened, sha256, shorten
+from spen_plugins import DataError, opened, shorten
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 PNG = "iVBORw0KGgo"
@@ -107,18 +105,6 @@ def from_rows(rows: Any, where: object = "input") -> np.ndarray:
     if 0 < high <= 1.5 and low >= -0.5 and (levels != np.round(levels)).any():
         raise DataError(where, None, f"levels from {low:g} to {high:g}", f"{wanted}; times 255, if 1 is white")
     return levels
-
-
-def checksum(path: str | Path) -> str:
-    """sha256 over the names and contents of a folder's images, in the order of their names; of a file, its own."""
-    if not Path(path).is_dir():
-        return sha256(path)
-    digest = hashlib.sha256()
-    for file in image_files(path):
-        with opened(file) as content:
-            data = content.read()
-        digest.update(file.name.encode() + b"\0" + len(data).to_bytes(8, "big") + data)
-    return digest.hexdigest()
 
 
 def smallest_side(images: Sequence[np.ndarray]) -> int:

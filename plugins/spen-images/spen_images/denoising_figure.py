@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from spen_plugins.builtin.tasks.denoising_metric import psnr, squared_error
-from spen_plugins.errors import ConfigError
-from spen_plugins.figures.kit import images_figure
-from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.own_data import load_task
-from spen_plugins.runs.predictor import Predictor
-from spen_plugins.spaces import RealGrid
-from spen_plugins.task import ImageInputs, Task
+from spen_images.denoising_metric import psnr, squared_error
+from spen_plugins import ConfigError, ImageInputs, Predictor, RealGrid, Registry, RunFolder, Task
+from spen_plugins.figures import images_figure, load_task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.runs.groups import Group
+    from spen_plugins.figures import Group
 
 WIDTH = 2.2  # inches, of an image
 
@@ -88,4 +82,5 @@ def denoising_figure(images: Sequence[Denoised]) -> Figure:
 
 def _require_images(task: Task, run: RunFolder) -> None:
     if not isinstance(task.inputs, ImageInputs) or not isinstance(task.space, RealGrid):
-        raise ConfigError(f"{run.path} has no images to show: its task is {type(task).__name__}; expected 'denoising'")
+        name = type(task).__name__
+        raise ConfigError(f"{run.path} has no images to show: its task is {name}; expected 'images.denoising'")

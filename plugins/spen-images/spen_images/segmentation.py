@@ -10,17 +10,26 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.facts import number, numbers
-from spen_plugins.builtin.tasks.segmentation_metric import DEFINITIONS, SegmentationMetric
-from spen_plugins.builtin.tasks.segmentation_values import image_of, mask_of
-from spen_plugins.config.config import Config
-from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers import images, masks
-from spen_plugins.readers.text import sha256
-from spen_plugins.spaces import BinaryGrid, Proposal
-from spen_plugins.task import PARTS, ImageInputs, Shown, Task
+from spen_images import images, masks
+from spen_images.segmentation_metric import DEFINITIONS, SegmentationMetric
+from spen_images.segmentation_values import image_of, mask_of
+from spen_plugins import (
+    PARTS,
+    Batch,
+    BinaryGrid,
+    Config,
+    ConfigError,
+    DataError,
+    ImageInputs,
+    Proposal,
+    Shown,
+    Task,
+    X,
+    locate,
+    number,
+    numbers,
+    sha256,
+)
 
 WHITE = 255.0
 
@@ -79,7 +88,7 @@ class Segmentation(Task):
         if c.file is not None and apart:
             raise ConfigError(f"task.file has all parts, but task.{apart[0]} is given too; give one of the two")
         if c.corpus:
-            from spen_plugins.samples import masks as sample
+            from spen_images import segmentation_sample as sample
 
             self._split: Any = "the sample's own (synthetic)"
             for part, found in sample.make().items():

@@ -12,16 +12,16 @@ import pytest
 import torch
 from PIL import Image
 
-from spen_plugins.builtin.tasks.denoising_metric import DenoisingMetric
+from spen_images import images
+from spen_images.denoising_metric import DenoisingMetric
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.evaluation import evaluation_batches
-from spen_plugins.readers import images
 from spen_plugins.testing import check_task
 from tests.loaded import loaded
 
 
 def denoising(**fields):
-    return loaded("denoising", **fields)
+    return loaded("images.denoising", **fields)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch
-from spen_plugins.errors import DataError
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import Metric
+from spen_plugins import Batch, DataError, Metric, Proposal
 
 BEST = 100.0  # dB, of an image without any error, so that means stay finite
 

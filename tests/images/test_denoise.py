@@ -28,7 +28,7 @@ from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
 from tests.loaded import loaded
 
-CONFIG = Path(__file__).parent.parent.parent / "configs" / "denoise_e2e.jsonnet"
+CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-images/spen_images/configs/denoise_e2e.jsonnet"
 METHODS = ("dp3", "dp20", "rp3", "foe3", "foe20_plus", "foe20", "foe_ssvm", "dp_ssvm", "icnn", "convnet")
 REGISTRY = Registry()
 TINY = {
@@ -175,7 +175,7 @@ def test_training_sees_other_crops_each_epoch_and_a_run_is_the_same_again(run: P
 
 
 def test_an_interrupted_run_resumes_with_the_same_crops_and_noise(tmp_path: Path) -> None:
-    task = loaded("denoising", corpus="sample", crop=8)
+    task = loaded("images.denoising", corpus="sample", crop=8)
     assert type(task).augment is not sp.Task.augment
 
     def loop_in(folder: Path, **more: object):
@@ -216,7 +216,7 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.image_plots import denoised, denoising_figure
+    from spen_images.denoising_figure import denoised, denoising_figure
     from spen_plugins.runs.groups import read_groups
 
     images = denoised(read_groups([f"ours={run}", f"net={convnet}"]), 2)
@@ -253,7 +253,7 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.image_plots import denoised
+    from spen_images.denoising_figure import denoised
     from spen_plugins.runs.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
@@ -263,9 +263,9 @@ def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path)
 
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research import image_plots
+    from spen_images import denoising_figure
     from spen_plugins.runs.groups import read_groups
 
-    monkeypatch.setattr(image_plots, "load_task", lambda folder, registry: ToyLabels())
-    with pytest.raises(ConfigError, match=r"dp3 has no images to show: its task is ToyLabels; expected 'denoising'"):
-        image_plots.denoised(read_groups([str(run)]), 1)
+    monkeypatch.setattr(denoising_figure, "load_task", lambda folder, registry: ToyLabels())
+    with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):
+        denoising_figure.denoised(read_groups([str(run)]), 1)

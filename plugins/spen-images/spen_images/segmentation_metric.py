@@ -7,10 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch
-from spen_plugins.errors import DataError
-from spen_plugins.spaces import BinaryGrid, Proposal
-from spen_plugins.task import Metric
+from spen_plugins import Batch, BinaryGrid, DataError, Metric, Proposal
 
 DEFINITIONS = {
     "metric": (

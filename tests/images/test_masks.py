@@ -14,17 +14,17 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_images import segmentation_sample as sample
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
-from spen_plugins.samples import masks as sample
 from spen_plugins.testing import ToyLabels
 
-ROOT = Path(__file__).resolve().parent.parent
-CONFIG = ROOT / "configs" / "masks_implicit.jsonnet"
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks_implicit.jsonnet"
 IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
 METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
 TINY = {"trainer.epochs": "1", "trainer.batch_size": "4", "trainer.gradient_norms_every": "0"}
@@ -78,7 +78,7 @@ def test_files_of_ones_own() -> None:
     assert experiment(data="a.npz")["task"]["file"] == "a.npz"
     task = experiment(data="a.npz", validation="b.npz", test="c.npz")["task"]
     assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
-    with pytest.raises(ConfigError, match=r"validation= and test= go with a training file"):
+    with pytest.raises(ConfigError, match=r"masks_implicit.jsonnet: validation= and test= go with a training file"):
         evaluate(CONFIG, {"test": "c.npz"})
 
 
@@ -138,7 +138,7 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.mask_plots import masked, masks_figure
+    from spen_images.segmentation_figure import masked, masks_figure
     from spen_plugins.runs.groups import read_groups
 
     found = masked(read_groups([f"ours={run}", f"net={net}"]), 2)
@@ -155,7 +155,7 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research import mask_plots
+    from spen_images import segmentation_figure
     from spen_plugins.runs.groups import read_groups
 
     images = sample.make(seed=2)
@@ -167,7 +167,7 @@ def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypat
     np.savez(tmp_path / "other.npz", **arrays)
     other = train(tmp_path / "other", method="cross_entropy", data=str(tmp_path / "other.npz"), **NETS)
     with pytest.raises(ConfigError, match="other has other images than"):
-        mask_plots.masked(read_groups([str(run), str(other)]), 1)
-    monkeypatch.setattr(mask_plots, "load_task", lambda folder, registry: ToyLabels())
-    with pytest.raises(ConfigError, match=r"seal has no masks to show: its task is ToyLabels; expected 'segmentation'"):
-        mask_plots.masked(read_groups([str(run)]), 1)
+        segmentation_figure.masked(read_groups([str(run), str(other)]), 1)
+    monkeypatch.setattr(segmentation_figure, "load_task", lambda folder, registry: ToyLabels())
+    with pytest.raises(ConfigError, match=r"no masks to show: its task is ToyLabels; expected 'images\.segmentation'"):
+        segmentation_figure.masked(read_groups([str(run)]), 1)

@@ -11,16 +11,24 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
-from spen_plugins.builtin.tasks.facts import number
-from spen_plugins.builtin.tasks.file_parts import of_the_corpus
-from spen_plugins.config.config import Config
-from spen_plugins.datasets import locate
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers import images
-from spen_plugins.spaces import Proposal, RealGrid
-from spen_plugins.task import PARTS, ImageInputs, Shown, Task
+from spen_images import images
+from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
+from spen_plugins import (
+    PARTS,
+    Batch,
+    Config,
+    ConfigError,
+    DataError,
+    ImageInputs,
+    Proposal,
+    RealGrid,
+    Shown,
+    Task,
+    X,
+    checksum,
+    locate,
+    number,
+)
 
 WHITE = 255.0
 
@@ -112,8 +120,12 @@ class Denoising(Task):
             raise ConfigError(
                 f"task.corpus is 'sample', and task.{given[0]} names files; give one of the two (data=FOLDER)"
             )
-        of_the_corpus(self.config, ("held_out",))
-        from spen_plugins.samples import images as sample
+        if self.config.held_out != self.Config.model_fields["held_out"].default:
+            raise ConfigError(
+                f"task.held_out: found {self.config.held_out}, which has no effect: it is of files, and task.corpus is "
+                "'sample'; leave it out"
+            )
+        from spen_images import denoising_sample as sample
 
         for part, found in sample.make().items():
             self._set(part, [f"{part}{i:02}" for i in range(len(found))], found)
@@ -128,7 +140,7 @@ class Denoising(Task):
             path = getattr(c, part)
             if path is not None:
                 self._set(part, *self._read(path))
-                self._checksums[path] = images.checksum(locate(path))
+                self._checksums[path] = checksum(locate(path))
         train, split = self._parts["train"], f"{c.validation}"
         if c.validation is None:
             if len(train) <= c.held_out:

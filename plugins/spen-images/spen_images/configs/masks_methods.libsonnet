@@ -2,10 +2,10 @@
 // and implicit training.
 //
 // `descent`: steps of the value network's gradient-based inference, in the loss and in prediction.
-local baselines = import 'baselines.libsonnet';
-local implicit = import 'implicit.libsonnet';
-local label_sets = import 'label_sets.libsonnet';
-local seal = import 'seal.libsonnet';
+local baselines = import 'lib/methods/baselines.libsonnet';
+local implicit = import 'lib/methods/implicit.libsonnet';
+local label_sets = import 'lib/methods/label_sets.libsonnet';
+local seal = import 'lib/methods/seal.libsonnet';
 
 local net = { inference_net: { type: 'fcn' } };
 local energy = { energy: { type: 'conv' } };

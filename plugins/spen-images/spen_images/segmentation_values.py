@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from spen_plugins.datasets import locate
-from spen_plugins.errors import DataError
-from spen_plugins.readers import images, masks
+from spen_images import images, masks
+from spen_plugins import DataError, locate
 
 
 def image_of(given: Any, channels: int) -> np.ndarray:

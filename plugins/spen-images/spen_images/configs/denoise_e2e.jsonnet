@@ -1,10 +1,10 @@
 // Image denoising with end-to-end SPENs (Belanger, Yang & McCallum 2017): deep priors and fields of experts, unrolled or by SSVM.
 //
-//     spen-run configs/denoise_e2e.jsonnet                                 # embedded images, a minute on a CPU
-//     spen-run configs/denoise_e2e.jsonnet data=bsd                        # Berkeley's images, BSD68 to test on
-//     spen-run configs/denoise_e2e.jsonnet data=bsd method=foe20_plus task.test=data:images/bsd/Set12
-//     spen-run configs/denoise_e2e.jsonnet data=./photos test=./others sigma=15
-local images = import 'lib/images.libsonnet';
+//     spen-run denoise_e2e                                 # embedded images, a minute on a CPU
+//     spen-run denoise_e2e data=bsd                        # Berkeley's images, BSD68 to test on
+//     spen-run denoise_e2e data=bsd method=foe20_plus task.test=data:images/bsd/Set12
+//     spen-run denoise_e2e data=./photos test=./others sigma=15
+local images = import 'images.libsonnet';
 
 function(
   data='sample',  // sample, bsd, files, or a folder of training images of your own: grayscale PNG or JPEG

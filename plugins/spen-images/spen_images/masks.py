@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from spen_plugins.errors import DataError
-from spen_plugins.readers.text import LARGEST, opened
+from spen_plugins import DataError, opened
 
 PREFIXES = {"train": ("train",), "validation": ("validation", "val", "valid"), "test": ("test",)}
 """How the keys of each part may begin."""
+LARGEST = 1 << 30
+"""Most bytes of a file's arrays."""
 _BROKEN = (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, MemoryError, OverflowError)
 """What NumPy and zipfile raise for damaged files, and for one whose header claims more than there is."""
 

@@ -1,7 +1,7 @@
 // Grayscale images with noise: data sets and methods.
-local choose = import 'choose.libsonnet';
-local methods = import 'methods/e2e_images.libsonnet';
-local patches = import 'patches.libsonnet';
+local choose = import 'lib/choose.libsonnet';
+local methods = import 'images_methods.libsonnet';
+local patches = import 'lib/patches.libsonnet';
 
 local bsd(name) = 'data:images/bsd/' + name;
 local photographs = { tuned: import 'tuned/bsd.libsonnet' };
@@ -23,7 +23,7 @@ local data_sets = {
     if more != {} && !choose.is_path(data) then
       error 'validation= and test= go with a folder of training images, data=FOLDER; data=%s names none' % std.toString(data)
     else {
-      task: { type: 'denoising', sigma: sigma }
+      task: { type: 'images.denoising', sigma: sigma }
             + choose.data(data_sets, data).task
             + (if choose.is_path(data) then { train: data } else {})
             + more,

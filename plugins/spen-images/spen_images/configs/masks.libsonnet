@@ -1,7 +1,7 @@
 // Masks of objects in images: data sets and methods.
-local choose = import 'choose.libsonnet';
-local masks = import 'methods/masks.libsonnet';
-local patches = import 'patches.libsonnet';
+local choose = import 'lib/choose.libsonnet';
+local masks = import 'masks_methods.libsonnet';
+local patches = import 'lib/patches.libsonnet';
 
 local data_sets = {
   // The embedded images are few and small.
@@ -18,7 +18,7 @@ local data_sets = {
     if more != {} && !choose.is_path(data) then
       error 'validation= and test= go with a training file, data=FILE.npz; data=%s names no file' % std.toString(data)
     else {
-      task: { type: 'segmentation' }
+      task: { type: 'images.segmentation' }
             + choose.data(data_sets, data).task
             + (if !choose.is_path(data) then {} else if more == {} then { file: data } else { train: data })
             + more,

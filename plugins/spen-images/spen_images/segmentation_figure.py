@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from spen_plugins.builtin.tasks.segmentation import Segmentation
-from spen_plugins.errors import ConfigError
-from spen_plugins.figures.kit import images_figure
-from spen_plugins.registry import Registry
-from spen_plugins.runs.own_data import load_task
-from spen_plugins.runs.predictor import Predictor
+from spen_images.segmentation import Segmentation
+from spen_plugins import ConfigError, Predictor, Registry
+from spen_plugins.figures import images_figure, load_task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.runs.groups import Group
+    from spen_plugins.figures import Group
 
 WIDTH = 1.6  # inches, of an image
 
@@ -50,7 +47,7 @@ def masked(groups: Sequence[Group], count: int) -> list[Masked]:
         task = load_task(run, registry)
         if not isinstance(task, Segmentation):
             name = type(task).__name__
-            raise ConfigError(f"{run.path} has no masks to show: its task is {name}; expected 'segmentation'")
+            raise ConfigError(f"{run.path} has no masks to show: its task is {name}; expected 'images.segmentation'")
         predictor = Predictor(run, registry=registry)
         for number, example in enumerate(task.part("test")[:count]):
             batch = task.collate([example])

@@ -13,16 +13,16 @@ import pytest
 import torch
 from PIL import Image
 
+from spen_images import images
+from spen_images import segmentation_sample as sample_masks
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.loop.evaluation import evaluation_batches
-from spen_plugins.readers import images
-from spen_plugins.samples import masks as sample_masks
 from spen_plugins.testing import check_task
 from tests.loaded import loaded
 
 
 def segmentation(**fields):
-    return loaded("segmentation", **fields)
+    return loaded("images.segmentation", **fields)
 
 
 @pytest.fixture(scope="module")
