@@ -4,63 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
+import spen_plugins as sp
 from spen_images import images
+from spen_images.batches import padding_mask
 from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
-from spen_plugins import (
-    PARTS,
-    Batch,
-    Config,
-    ConfigError,
-    DataError,
-    ImageInputs,
-    Proposal,
-    RealGrid,
-    Shown,
-    Task,
-    X,
-    checksum,
-    locate,
-    number,
-)
-
-WHITE = 255.0
+from spen_images.denoising_values import WHITE, Example, image_of
 
 
-class Example(NamedTuple):
-    """An image: clean with noise to add, noisy as it was given, or both. Grey levels are from 0 to 255."""
-
-    name: str
-    clean: np.ndarray | None
-    """`(row, column)`; None without gold."""
-    noisy: np.ndarray | None = None
-    """`(row, column)`, as given; None: the clean image with noise."""
-    seed: tuple[int, ...] = ()
-    """Seed of the noise, if it is fixed."""
-    noise: np.ndarray | None = None
-    """`(row, column)` noise of deviation 1, drawn for one epoch."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        image = self.noisy if self.clean is None else self.clean
-        assert image is not None
-        return image.shape[0], image.shape[1]
-
-    def input(self, sigma: float) -> np.ndarray:
-        """The noisy image, `(row, column)` float32, grey levels."""
-        if self.noisy is not None:
-            return self.noisy.astype(np.float32)
-        assert self.clean is not None
-        return self.clean + np.float32(sigma) * (_noise(self.seed, self.shape) if self.noise is None else self.noise)
-
-
-class Denoising(Task):
+class Denoising(sp.Task):
     """Removal of Gaussian noise from grayscale images; pixels of `X.inputs["image"]` and y are 0 black to 1 white.
 
     Noise of the validation and the test part is fixed; training crops, symmetries and noise are drawn anew in every
@@ -69,10 +26,10 @@ class Denoising(Task):
 
     selection = "psnr"
     lower_is_better = ("rmse",)
-    space: RealGrid
-    inputs: ImageInputs
+    space: sp.RealGrid
+    inputs: sp.ImageInputs
 
-    class Config(Config):
+    class Config(sp.Config):
         corpus: Literal["sample"] | None = None
         """"sample": synthetic images of the package; null: the files below."""
         train: str | None = None
@@ -98,8 +55,8 @@ class Denoising(Task):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.space = RealGrid(std=1.0, cost_weight=config.cost_weight)
-        self._parts: dict[str, list[Example]] = {part: [] for part in PARTS}
+        self.space = sp.RealGrid(std=1.0, cost_weight=config.cost_weight)
+        self._parts: dict[str, list[Example]] = {part: [] for part in sp.PARTS}
         self._checksums: dict[str, str] = {}
 
     def load(self) -> None:
@@ -110,18 +67,18 @@ class Denoising(Task):
             self._load_files()
         train = self._parts["train"]
         sides = images.smallest_side([example.clean for example in train if example.clean is not None])
-        self.inputs = ImageInputs(1, smallest=min(sides, c.crop or sides))
+        self.inputs = sp.ImageInputs(1, smallest=min(sides, c.crop or sides))
         several = [example for example in train for _ in range(c.repeat)]
         self._parts["train"] = [e._replace(seed=self._seed("train", row)) for row, e in enumerate(several)]
 
     def _load_sample(self) -> None:
-        given = [key for key in PARTS if getattr(self.config, key) is not None]
+        given = [key for key in sp.PARTS if getattr(self.config, key) is not None]
         if given:
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"task.corpus is 'sample', and task.{given[0]} names files; give one of the two (data=FOLDER)"
             )
         if self.config.held_out != self.Config.model_fields["held_out"].default:
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"task.held_out: found {self.config.held_out}, which has no effect: it is of files, and task.corpus is "
                 "'sample'; leave it out"
             )
@@ -135,17 +92,17 @@ class Denoising(Task):
     def _load_files(self) -> None:
         c = self.config
         if c.train is None:
-            raise ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a folder")
-        for part in PARTS:
+            raise sp.ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a folder")
+        for part in sp.PARTS:
             path = getattr(c, part)
             if path is not None:
                 self._set(part, *self._read(path))
-                self._checksums[path] = checksum(locate(path))
+                self._checksums[path] = sp.checksum(sp.locate(path))
         train, split = self._parts["train"], f"{c.validation}"
         if c.validation is None:
             if len(train) <= c.held_out:
-                raise DataError(
-                    locate(c.train),
+                raise sp.DataError(
+                    sp.locate(c.train),
                     None,
                     f"{len(train)} images, of which task.held_out={c.held_out} would be the validation part",
                     f"more than {c.held_out}, or task.validation",
@@ -155,7 +112,7 @@ class Denoising(Task):
             self._set("validation", [e.name for e in held], [e.clean for e in held])
             split = f"the last {c.held_out} images of {c.train} by name, which are not trained on"
         self._split = {"train": c.train, "validation": split} | ({"test": c.test} if c.test else {})
-        self._check_crop(locate(c.train))
+        self._check_crop(sp.locate(c.train))
 
     def _check_crop(self, where: object) -> None:
         crop = self.config.crop
@@ -164,7 +121,7 @@ class Denoising(Task):
                 rows, columns = example.shape
                 path = Path(where, example.name) if Path(str(where)).is_dir() else where
                 wanted = f"at least task.crop={crop} of both; take a smaller crop, or crop=null for whole images"
-                raise DataError(path, None, f"{rows} rows and {columns} columns", wanted)
+                raise sp.DataError(path, None, f"{rows} rows and {columns} columns", wanted)
 
     def _set(self, part: str, names: Sequence[str], found: Sequence[np.ndarray | None]) -> None:
         """The examples of a part, with fixed noise."""
@@ -174,11 +131,11 @@ class Denoising(Task):
         ]
 
     def _seed(self, part: str, row: int) -> tuple[int, ...]:
-        return self.config.noise_seed, PARTS.index(part), row
+        return self.config.noise_seed, sp.PARTS.index(part), row
 
     def _read(self, path: str) -> tuple[list[str], list[np.ndarray]]:
         """Names and images of a folder or a file."""
-        files = images.image_files(locate(path))
+        files = images.image_files(sp.locate(path))
         return [file.name for file in files], [images.read_image(file) for file in files]
 
     def part(self, name: str) -> Sequence[Example]:
@@ -197,7 +154,7 @@ class Denoising(Task):
             image = np.rot90(image.T if symmetry >= 4 else image, symmetry % 4)
         return Example(example.name, image, noise=rng.standard_normal(image.shape, dtype=np.float32))
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> Batch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> sp.Batch:
         shapes = np.array([example.shape for example in examples])
         size = len(examples), *shapes.max(0).tolist()
         image, gold = np.zeros(size, np.float32), np.zeros(size, np.float32)
@@ -205,14 +162,10 @@ class Denoising(Task):
             image[i, :height, :width] = example.input(self.config.sigma)
             if example.clean is not None:
                 gold[i, :height, :width] = example.clean
-        mask = None
-        if (shapes != shapes[0]).any():
-            inside = [np.arange(n) < lengths[:, None] for n, lengths in zip(size[1:], shapes.T, strict=True)]
-            mask = torch.from_numpy(inside[0][:, :, None] & inside[1][:, None, :])
         labelled = torch.tensor([example.clean is not None for example in examples])
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        x = X({"image": torch.from_numpy(image / WHITE)}, mask, len(examples))
-        return Batch(x, numbers, torch.from_numpy(gold / WHITE).unsqueeze(1) if labelled.any() else None, labelled)
+        x = sp.X({"image": torch.from_numpy(image / WHITE)}, padding_mask(shapes), len(examples))
+        return sp.Batch(x, numbers, torch.from_numpy(gold / WHITE).unsqueeze(1) if labelled.any() else None, labelled)
 
     def length(self, example: Example) -> int:
         """Orders examples by rows, then by columns, so that few batches hold images of different sizes."""
@@ -222,7 +175,7 @@ class Denoising(Task):
     def metric(self) -> DenoisingMetric:
         return DenoisingMetric(self.decode)
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """`name`; `image`, the denoised image as a PNG in base64, 8 bits; `psnr` in dB, if the clean image is known."""
         found = self.decode(proposal).detach().float().clamp(0, 1)
         scores: list[float] = []
@@ -256,25 +209,25 @@ class Denoising(Task):
         """
         item = {"image": item} if isinstance(item, (str, Path)) else item
         if not isinstance(item, Mapping) or item.get("image") is None:
-            raise DataError(
+            raise sp.DataError(
                 "input", None, f"{item!r:.80}", '{"image": rows of grey levels, a PNG in base64, or a path}'
             )
-        noisy, name = _image(item["image"])
-        clean = None if item.get("clean") is None else _image(item["clean"])[0]
+        noisy, name = image_of(item["image"])
+        clean = None if item.get("clean") is None else image_of(item["clean"])[0]
         if clean is not None and clean.shape != noisy.shape:
-            raise DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
+            raise sp.DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
         return Example(str(item.get("name", name)), clean, noisy)
 
-    def show(self, example: Example) -> Shown:
+    def show(self, example: Example) -> sp.Shown:
         """The image's name and size."""
-        return Shown([f"{example.name} ({example.shape[0]} rows, {example.shape[1]} columns)"])
+        return sp.Shown([f"{example.name} ({example.shape[0]} rows, {example.shape[1]} columns)"])
 
     def facts(self) -> dict[str, Any]:
         return {"smallest": self.inputs.smallest, "split": self._split}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self.inputs, self._split = ImageInputs(1, smallest=int(number(facts, "smallest"))), facts["split"]
-        self.space = RealGrid(std=1.0, cost_weight=self.config.cost_weight)
+        self.inputs, self._split = sp.ImageInputs(1, smallest=int(sp.number(facts, "smallest"))), facts["split"]
+        self.space = sp.RealGrid(std=1.0, cost_weight=self.config.cost_weight)
 
     def protocol(self) -> dict[str, Any]:
         c = self.config
@@ -287,18 +240,3 @@ class Denoising(Task):
 
     def checksums(self) -> dict[str, str]:
         return dict(self._checksums)
-
-
-def _noise(seed: Sequence[int], shape: tuple[int, int]) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-
-
-def _image(given: Any) -> tuple[np.ndarray, str]:
-    """Grey levels of an image in a form of `Denoising.parse`, and its file's name, if it has one."""
-    if isinstance(given, Tensor):
-        given = given.detach().cpu().numpy()
-    if isinstance(given, str) and given.startswith(images.PNG):
-        return images.from_base64(given), ""
-    if isinstance(given, (str, Path)):
-        return images.read_image(locate(str(given))), Path(given).name
-    return images.from_rows(given), ""

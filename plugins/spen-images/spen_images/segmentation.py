@@ -4,55 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
 
+import spen_plugins as sp
 from spen_images import images, masks
+from spen_images.batches import padding_mask
 from spen_images.segmentation_metric import DEFINITIONS, SegmentationMetric
-from spen_images.segmentation_values import image_of, mask_of
-from spen_plugins import (
-    PARTS,
-    Batch,
-    BinaryGrid,
-    Config,
-    ConfigError,
-    DataError,
-    ImageInputs,
-    Proposal,
-    Shown,
-    Task,
-    X,
-    locate,
-    number,
-    numbers,
-    sha256,
-)
-
-WHITE = 255.0
+from spen_images.segmentation_values import WHITE, Example, image_of, mask_of
 
 
-class Example(NamedTuple):
-    """An image, with or without its mask."""
-
-    name: str
-    image: np.ndarray
-    """Levels from 0 to 255, `(row, column)` or `(row, column, 3)`."""
-    mask: np.ndarray | None
-    """0 and 1, `(row, column)`; None without gold."""
-
-
-class Segmentation(Task):
+class Segmentation(sp.Task):
     """Binary masks of images; pixels of `X.inputs["image"]` are standardised, channel by channel, by the mean and the
     deviation of the training part."""
 
     selection = "iou"
-    space: BinaryGrid
-    inputs: ImageInputs
+    space: sp.BinaryGrid
+    inputs: sp.ImageInputs
 
-    class Config(Config):
+    class Config(sp.Config):
         corpus: Literal["sample"] | None = None
         """"sample": synthetic images of the package; null: the files below."""
         file: str | None = None
@@ -75,18 +48,20 @@ class Segmentation(Task):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.space = BinaryGrid()
-        self._parts: dict[str, list[Example]] = {part: [] for part in PARTS}
+        self.space = sp.BinaryGrid()
+        self._parts: dict[str, list[Example]] = {part: [] for part in sp.PARTS}
         self._checksums: dict[str, str] = {}
 
     def load(self) -> None:
         c = self.config
-        apart = [key for key in PARTS if getattr(c, key) is not None]
+        apart = [key for key in sp.PARTS if getattr(c, key) is not None]
         if c.corpus and (c.file is not None or apart):
             key = "file" if c.file is not None else apart[0]
-            raise ConfigError(f"task.corpus is 'sample', and task.{key} names a file; give one of the two (data=FILE)")
+            raise sp.ConfigError(
+                f"task.corpus is 'sample', and task.{key} names a file; give one of the two (data=FILE)"
+            )
         if c.file is not None and apart:
-            raise ConfigError(f"task.file has all parts, but task.{apart[0]} is given too; give one of the two")
+            raise sp.ConfigError(f"task.file has all parts, but task.{apart[0]} is given too; give one of the two")
         if c.corpus:
             from spen_images import segmentation_sample as sample
 
@@ -96,25 +71,25 @@ class Segmentation(Task):
         elif c.file is not None:
             self._split = f"the parts of {c.file}"
             arrays = self._arrays(c.file)
-            for part in PARTS:
-                self._set(part, *masks.images_and_masks(locate(c.file), arrays, part))
-        elif len(apart) == len(PARTS):
-            self._split = {part: getattr(c, part) for part in PARTS}
+            for part in sp.PARTS:
+                self._set(part, *masks.images_and_masks(sp.locate(c.file), arrays, part))
+        elif len(apart) == len(sp.PARTS):
+            self._split = {part: getattr(c, part) for part in sp.PARTS}
             for part, path in self._split.items():
                 self._set(
-                    part, *masks.images_and_masks(locate(path), arrays := self._arrays(path), _part(arrays, part))
+                    part, *masks.images_and_masks(sp.locate(path), arrays := self._arrays(path), _part(arrays, part))
                 )
         else:
             has = f"task.{', task.'.join(apart)} alone" if apart else "neither corpus nor file"
-            raise ConfigError(
+            raise sp.ConfigError(
                 f"task: found {has}; expected corpus: 'sample', file: a .npz with all parts, or train, validation "
                 "and test, a .npz each"
             )
         self._measure()
 
     def _arrays(self, path: str) -> Mapping[str, np.ndarray]:
-        self._checksums[path] = sha256(locate(path))
-        return masks.read_arrays(locate(path))
+        self._checksums[path] = sp.sha256(sp.locate(path))
+        return masks.read_arrays(sp.locate(path))
 
     def _set(self, part: str, found: np.ndarray, gold: np.ndarray | None) -> None:
         assert gold is not None
@@ -123,10 +98,10 @@ class Segmentation(Task):
     def _measure(self) -> None:
         """The kind of the images, and the training part's mean and deviation of each channel."""
         train = self._parts["train"]
-        channels = {part: _channels(self._parts[part][0].image) for part in PARTS}
+        channels = {part: _channels(self._parts[part][0].image) for part in sp.PARTS}
         for part, n in channels.items():
             if n != channels["train"]:
-                raise DataError(
+                raise sp.DataError(
                     getattr(self.config, part) or self.config.file,
                     None,
                     f"images of {n} channels for {part}",
@@ -140,7 +115,7 @@ class Segmentation(Task):
         mean = total / count
         self._mean = mean.tolist()
         self._deviation = np.maximum(np.sqrt(np.maximum(squares / count - mean**2, 0)), 1e-3).tolist()
-        self.inputs = ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
+        self.inputs = sp.ImageInputs(channels["train"], smallest=min(train[0].mask.shape))
 
     def part(self, name: str) -> Sequence[Example]:
         return self._parts[name]
@@ -164,7 +139,7 @@ class Segmentation(Task):
             image = ((image - middle) * change + light).clip(0, WHITE).astype(np.float32)
         return Example(example.name, image, mask)
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> Batch:
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> sp.Batch:
         shapes = np.array([example.image.shape[:2] for example in examples])
         size = (len(examples), *shapes.max(0).tolist())
         image, gold = np.zeros((*size, self.inputs.channels), np.float32), np.zeros(size, np.float32)
@@ -174,16 +149,12 @@ class Segmentation(Task):
             image[i, :height, :width] = (pixels - mean) / deviation
             if example.mask is not None:
                 gold[i, :height, :width] = example.mask
-        mask = None
-        if (shapes != shapes[0]).any():
-            inside = [np.arange(n) < lengths[:, None] for n, lengths in zip(size[1:], shapes.T, strict=True)]
-            mask = torch.from_numpy(inside[0][:, :, None] & inside[1][:, None, :])
         levels = torch.from_numpy(image).movedim(3, 1)
         inputs = {"image": levels[:, 0] if self.inputs.channels == 1 else levels.contiguous()}
         labelled = torch.tensor([example.mask is not None for example in examples])
         numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
         gold = torch.from_numpy(gold).unsqueeze(1) if labelled.any() else None
-        return Batch(X(inputs, mask, len(examples)), numbers, gold, labelled)
+        return sp.Batch(sp.X(inputs, padding_mask(shapes), len(examples)), numbers, gold, labelled)
 
     def length(self, example: Example) -> int:
         """Orders examples by rows, then by columns, so that few batches hold images of different sizes."""
@@ -193,7 +164,7 @@ class Segmentation(Task):
     def metric(self) -> SegmentationMetric:
         return SegmentationMetric(self.decode)
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """`name`; `mask`, a PNG in base64, 255 inside and 0 outside; `iou`, if gold is known."""
         found = self.decode(proposal, batch.x).detach()
         scores: list[float] = []
@@ -212,7 +183,7 @@ class Segmentation(Task):
     def read(self, path: str) -> list[Example]:
         """A .npz file with `images`, perhaps with `masks`, or the test part of one with all parts; or an image, or a
         folder of images, without masks: PNG or JPEG."""
-        where = locate(path)
+        where = sp.locate(path)
         if where.suffix.lower() != ".npz":
             files = images.image_files(where)
             return [Example(f.name, images.read_image(f, self.inputs.channels), None) for f in files]
@@ -220,7 +191,7 @@ class Segmentation(Task):
         found, gold = masks.images_and_masks(where, arrays, _part(arrays, "test"), need_masks=False)
         if _channels(found[0]) != self.inputs.channels:
             wanted = f"{self.inputs.channels}, as in training"
-            raise DataError(where, None, f"images of {_channels(found[0])} channels", wanted)
+            raise sp.DataError(where, None, f"images of {_channels(found[0])} channels", wanted)
         return [Example(f"{i:04}", image, None if gold is None else gold[i]) for i, image in enumerate(found)]
 
     def parse(self, item: Any) -> Example:
@@ -231,17 +202,17 @@ class Segmentation(Task):
         """
         item = item if isinstance(item, Mapping) else {"image": item}
         if item.get("image") is None:
-            raise DataError("input", None, f"{item!r:.80}", '{"image": rows of levels, a PNG in base64, or a path}')
+            raise sp.DataError("input", None, f"{item!r:.80}", '{"image": rows of levels, a PNG in base64, or a path}')
         image = image_of(item["image"], self.inputs.channels)
         mask = None if item.get("mask") is None else mask_of(item["mask"], image.shape[:2])
         given = str(item["image"]) if isinstance(item["image"], (str, Path)) else images.PNG
         name = "" if given.startswith(images.PNG) else Path(given).name
         return Example(str(item.get("name", name)), image, mask)
 
-    def show(self, example: Example) -> Shown:
+    def show(self, example: Example) -> sp.Shown:
         """The image's name and size."""
         rows, columns = example.image.shape[:2]
-        return Shown([f"{example.name} ({rows} rows, {columns} columns)"])
+        return sp.Shown([f"{example.name} ({rows} rows, {columns} columns)"])
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -253,10 +224,10 @@ class Segmentation(Task):
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self.space = BinaryGrid()
-        channels, self._split = int(number(facts, "channels")), facts["split"]
-        self.inputs = ImageInputs(channels, smallest=int(number(facts, "smallest")))
-        self._mean, self._deviation = numbers(facts, "mean", channels), numbers(facts, "deviation", channels)
+        self.space = sp.BinaryGrid()
+        channels, self._split = int(sp.number(facts, "channels")), facts["split"]
+        self.inputs = sp.ImageInputs(channels, smallest=int(sp.number(facts, "smallest")))
+        self._mean, self._deviation = sp.numbers(facts, "mean", channels), sp.numbers(facts, "deviation", channels)
 
     def protocol(self) -> dict[str, Any]:
         return {**DEFINITIONS, "split": self._split, "threshold": 0.5}

@@ -1,15 +1,27 @@
-"""Images and masks that are given as Python or JSON values."""
+"""Examples of segmentation, and images and masks that are given as Python or JSON values."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from spen_images import images, masks
 from spen_plugins import DataError, locate
+
+WHITE = 255.0
+
+
+class Example(NamedTuple):
+    """An image, with or without its mask."""
+
+    name: str
+    image: np.ndarray
+    """Levels from 0 to 255, `(row, column)` or `(row, column, 3)`."""
+    mask: np.ndarray | None
+    """0 and 1, `(row, column)`; None without gold."""
 
 
 def image_of(given: Any, channels: int) -> np.ndarray:
