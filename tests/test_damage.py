@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
+from spen_e2e.gbi_figures import read_trajectory
 from spen_images.images import image_files, read_image
 from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
@@ -35,7 +36,6 @@ from spen_plugins.readers.tagged import TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.vectors import read_vectors
-from spen_plugins.research.gbi_plots import read_trajectory
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.tokenised import argument, standard_input

@@ -9,7 +9,6 @@ from spen_plugins.hookspecs import Classes, Functions
 @hookimpl
 def spen_task() -> Classes:
     return {
-        "arcs": "spen_plugins.builtin.tasks.arcs:RoleArcs",
         "citations": "spen_plugins.builtin.tasks.citations:Citations",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "senses": "spen_plugins.builtin.tasks.senses:Senses",
@@ -101,7 +100,5 @@ def spen_figure() -> Functions:
         "training": "spen_plugins.cli.plot:training",
         "gradients": "spen_plugins.cli.plot:gradients",
         "hessian": "spen_plugins.cli.plot:hessian",
-        "gbi": "spen_plugins.cli.plot:gbi",
         "game": "spen_plugins.cli.plot:game",
-        "trajectory": "spen_plugins.cli.plot:trajectory",
     }

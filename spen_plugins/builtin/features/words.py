@@ -264,7 +264,7 @@ def token_mask(x: X) -> Tensor:
     if x.mask.shape != words.shape:
         raise ConfigError(
             f"outputs are not tags of words: found {x.mask.shape[1]} variables an example for {words.shape[1]} words; "
-            "choose a net and an energy for them (for task 'arcs', e2e.arc_scorer and e2e.arcs)"
+            "choose a net and an energy for them"
         )
     return x.mask
 

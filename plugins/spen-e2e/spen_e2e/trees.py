@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spen_plugins.errors import DataError
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.conllu import read_conllu
+from spen_plugins import DataError
+from spen_plugins.sentences import TaggedSentence, read_conllu
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Task `arcs`: candidates from trees, constraints, scores, predictions, and bad input."""
+"""Task `e2e.arcs`: candidates from trees, constraints, scores, predictions, and bad input."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from spen_e2e import arc_repair
+from spen_e2e.arc_repair import Pairs, best, repaired, violating
+from spen_e2e.arcs_task import RoleArcs
+from spen_e2e.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.tasks import arc_repair
-from spen_plugins.builtin.tasks.arc_repair import Pairs, best, repaired, violating
-from spen_plugins.builtin.tasks.arcs import RoleArcs
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
 from spen_plugins.runs.tokenised import TokenisedText
 from spen_plugins.testing import check_task
 from tests.test_srl_task import TEST, TRAIN, UNSEEN

@@ -12,36 +12,50 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.arc_examples import Example, gold_roles, parsed, reach_of, told
-from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
-from spen_plugins.builtin.tasks.arc_repair import Repair
-from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import in_file_encoding
-from spen_plugins.builtin.tasks.role_parts import read_parts, role_formats, unseen_roles
-from spen_plugins.builtin.tasks.sentences import (
+from spen_e2e.arc_examples import Example, gold_roles, parsed, reach_of, told
+from spen_e2e.arc_metric import DEFINITIONS, ArcMetric, Roles
+from spen_e2e.arc_repair import Repair
+from spen_e2e.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
+from spen_plugins import (
+    PARTS,
+    ArcInputs,
+    Batch,
+    DataError,
+    Decisions,
+    Proposal,
+    SemanticRoles,
+    Shown,
+    TagConfidences,
+    TagSequence,
+    Task,
+    Writer,
+    X,
+    listed,
+    locate,
+    sha256,
+)
+from spen_plugins.sentences import (
     PADDING,
     UNKNOWN,
+    Argument,
+    FileExamples,
+    RawText,
+    Sentence,
     SentenceBatch,
+    SpanConfidences,
     Vocabulary,
     collate_words,
+    in_file_encoding,
     one_hot_gold,
     padded,
+    read_parts,
+    read_roles,
+    role_files,
+    role_formats,
+    rounded,
+    sentences_of_text,
+    unseen_roles,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.datasets import locate
-from spen_plugins.errors import DataError
-from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.role_items import sentences_of_text
-from spen_plugins.readers.roles import read_roles, role_files
-from spen_plugins.readers.srl import Sentence
-from spen_plugins.readers.text import sha256
-from spen_plugins.readers.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
-from spen_plugins.readers.write_roles import FileExamples
-from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfidences, rounded
-from spen_plugins.scores.spans import Argument
-from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, ArcInputs, Shown, Task, Writer
 
 NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]

@@ -11,13 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.arc_repair import Pairs, Repair, repaired, violating
-from spen_plugins.builtin.tasks.sentences import SentenceBatch
-from spen_plugins.errors import DataError
-from spen_plugins.scores.spans import CORE, Argument, SpanCounts, join
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import Metric
+from spen_e2e.arc_repair import Pairs, Repair, repaired, violating
+from spen_plugins import Batch, DataError, Metric, Proposal, X
+from spen_plugins.sentences import CORE, Argument, SentenceBatch, SpanCounts, join
 
 REPAIRS: tuple[Repair, ...] = ("none", "heuristic", "ilp")
 DEFINITIONS = {

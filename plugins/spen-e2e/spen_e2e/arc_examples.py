@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from spen_plugins.builtin.tasks.sentences import Entry
-from spen_plugins.errors import DataError
-from spen_plugins.readers.role_items import FORMS, sentence_of
-from spen_plugins.readers.srl import Sentence
-from spen_plugins.readers.trees import Tree, make_tree
-from spen_plugins.scores.spans import Argument, arguments_of, spans_of
+from spen_e2e.trees import Tree, make_tree
+from spen_plugins import DataError
+from spen_plugins.sentences import FORMS, Argument, Entry, Sentence, arguments_of, sentence_of, spans_of
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
 // Roles as arcs: data sets, and the methods of Belanger, Yang & McCallum (2017, Sec. 6.2).
-local choose = import 'choose.libsonnet';
-local patches = import 'patches.libsonnet';
+local choose = import 'lib/choose.libsonnet';
+local patches = import 'lib/patches.libsonnet';
 
 local ewt(part) = 'data:srl/ewt_propbank/ewt-propbank-%s.gold_conll' % part;
 local trees(part) = 'data:pos/ewt/en_ewt-ud-%s.conllu' % part;
@@ -85,7 +85,7 @@ local tuned(data, encoder) = if choose.is_pretrained(encoder) then pretrained el
 {
   task(data, validation, test, split, trees)::
     local files = if trees == null || std.isArray(trees) then trees else [trees];
-    { task: { type: 'arcs' } + choose.files(data_sets, data, validation, test, { trees: files }, split) },
+    { task: { type: 'e2e.arcs' } + choose.files(data_sets, data, validation, test, { trees: files }, split) },
 
   // `bilstm`, the name or folder of a Hugging Face model, or a table {type: …} of any feature network; and the arc-factored model.
   features(data, encoder):: {
