@@ -57,8 +57,10 @@ __getattr__, _NAMES = lazy_names(
         "inference_net": ("CostNet", "InferenceNet"),
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
+        "readers.jsonl": ("read_json_lines",),
         "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
         "builtin.tasks.facts": ("listed", "number", "numbers"),
+        "readers.shards": ("checksum",),
         "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
@@ -138,7 +140,9 @@ if TYPE_CHECKING:
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
+    from spen_plugins.readers.jsonl import read_json_lines
     from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
+    from spen_plugins.readers.shards import checksum
     from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder

@@ -19,10 +19,11 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
+from spen_images import denoising_sample
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
-from spen_plugins.samples import citations, images, labels, srl, tagged
+from spen_plugins.samples import citations, labels, srl, tagged
 from tests.loaded import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -128,7 +129,7 @@ def stand_ins(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
     for part in parts:
         (folder / "photos" / part).mkdir(parents=True)
-        for name, image in zip("ab", images.make()["test"], strict=False):
+        for name, image in zip("ab", denoising_sample.make()["test"], strict=False):
             Image.fromarray(image).save(folder / "photos" / part / f"{name}.png")
 
 

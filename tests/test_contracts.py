@@ -67,12 +67,12 @@ SMALL = {
     "conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
     "citations": {"corpus": "sample"},
-    "denoising": {"corpus": "sample"},
-    "segmentation": {"corpus": "sample"},
+    "images.denoising": {"corpus": "sample"},
+    "images.segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
     "senses": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
-    "arcs": {"corpus": "sample", "longest": 2},
+    "task e2e.arcs": {"corpus": "sample", "longest": 2},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},
     "text": {"corpus": "sample"},
     "bag": {"buckets": 32, "characters": [2, 3]},
@@ -114,7 +114,7 @@ def test_a_config_that_takes_any_number_is_caught() -> None:
 
 
 def parse(kind: str, name: str, tmp_path):
-    fields = dict(SMALL.get(name, {}))
+    fields = dict(SMALL.get(name, SMALL.get(f"{kind} {name}", {})))
     if name == "transformer":
         fields["model"] = str(tiny_bert(tmp_path))
     try:

@@ -16,6 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
+from spen_e2e.gbi_figures import read_trajectory
+from spen_images.images import image_files, read_image
+from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate, parse_arguments
@@ -23,10 +26,8 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
 from spen_plugins.readers.clusters import read_clusters
-from spen_plugins.readers.images import image_files, read_image
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.labelled_texts import Layout, read_texts
-from spen_plugins.readers.masks import read_arrays
 from spen_plugins.readers.reuters import read_reuters
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.split import read_split
@@ -35,7 +36,6 @@ from spen_plugins.readers.tagged import TagPlaces, read_tagged
 from spen_plugins.readers.tagged_shards import tagged_rows
 from spen_plugins.readers.text import read_lines, sha256
 from spen_plugins.readers.vectors import read_vectors
-from spen_plugins.research.gbi_plots import read_trajectory
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.tokenised import argument, standard_input

@@ -141,5 +141,5 @@ def test_a_filter_has_a_middle(fields: dict) -> None:
 def test_labels_are_no_images() -> None:
     task = ToyLabels()
     for cls in (Fcn, Conv):
-        with pytest.raises(ConfigError, match=r"VectorInputs and LabelSet; choose task 'segmentation'"):
+        with pytest.raises(ConfigError, match=r"VectorInputs and LabelSet; choose a task of masks of images"):
             make(cls, task)

@@ -20,12 +20,11 @@ from matplotlib.figure import Figure
 
 from spen_plugins.cli.figures import app
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
 from spen_plugins.research import label_plots
 from spen_plugins.research.game_plots import game_figure
-from spen_plugins.research.gbi_plots import gbi_figure, read_trajectory, trajectory_figure
 from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
 from spen_plugins.research.training_plots import training_figure
 from spen_plugins.runs import runner
@@ -373,63 +372,6 @@ def test_the_figure_of_pairs_has_what_was_found() -> None:
     assert np.allclose(effects["i = a, k = c"][1], 0) and effects["cross entropy"][1] == [0, 0]
 
 
-# Gradient-based inference
-
-
-def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:
-    probes = [{"net": 0.2, "net_gbi": 0.3, "random_gbi": 0.1}, None, {"net": 0.5, "net_gbi": 0.6, "random_gbi": 0.4}]
-    mine = written(tmp_path / "mine", [0.2, 0.4, 0.5], probe=probes)
-    updates = [{"inference_net": 5}, {"energy": 5}, {"energy": 10}]  # a first epoch trained the net it starts from
-    alone = Group("dvn", [written(tmp_path / str(s), [0.9, 0.1, 0.2 + s / 10], updates=updates) for s in (0, 1)])
-    figure = gbi_figure(Group("mine", [mine]), [alone])
-    [axis] = figure.axes
-    assert curves(axis) == {
-        "net": [[1, 3], [0.2, 0.5]],
-        "net + GBI": [[1, 3], [0.3, 0.6]],
-        "random + GBI": [[1, 3], [0.1, 0.4]],
-        "dvn (energy alone) (2 seeds)": [[1, 2], [0.1, pytest.approx(0.25)]],
-    }
-    assert legend(figure) == list(curves(axis)) and axis.get_ylabel() == "validation f1"
-    assert len({line.get_color() for line in axis.lines}) == 4
-    with pytest.raises(ConfigError, match=r"trainer\.probe"):
-        gbi_figure(alone)
-
-
-def steps(path: Path, values: list[tuple[float, float]]) -> Path:
-    lines = [
-        {"step": i, "energy": e, "score": f, "scores": {"accuracy": 1.0, "f1": f}} for i, (e, f) in enumerate(values)
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def test_a_trajectory_is_energy_and_score_by_step(tmp_path: Path) -> None:
-    one, two = steps(tmp_path / "one.jsonl", [(-1.0, 0.5), (-2.0, 0.25)]), steps(tmp_path / "two.jsonl", [(-3.0, 0.75)])
-    found = {"one": read_trajectory(one), "b": read_trajectory(two)}
-    axes = panels(trajectory_figure(found))
-    assert curves(axes["energy"]) == {"one": [[0, 1], [-1.0, -2.0]], "b": [[0], [-3.0]]}
-    assert curves(axes["f1"]) == {"one": [[0, 1], [0.5, 0.25]], "b": [[0], [0.75]]}
-    assert curves(panels(trajectory_figure(found, "accuracy"))["accuracy"])["one"] == [[0, 1], [1.0, 1.0]]
-    with pytest.raises(ConfigError, match=r"--score acuracy: no such score\. Did you mean 'accuracy'"):
-        trajectory_figure(found, "acuracy")
-    for text, message in (
-        ("", "an empty file"),
-        ('{"step": 0}', ":1: found"),
-        ("words\n", ":1: found 'words'|'words'"),
-    ):
-        (tmp_path / "bad").write_text(text)
-        with pytest.raises(DataError, match=message):
-            read_trajectory(tmp_path / "bad")
-    done = call("trajectory", str(one), f"b={two}")
-    assert done.stdout.split() == [str(tmp_path / f"one.{kind}") for kind in ("png", "svg")], done.output
-    for words, message in (
-        ([str(one), f"one={two}"], "two files have the same label"),
-        (["x=nothing"], "no file nothing"),
-    ):
-        done = call("trajectory", *words)
-        assert done.exit_code == 2 and re.search(message, done.stderr), done.output
-
-
 # The commands
 
 
@@ -438,7 +380,7 @@ def call(*words: str) -> Any:
 
 
 def test_the_commands_write_beside_the_run(trained: Path, tmp_path: Path) -> None:
-    for words in (["training", str(trained)], ["gradients", str(trained), "--labels", "0,1"], ["gbi", str(trained)]):
+    for words in (["training", str(trained)], ["gradients", str(trained), "--labels", "0,1"]):
         done = call(*words)
         assert done.exit_code == 0, done.output
         wanted = [trained / "plots" / f"{words[0]}.{kind}" for kind in ("png", "svg")]
@@ -455,7 +397,6 @@ def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
         (["training", str(tmp_path / "nothing")], "there is no run"),
         (["gradients", str(trained), "--labels", "0,x"], "'x' is not a label"),
         (["game", str(trained)], "trainer.gradient_norms_every"),
-        (["gbi", str(written(tmp_path / "bare", [0.1]).path)], "trainer.probe"),
     ):
         done = call(*words)
         assert done.exit_code == 2 and re.search(message, done.stderr), done.output

@@ -95,7 +95,7 @@ def test_one_marked_predicate_speaks_for_the_file(runs: dict[str, Path], spen: S
     assert refused.exit_code == 2 and "no file of sentences of which none has a predicate marked" in refused.stderr
 
 
-@pytest.mark.parametrize("task", ["srl", "arcs", "senses"])
+@pytest.mark.parametrize("task", ["srl", "e2e.arcs", "senses"])
 def test_tasks_of_predicates(spen: Spen, task: str) -> None:
     """Each has an example for each predicate, or for each sentence with one."""
     made = loaded(task, corpus="sample")

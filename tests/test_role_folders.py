@@ -76,7 +76,7 @@ def test_a_folder_may_have_a_pattern_as_its_name(tmp_path: Path) -> None:
     ("task", "settings"),
     [
         ("srl", {}),
-        ("arcs", {}),
+        ("e2e.arcs", {}),
         ("senses", {}),
         ("tagging", {"format": "predicates", "scheme": "bio"}),
     ],

@@ -78,7 +78,7 @@ def test_the_constant_of_labels_has_the_threshold_of_the_task() -> None:
 
 
 def test_a_space_without_a_constant_has_no_score() -> None:
-    assert Constant(loaded("denoising", corpus="sample", crop=16), 2).scores(["validation"]) == {}
+    assert Constant(loaded("images.denoising", corpus="sample", crop=16), 2).scores(["validation"]) == {}
 
 
 def test_a_run_that_learned_nothing_says_so_and_reports_name_the_constant(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.arcs import RoleArcs
+from spen_e2e.arcs_task import RoleArcs
 from spen_plugins.builtin.tasks.citations import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.senses import Senses

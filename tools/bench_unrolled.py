@@ -32,7 +32,7 @@ import spen_plugins as sp
 from spen_e2e.images import DeepPrior, Input
 from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
-from spen_plugins.builtin.tasks.denoising import Denoising
+from spen_images.denoising import Denoising
 from spen_plugins.loop.context import LiveContext, NetStates
 
 STEPS = (3, 10, 20)

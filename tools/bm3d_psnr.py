@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from spen_plugins.builtin.tasks.denoising import Denoising, Example
-from spen_plugins.builtin.tasks.denoising_metric import psnr, squared_error
+from spen_images.denoising import Denoising
+from spen_images.denoising_metric import psnr, squared_error
+from spen_images.denoising_values import Example
 from spen_plugins.errors import SpenError
 
 

@@ -9,11 +9,8 @@ from spen_plugins.hookspecs import Classes, Functions
 @hookimpl
 def spen_task() -> Classes:
     return {
-        "arcs": "spen_plugins.builtin.tasks.arcs:RoleArcs",
         "citations": "spen_plugins.builtin.tasks.citations:Citations",
-        "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
-        "segmentation": "spen_plugins.builtin.tasks.segmentation:Segmentation",
         "senses": "spen_plugins.builtin.tasks.senses:Senses",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
@@ -103,9 +100,5 @@ def spen_figure() -> Functions:
         "training": "spen_plugins.cli.plot:training",
         "gradients": "spen_plugins.cli.plot:gradients",
         "hessian": "spen_plugins.cli.plot:hessian",
-        "gbi": "spen_plugins.cli.plot:gbi",
         "game": "spen_plugins.cli.plot:game",
-        "denoise": "spen_plugins.cli.plot:denoise",
-        "masks": "spen_plugins.cli.plot:masks",
-        "trajectory": "spen_plugins.cli.plot:trajectory",
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spen_plugins.config.shipped import FOLDER
+from spen_plugins.config.shipped import FOLDER, is_library
 from spen_plugins.errors import ConfigError
 
 # The evaluator has no names of parameters and no comments, so the head of the source is read here.
@@ -157,7 +157,7 @@ def _error(error: RuntimeError, path: Path) -> ConfigError:
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
     said = re.sub(r"^(runtime error|import_callback error: \w+): ", "", "\n".join(lines[:cut]))
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
-    ours = place and (place[1] == _ASKED or Path(place[1]).resolve().is_relative_to(FOLDER / "lib"))
+    ours = place and (place[1] == _ASKED or is_library(Path(place[1]).resolve()))
     where = f"{_near(Path(place[1]))}:{place[2]}" if place and not ours else str(path)
     return ConfigError(f"{where}: {said}")
 

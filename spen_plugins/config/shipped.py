@@ -60,6 +60,13 @@ def copy(name: str, folder: Path) -> list[Path]:
     return targets
 
 
+def is_library(path: Path) -> bool:
+    """True of a library that ships: it stands below the folder `configs` of a package."""
+    packages = (folder.parent for folder in path.parents if folder.name == "configs")
+    in_package = path.is_relative_to(FOLDER) or any((package / "__init__.py").is_file() for package in packages)
+    return path.suffix == ".libsonnet" and in_package
+
+
 def _files() -> dict[str, list[Path]]:
     """Files of each shipped config: one, unless several plugins have a config of that name. The core's come first."""
     files = {path.stem: [path] for path in FOLDER.glob("*.jsonnet")}

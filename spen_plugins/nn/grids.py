@@ -17,7 +17,7 @@ def require_grid(component: Component, task: Task) -> int:
     if not isinstance(task.inputs, ImageInputs) or task.space.shape != (None, None):
         raise ConfigError(
             f"{type(component).__name__} goes from images to a number for each pixel, but the task has "
-            f"{type(task.inputs).__name__} and {type(task.space).__name__}; choose task 'segmentation'"
+            f"{type(task.inputs).__name__} and {type(task.space).__name__}; choose a task of masks of images"
         )
     return task.inputs.channels
 

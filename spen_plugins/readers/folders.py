@@ -1,4 +1,4 @@
-"""Files that a pattern, or a folder of CoNLL-2012 files, stands for."""
+"""Files that a pattern, or a folder of CoNLL-2012 files or images, stands for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from spen_plugins.errors import DataError
 
 CONLL_2012 = "gold_conll"
 """End of the names of CoNLL-2012 files, as in `a2e_0001.v4_gold_conll`."""
+IMAGES = (".png", ".jpg", ".jpeg")
 
 
 def is_pattern(path: Path) -> bool:
@@ -41,6 +42,12 @@ def conll_2012_files(folder: Path) -> list[tuple[str, Path]]:
     """The CoNLL-2012 files below a folder, by their paths there, which come with them; an empty list if it has none."""
     found = sorted(file for file in folder.rglob(f"*{CONLL_2012}") if _is_visible_file(file))
     return [(file.relative_to(folder).as_posix(), file) for file in found]
+
+
+def image_files(folder: Path) -> list[tuple[str, Path]]:
+    """The PNG and JPEG files in a folder, by their names, which come with them; an empty list if it has none."""
+    files = [file for file in folder.iterdir() if _is_visible_file(file) and file.suffix.lower() in IMAGES]
+    return sorted((file.name, file) for file in files)
 
 
 def other_files(folder: Path) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import no_file
-from spen_plugins.readers.folders import conll_2012_files, files_fitting, is_pattern
+from spen_plugins.readers.folders import conll_2012_files, files_fitting, image_files, is_pattern
 from spen_plugins.readers.parquet import MOST_CELLS, check_valid
 from spen_plugins.readers.text import as_it_is, check_size, sha256
 
@@ -70,9 +70,10 @@ def of_shards(path: Path) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """sha256 of a file; of a pattern, or of a folder of shards or CoNLL-2012 files, of its files' names and sums."""
+    """sha256 of a file; of a pattern, or of a folder of shards, CoNLL-2012 files or images, of its files' names and
+    sums."""
     if path.is_dir():
-        files = [*((file.name, file) for file in _shards_in(path)), *conll_2012_files(path)]
+        files = [*((file.name, file) for file in _shards_in(path)), *conll_2012_files(path)] or image_files(path)
     elif is_pattern(path):
         files = files_fitting(path)
     else:

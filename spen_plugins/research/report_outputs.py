@@ -126,7 +126,7 @@ def _energies(predictor: Predictor, x: X, y: Tensor) -> list[float | None]:
 
 
 def _arcs(answer: Mapping[str, Any]) -> list[str]:
-    """A prediction of task `arcs` as its examples' gold is shown."""
+    """A prediction of arcs as its examples' gold is shown."""
     return [
         f"{predicate['word']} {argument['role']}: {argument['text']}"
         for predicate in answer["predicates"]

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spen_plugins.datasets.catalogue import DataSet, catalogue
 from spen_plugins.datasets.places import PREFIX, locate
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers import images
-from spen_plugins.readers.folders import conll_2012_files
-from spen_plugins.readers.shards import checksum, of_shards
+from spen_plugins.readers.shards import checksum
 from spen_plugins.task import FILES
 
 if TYPE_CHECKING:
@@ -63,7 +61,7 @@ def _own_names(predictor: Predictor, path: str | Path) -> list[str]:
     setting names, their names in the run's records."""
     file = locate(str(path))
     try:
-        digest = checksum(file) if of_shards(file) or conll_2012_files(file) else images.checksum(file)
+        digest = checksum(file)
     except DataError:  # no single file, and no folder that a run could have read whole
         return []
     known = predictor.folder.environment().get("data_sha256", {})

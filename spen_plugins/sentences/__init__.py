@@ -22,6 +22,7 @@ __getattr__, __all__ = lazy_names(
             "note_unseen",
             "read_file_parts",
         ),
+        "builtin.tasks.partly_labelled": ("WithoutGold",),
         "builtin.tasks.role_parts": (
             "hide_roles",
             "kept",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         note_unseen,
         read_file_parts,
     )
+    from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
     from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
     from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SentenceTask
     from spen_plugins.builtin.tasks.sentences import (

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 import spen_plugins as sp
 from spen_e2e.arcs import Arcs, ArcScorer, conflicts
+from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.unroll import Unroll
 from spen_e2e.unrolled import Unrolled
 from spen_plugins.builtin.features.bilstm import BiLstm
-from spen_plugins.builtin.tasks.arcs import RoleArcs
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
@@ -25,9 +25,9 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.runner import run as train
 from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import by_length, collate, relaxed
-from tests.test_arcs_task import make as make_task
+from tests.e2e.test_arcs_task import make as make_task
 
-CONFIG = Path(__file__).resolve().parents[2] / "configs/arcs_e2e.jsonnet"
+CONFIG = Path(__file__).resolve().parents[2] / "plugins/spen-e2e/spen_e2e/configs/arcs_e2e.jsonnet"
 METHODS = ("local", "spen", "icnn", "spen_ssvm")
 SMALL = {"hidden": 4, "width": 3, "global_hidden": 3}
 
@@ -241,7 +241,7 @@ def test_a_run_with_trees(method, tmp_path):
 
 def test_another_task_is_refused():
     for cls in (Arcs, ArcScorer):
-        with pytest.raises(ConfigError, match="choose task 'arcs'"):
+        with pytest.raises(ConfigError, match=r"choose task 'e2e\.arcs'"):
             make(cls, ToyTags())
     with pytest.raises(ConfigError, match="TextInputs"):
         ArcScorer(ArcScorer.Config(), SimpleNamespace(inputs=sp.TextInputs([]), space=None), None)
@@ -266,7 +266,7 @@ def test_every_data_set_with_every_method_is_an_experiment(data, method):
 def test_files_of_ones_own():
     given = {"data": "a.conll", "validation": "b.conll", "trees": "t.conllu"}
     task = evaluate(CONFIG, given)["task"]
-    assert task == {"type": "arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
+    assert task == {"type": "e2e.arcs", "train": "a.conll", "validation": "b.conll", "trees": ["t.conllu"]}
     with pytest.raises(ConfigError, match="trees= go with a training file"):
         evaluate(CONFIG, {"trees": "t.conllu"})
     assert evaluate(CONFIG, {**given, "encoder": "bert-base-cased"})["features"]["model"] == "bert-base-cased"

@@ -25,7 +25,7 @@ SMALL = {"filters": 3, "size": 3, "weight": 0.3}
 
 
 def denoising(**fields):
-    return loaded("denoising", corpus="sample", **fields)
+    return loaded("images.denoising", corpus="sample", **fields)
 
 
 def energy(name: str, task: sp.Task) -> sp.Energy:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from spen_plugins import Classes, hookimpl
+from spen_plugins import Classes, Functions, hookimpl
+
+
+@hookimpl
+def spen_task() -> Classes:
+    return {"arcs": "spen_e2e.arcs_task:RoleArcs"}
 
 
 @hookimpl
@@ -28,3 +33,11 @@ def spen_inference_net() -> Classes:
 @hookimpl
 def spen_trainer() -> Classes:
     return {"unroll": "spen_e2e.unroll:Unroll"}
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {
+        "gbi": "spen_e2e.figures:gbi",
+        "trajectory": "spen_e2e.figures:trajectory",
+    }

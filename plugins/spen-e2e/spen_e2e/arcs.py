@@ -237,5 +237,5 @@ def require_arcs(component: sp.Component, task: sp.Task) -> None:
     if not isinstance(task.inputs, sp.ArcInputs):
         raise sp.ConfigError(
             f"{type(component).__name__} gives roles to pairs of a predicate and a span, but the task has "
-            f"{type(task.inputs).__name__}; choose task 'arcs'"
+            f"{type(task.inputs).__name__}; choose task 'e2e.arcs'"
         )

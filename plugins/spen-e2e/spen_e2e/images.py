@@ -196,7 +196,7 @@ def require_images(component: sp.Component, task: sp.Task) -> None:
     if not isinstance(task.inputs, sp.ImageInputs) or not isinstance(task.space, sp.RealGrid):
         raise sp.ConfigError(
             f"{type(component).__name__} works on grayscale images, but the task has {type(task.inputs).__name__} and "
-            f"{type(task.space).__name__}; choose task 'denoising'"
+            f"{type(task.space).__name__}; choose task 'images.denoising'"
         )
 
 

@@ -1,0 +1,156 @@
+"""Scores of task `arcs`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spen_e2e.arc_repair import Pairs, Repair, repaired, violating
+from spen_plugins import Batch, DataError, Metric, Proposal, X
+from spen_plugins.sentences import CORE, Argument, SentenceBatch, SpanCounts, join
+
+REPAIRS: tuple[Repair, ...] = ("none", "heuristic", "ilp")
+DEFINITIONS = {
+    "metric": "span_f1: arguments right in role and every piece, as the CoNLL-2005 evaluation counts them; V left out, "
+    "C-X joined to the X before it, R-X a role of its own; arguments that are no candidates count as missed",
+    "f1_none, f1_heuristic, f1_ilp": "span_f1 of the most probable roles, and under the constraints of task.repair",
+    "violations": "share of predicates whose most probable roles break a constraint, before repair: overlaps of "
+    "arguments, repeats of a core role (A0-A5, ARG0-ARG5; no C-, R-)",
+    "reach": "share of gold arguments whose pieces are all candidates; reached_f1 is span_f1 with these alone as gold",
+}
+"""Definitions of the scores, for a run's protocol."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the pairs of a batch are, one after the other: `row`, `column` `(pair,)` in the mask, and `pairs`."""
+
+    row: np.ndarray
+    column: np.ndarray
+    pairs: Pairs
+
+    @classmethod
+    def of(cls, x: X) -> Places:
+        assert x.mask is not None
+        row, column = np.nonzero(x.mask.cpu().numpy())
+        given = {name: x.inputs[name].cpu().numpy() for name in ("pair_predicate", "pair_candidate")}
+        first, last = (x.inputs[f"candidate_{end}"].cpu().numpy() for end in ("first", "last"))
+        predicate, candidate = given["pair_predicate"][row, column], given["pair_candidate"][row, column]
+        number = row * x.inputs["predicate_at"].shape[1] + predicate
+        return cls(row, column, Pairs(number, first[row, candidate], last[row, candidate]))
+
+    def values(self, y: Tensor) -> np.ndarray:
+        """`(batch, 1, pair, role)` -> `(pair, role)` in double precision."""
+        return y[:, 0].detach().cpu().numpy()[self.row, self.column].astype(np.float64)
+
+
+class Roles:
+    """The names of roles, none first, and what is said with them."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        self.core = np.array([CORE.fullmatch(name) is not None for name in names])
+
+    def decide(self, proposal: Proposal, x: X, repair: Repair) -> tuple[Places, np.ndarray]:
+        """The roles `(pair,)` of a batch's pairs; what the net has chosen itself is not repaired."""
+        places = Places.of(x)
+        chosen = proposal.chosen is not None
+        p = places.values(proposal.chosen if chosen else proposal.mean)
+        return places, repaired(p, places.pairs, self.core, "none" if chosen else repair)
+
+    def arguments(self, places: Places, roles: np.ndarray) -> dict[int, list[Argument]]:
+        """The arguments of each predicate that has any, by its number in the batch."""
+        found: dict[int, list[tuple[str, int, int]]] = {}
+        arcs = np.flatnonzero(roles)
+        chosen = places.pairs.take(arcs)
+        order = np.lexsort((chosen.last, chosen.first, chosen.predicate))
+        rows = np.stack([chosen.predicate, roles[arcs], chosen.first, chosen.last], 1)[order]
+        for predicate, role, first, last in rows.tolist():
+            found.setdefault(predicate, []).append((self.names[role], first, last))
+        return {predicate: join(spans) for predicate, spans in found.items()}
+
+
+class ArcMetric(Metric):
+    """`span_precision`, `span_recall`, `span_f1`, `f1_none`, `f1_heuristic`, `f1_ilp`, `reached_f1`, `reach`,
+    `violations`, `overlaps`, `repeats`, accuracy of `arcs`, `roles`.
+
+    Args:
+        roles: the roles' names.
+        repair: of `span_f1`.
+    """
+
+    def __init__(self, roles: Roles, repair: Repair) -> None:
+        self._roles, self._repair = roles, repair
+        self._counts = {name: SpanCounts() for name in REPAIRS}
+        self._reached = SpanCounts()
+        self._sums: Counter[str] = Counter()
+        self._ratios: list[Tensor] = []
+
+    def update(self, proposal: Proposal, batch: Batch) -> None:
+        assert isinstance(batch, SentenceBatch)
+        ratios = torch.zeros(len(batch.rows), 2, dtype=torch.double)
+        self._ratios.append(ratios)
+        known = batch.labelled.cpu().numpy()
+        if batch.gold is None or not known.any():
+            return
+        width = batch.x.inputs["predicate_at"].shape[1]
+        for repair in REPAIRS:
+            places, roles = self._roles.decide(proposal, batch.x, repair)
+            found = self._roles.arguments(places, roles)
+            for row in np.flatnonzero(known).tolist():
+                example, pair = batch.examples[row], [0, 0]
+                for i, (gold, reached) in enumerate(zip(example.arguments, example.reached, strict=True)):
+                    predicted = found.get(row * width + i, [])
+                    right = self._counts[repair].add(predicted, gold)
+                    if repair == self._repair:
+                        self._reached.add(predicted, reached)
+                        pair[0] += 2 * right
+                        pair[1] += len(predicted) + len(gold)
+                if repair == self._repair:
+                    ratios[row] = torch.tensor(pair, dtype=torch.double)
+            if repair == "none":
+                self._count(batch, places, roles, known)
+
+    def _count(self, batch: SentenceBatch, places: Places, roles: np.ndarray, known: np.ndarray) -> None:
+        """What is counted before repair."""
+        assert batch.gold is not None
+        seen = known[places.row]
+        overlaps, repeats = violating(places.pairs, np.where(seen, roles, 0), self._roles.core)
+        gold = places.values(batch.gold).argmax(-1)
+        examples = [example for example, there in zip(batch.examples, known, strict=True) if there]
+        self._sums.update(
+            predicates=sum(len(example.predicates) for example in examples),
+            arguments=sum(len(some) for example in examples for some in example.arguments),
+            reached=sum(len(some) for example in examples for some in example.reached),
+            overlaps=len(overlaps),
+            repeats=len(repeats),
+            violations=len(np.union1d(overlaps, repeats)),
+            pairs=int(seen.sum()),
+            right=int(((roles == gold) & seen).sum()),
+        )
+
+    def ratios(self) -> tuple[Tensor, Tensor]:
+        """Twice the right arguments, and predicted plus gold ones, by sentence: span F1 is the ratio of their sums."""
+        numerator, denominator = torch.cat(self._ratios).unbind(1)
+        return numerator, denominator
+
+    def compute(self) -> dict[str, Any]:
+        if not self._sums["predicates"]:
+            raise DataError("scores", None, "no predicate with gold roles", "at least one to score")
+        scores = self._counts[self._repair].scores()
+        roles = scores.pop("roles")
+        return {
+            **scores,
+            **{f"f1_{repair}": counts.scores()["span_f1"] for repair, counts in self._counts.items()},
+            "reached_f1": self._reached.scores()["span_f1"],
+            "reach": self._sums["reached"] / max(self._sums["arguments"], 1),
+            **{name: self._sums[name] / self._sums["predicates"] for name in ("violations", "overlaps", "repeats")},
+            "accuracy": self._sums["right"] / max(self._sums["pairs"], 1),
+            "roles": roles,
+        }

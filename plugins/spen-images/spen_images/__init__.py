@@ -1,0 +1,21 @@
+"""Images: the tasks `denoising` and `segmentation`, and their figures."""
+
+from __future__ import annotations
+
+from spen_plugins import Classes, Functions, hookimpl
+
+
+@hookimpl
+def spen_task() -> Classes:
+    return {
+        "denoising": "spen_images.denoising:Denoising",
+        "segmentation": "spen_images.segmentation:Segmentation",
+    }
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {
+        "denoise": "spen_images.figures:denoise",
+        "masks": "spen_images.figures:masks",
+    }

@@ -1,0 +1,19 @@
+// Segmentation with energies (Lee et al. 2022, Sec. 4.4; Shankar & Piratla 2022): a fully convolutional net, and energies that teach it.
+//
+//     spen-run masks_implicit                              # embedded images of shapes, a minute on a CPU
+//     spen-run masks_implicit data=horses                  # Weizmann's horses, 32x32
+//     spen-run masks_implicit data=./mine.npz method=nce   # your own, in train_images, train_masks, validation_… and test_…
+//     spen-run masks_implicit data=./train.npz validation=./val.npz test=./test.npz
+local masks = import 'masks.libsonnet';
+
+function(
+  data='sample',  // sample, horses, files, or a .npz file of your own: with all parts, or the training part of three files
+  validation=null,  // the file to validate on that goes with a training file
+  test=null,  // and the one to test on
+  method='implicit_cd',  // cross_entropy (the net alone), dvn (the energy alone); SEAL-dynamic: regression, regression_s, margin, nce; implicit: implicit_cd, implicit_ssvm, implicit_dvn, alternating_cd
+  precision='no',  // no, bf16 or fp16
+  seed=0  // of initial weights, row order, augmentation and sampling
+)
+  { seed: seed, precision: precision }
+  + masks.task(data, validation, test)
+  + masks.method(data, method)

@@ -1,0 +1,17 @@
+// Segmentation: a fully convolutional net by cross entropy, a value network alone, and such an energy that teaches the net: SEAL-dynamic
+// and implicit training.
+//
+// `descent`: steps of the value network's gradient-based inference, in the loss and in prediction.
+local baselines = import 'lib/methods/baselines.libsonnet';
+local implicit = import 'lib/methods/implicit.libsonnet';
+local label_sets = import 'lib/methods/label_sets.libsonnet';
+local seal = import 'lib/methods/seal.libsonnet';
+
+local net = { inference_net: { type: 'fcn' } };
+local energy = { energy: { type: 'conv' } };
+
+{
+  cross_entropy: net + baselines.cross_entropy,
+  dvn: net + energy + label_sets.dvn,
+} + { [name]: net + energy + seal[name] for name in ['regression', 'regression_s', 'nce', 'margin'] }
++ { [name]: net + energy + implicit[name] for name in std.objectFields(implicit) }

@@ -1,0 +1,242 @@
+"""Task `denoising`: from a grayscale image with Gaussian noise to the image without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+import spen_plugins as sp
+from spen_images import images
+from spen_images.batches import padding_mask
+from spen_images.denoising_metric import DEFINITIONS, DenoisingMetric, psnr, squared_error
+from spen_images.denoising_values import WHITE, Example, image_of
+
+
+class Denoising(sp.Task, sp.Augments, sp.ReadsInputs):
+    """Removal of Gaussian noise from grayscale images; pixels of `X.inputs["image"]` and y are 0 black to 1 white.
+
+    Noise of the validation and the test part is fixed; training crops, symmetries and noise are drawn anew in every
+    epoch (`augment`).
+    """
+
+    selection = "psnr"
+    lower_is_better = ("rmse",)
+    space: sp.RealGrid
+    inputs: sp.ImageInputs
+
+    class Config(sp.Config):
+        corpus: Literal["sample"] | None = None
+        """"sample": synthetic images of the package; null: the files below."""
+        train: str | None = None
+        """Folder of PNG or JPEG files, or one such file, for training: grayscale, 8 bits, without noise."""
+        validation: str | None = None
+        """Folder or file of the validation part; null: the last `held_out` images of `train`, by name."""
+        test: str | None = None
+        """Folder or file of the test part."""
+        held_out: int = Field(20, ge=1)
+        """Number of images of `train` that are the validation part, if `validation` is null."""
+        sigma: float = Field(25.0, gt=0)
+        """Deviation of the noise, in grey levels (of 255)."""
+        crop: int | None = Field(40, ge=1)
+        """Rows and columns of a training crop; null: whole images."""
+        repeat: int = Field(1, ge=1)
+        """Number of crops of each training image in an epoch."""
+        flips: bool = True
+        """If true, a training crop is turned and mirrored at random: one of 8 symmetries."""
+        noise_seed: int = Field(0, ge=0)
+        """Seed of the fixed noise."""
+        cost_weight: float = Field(0.5, gt=0, lt=1)
+        """c in the margin's Δ = c · ½ Σ (y − gold)²; from 1 on, loss-augmented inference would be unbounded."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)
+        self.space = sp.RealGrid(std=1.0, cost_weight=config.cost_weight)
+        self._parts: dict[str, list[Example]] = {part: [] for part in sp.PARTS}
+        self._checksums: dict[str, str] = {}
+
+    def load(self) -> None:
+        c = self.config
+        if c.corpus:
+            self._load_sample()
+        else:
+            self._load_files()
+        train = self._parts["train"]
+        sides = images.smallest_side([example.clean for example in train if example.clean is not None])
+        self.inputs = sp.ImageInputs(1, smallest=min(sides, c.crop or sides))
+        several = [example for example in train for _ in range(c.repeat)]
+        self._parts["train"] = [e._replace(seed=self._seed("train", row)) for row, e in enumerate(several)]
+
+    def _load_sample(self) -> None:
+        given = [key for key in sp.PARTS if getattr(self.config, key) is not None]
+        if given:
+            raise sp.ConfigError(
+                f"task.corpus is 'sample', and task.{given[0]} names files; give one of the two (data=FOLDER)"
+            )
+        if self.config.held_out != self.Config.model_fields["held_out"].default:
+            raise sp.ConfigError(
+                f"task.held_out: found {self.config.held_out}, which has no effect: it is of files, and task.corpus is "
+                "'sample'; leave it out"
+            )
+        from spen_images import denoising_sample as sample
+
+        for part, found in sample.make().items():
+            self._set(part, [f"{part}{i:02}" for i in range(len(found))], found)
+        self._split = "the sample's own (synthetic)"
+        self._check_crop("the sample")
+
+    def _load_files(self) -> None:
+        c = self.config
+        if c.train is None:
+            raise sp.ConfigError("task: found neither corpus nor train; expected corpus: 'sample', or train: a folder")
+        for part in sp.PARTS:
+            path = getattr(c, part)
+            if path is not None:
+                self._set(part, *self._read(path))
+                self._checksums[path] = sp.checksum(sp.locate(path))
+        train, split = self._parts["train"], f"{c.validation}"
+        if c.validation is None:
+            if len(train) <= c.held_out:
+                raise sp.DataError(
+                    sp.locate(c.train),
+                    None,
+                    f"{len(train)} images, of which task.held_out={c.held_out} would be the validation part",
+                    f"more than {c.held_out}, or task.validation",
+                )
+            held = train[-c.held_out :]
+            del train[-c.held_out :]
+            self._set("validation", [e.name for e in held], [e.clean for e in held])
+            split = f"the last {c.held_out} images of {c.train} by name, which are not trained on"
+        self._split = {"train": c.train, "validation": split} | ({"test": c.test} if c.test else {})
+        self._check_crop(sp.locate(c.train))
+
+    def _check_crop(self, where: object) -> None:
+        crop = self.config.crop
+        for example in self._parts["train"]:
+            if crop is not None and min(example.shape) < crop:
+                rows, columns = example.shape
+                path = Path(where, example.name) if Path(str(where)).is_dir() else where
+                wanted = f"at least task.crop={crop} of both; take a smaller crop, or crop=null for whole images"
+                raise sp.DataError(path, None, f"{rows} rows and {columns} columns", wanted)
+
+    def _set(self, part: str, names: Sequence[str], found: Sequence[np.ndarray | None]) -> None:
+        """The examples of a part, with fixed noise."""
+        self._parts[part] = [
+            Example(name, image, seed=self._seed(part, row))
+            for row, (name, image) in enumerate(zip(names, found, strict=True))
+        ]
+
+    def _seed(self, part: str, row: int) -> tuple[int, ...]:
+        return self.config.noise_seed, sp.PARTS.index(part), row
+
+    def _read(self, path: str) -> tuple[list[str], list[np.ndarray]]:
+        """Names and images of a folder or a file."""
+        files = images.image_files(sp.locate(path))
+        return [file.name for file in files], [images.read_image(file) for file in files]
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._parts[name]
+
+    def augment(self, example: Example, rng: np.random.Generator) -> Example:
+        """A crop with a symmetry and noise, all drawn from `rng`. Pixels are not copied."""
+        c, image = self.config, example.clean
+        if image is None:
+            return example
+        if c.crop is not None:
+            top, left = (int(rng.integers(size - c.crop + 1)) for size in image.shape)
+            image = image[top : top + c.crop, left : left + c.crop]
+        if c.flips:
+            symmetry = int(rng.integers(8))
+            image = np.rot90(image.T if symmetry >= 4 else image, symmetry % 4)
+        return Example(example.name, image, noise=rng.standard_normal(image.shape, dtype=np.float32))
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> sp.Batch:
+        shapes = np.array([example.shape for example in examples])
+        size = len(examples), *shapes.max(0).tolist()
+        image, gold = np.zeros(size, np.float32), np.zeros(size, np.float32)
+        for i, (example, (height, width)) in enumerate(zip(examples, shapes.tolist(), strict=True)):
+            image[i, :height, :width] = example.input(self.config.sigma)
+            if example.clean is not None:
+                gold[i, :height, :width] = example.clean
+        labelled = torch.tensor([example.clean is not None for example in examples])
+        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        x = sp.X({"image": torch.from_numpy(image / WHITE)}, padding_mask(shapes), len(examples))
+        return sp.Batch(x, numbers, torch.from_numpy(gold / WHITE).unsqueeze(1) if labelled.any() else None, labelled)
+
+    def length(self, example: Example) -> int:
+        """Orders examples by rows, then by columns, so that few batches hold images of different sizes."""
+        rows, columns = example.shape
+        return rows * 2**16 + columns
+
+    def metric(self) -> DenoisingMetric:
+        return DenoisingMetric(self.decode)
+
+    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """`name`; `image`, the denoised image as a PNG in base64, 8 bits; `psnr` in dB, if the clean image is known."""
+        found = self.decode(proposal).detach().float().clamp(0, 1)
+        scores: list[float] = []
+        if batch.gold is not None:
+            scores = psnr(squared_error(found, batch.gold, batch.x.mask)).tolist()
+        levels = (found * WHITE).round().byte()[:, 0].cpu().numpy()
+        return [
+            {
+                "name": example.name,
+                "image": images.to_base64(pixels[: example.shape[0], : example.shape[1]]),
+                **({} if example.clean is None else {"psnr": round(scores[i], 4)}),
+            }
+            for i, (example, pixels) in enumerate(zip(examples, levels, strict=True))
+        ]
+
+    def read(self, path: str) -> list[Example]:
+        """Clean images of a folder or a file, with noise as if they were the test part."""
+        names, found = self._read(path)
+        pairs = enumerate(zip(names, found, strict=True))
+        return [Example(name, image, seed=self._seed("test", row)) for row, (name, image) in pairs]
+
+    def read_inputs(self, path: str) -> list[Example]:
+        """Noisy images of a folder or a file, as they are."""
+        return [Example(name, None, image) for name, image in zip(*self._read(path), strict=True)]
+
+    def parse(self, item: Any) -> Example:
+        """`{"image": …}`: a noisy image, as rows of grey levels from 0 to 255 (a list or an array), a PNG in base64, or
+        a path. Optional: `"clean"`, the image without noise (gold), in the same forms, and `"name"`.
+
+        A text alone is such an image.
+        """
+        item = {"image": item} if isinstance(item, (str, Path)) else item
+        if not isinstance(item, Mapping) or item.get("image") is None:
+            raise sp.DataError(
+                "input", None, f"{item!r:.80}", '{"image": rows of grey levels, a PNG in base64, or a path}'
+            )
+        noisy, name = image_of(item["image"])
+        clean = None if item.get("clean") is None else image_of(item["clean"])[0]
+        if clean is not None and clean.shape != noisy.shape:
+            raise sp.DataError("input", None, f"a clean image of {clean.shape}", f"{noisy.shape}, as the noisy one")
+        return Example(str(item.get("name", name)), clean, noisy)
+
+    def show(self, example: Example) -> sp.Shown:
+        """The image's name and size."""
+        return sp.Shown([f"{example.name} ({example.shape[0]} rows, {example.shape[1]} columns)"])
+
+    def facts(self) -> dict[str, Any]:
+        return {"smallest": self.inputs.smallest, "split": self._split}
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self.inputs, self._split = sp.ImageInputs(1, smallest=int(sp.number(facts, "smallest"))), facts["split"]
+        self.space = sp.RealGrid(std=1.0, cost_weight=self.config.cost_weight)
+
+    def protocol(self) -> dict[str, Any]:
+        c = self.config
+        return {
+            **DEFINITIONS,
+            "noise": f"Gaussian, sigma {c.sigma:g} (of 255), fixed by seed {c.noise_seed}, part and row",
+            "split": self._split,
+            "threshold": None,
+        }
+
+    def checksums(self) -> dict[str, str]:
+        return dict(self._checksums)

@@ -1,0 +1,27 @@
+"""The figures of `spen plot denoise` and `spen plot masks`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spen_plugins.figures import Out, Runs, groups_of, save_figure
+
+Images = Annotated[int, typer.Option(min=1, help="Number of images, the first ones of the test part.")]
+
+
+def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
+    """Test images: clean, noisy and denoised by each run, with their PSNR."""
+    from spen_images.denoising_figure import denoised, denoising_figure
+
+    groups = groups_of(runs)
+    save_figure(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
+
+
+def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
+    """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
+    from spen_images.segmentation_figure import masked, masks_figure
+
+    groups = groups_of(runs)
+    save_figure(masks_figure(masked(groups, images)), groups[0], "masks", out)

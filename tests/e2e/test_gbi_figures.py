@@ -1,0 +1,74 @@
+"""Figures of gradient-based inference show the numbers they say they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from spen_e2e.gbi_figures import gbi_figure, read_trajectory, trajectory_figure
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.runs.groups import Group
+from tests.test_plots import call, curves, legend, panels, written
+
+
+def test_the_probes_of_a_run_and_energies_alone(tmp_path: Path) -> None:
+    probes = [{"net": 0.2, "net_gbi": 0.3, "random_gbi": 0.1}, None, {"net": 0.5, "net_gbi": 0.6, "random_gbi": 0.4}]
+    mine = written(tmp_path / "mine", [0.2, 0.4, 0.5], probe=probes)
+    updates = [{"inference_net": 5}, {"energy": 5}, {"energy": 10}]  # a first epoch trained the net it starts from
+    alone = Group("dvn", [written(tmp_path / str(s), [0.9, 0.1, 0.2 + s / 10], updates=updates) for s in (0, 1)])
+    figure = gbi_figure(Group("mine", [mine]), [alone])
+    [axis] = figure.axes
+    assert curves(axis) == {
+        "net": [[1, 3], [0.2, 0.5]],
+        "net + GBI": [[1, 3], [0.3, 0.6]],
+        "random + GBI": [[1, 3], [0.1, 0.4]],
+        "dvn (energy alone) (2 seeds)": [[1, 2], [0.1, pytest.approx(0.25)]],
+    }
+    assert legend(figure) == list(curves(axis)) and axis.get_ylabel() == "validation f1"
+    assert len({line.get_color() for line in axis.lines}) == 4
+    with pytest.raises(ConfigError, match=r"trainer\.probe"):
+        gbi_figure(alone)
+    done = call("gbi", str(mine.path), str(tmp_path / "0"))
+    assert done.stdout.split() == [str(mine.path / "plots" / f"gbi.{kind}") for kind in ("png", "svg")], done.output
+    done = call("gbi", str(tmp_path / "0"))
+    assert done.exit_code == 2 and "trainer.probe" in done.stderr, done.output
+
+
+def steps(path: Path, values: list[tuple[float, float]]) -> Path:
+    lines = [
+        {"step": i, "energy": e, "score": f, "scores": {"accuracy": 1.0, "f1": f}} for i, (e, f) in enumerate(values)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_a_trajectory_is_energy_and_score_by_step(tmp_path: Path) -> None:
+    one, two = steps(tmp_path / "one.jsonl", [(-1.0, 0.5), (-2.0, 0.25)]), steps(tmp_path / "two.jsonl", [(-3.0, 0.75)])
+    found = {"one": read_trajectory(one), "b": read_trajectory(two)}
+    axes = panels(trajectory_figure(found))
+    assert curves(axes["energy"]) == {"one": [[0, 1], [-1.0, -2.0]], "b": [[0], [-3.0]]}
+    assert curves(axes["f1"]) == {"one": [[0, 1], [0.5, 0.25]], "b": [[0], [0.75]]}
+    assert curves(panels(trajectory_figure(found, "accuracy"))["accuracy"])["one"] == [[0, 1], [1.0, 1.0]]
+    with pytest.raises(ConfigError, match=r"--score acuracy: no such score\. Did you mean 'accuracy'"):
+        trajectory_figure(found, "acuracy")
+    for text, message in (
+        ("", "an empty file"),
+        ('{"step": 0}', ":1: found"),
+        ("words\n", ":1: found 'words'|'words'"),
+    ):
+        (tmp_path / "bad").write_text(text)
+        with pytest.raises(DataError, match=message):
+            read_trajectory(tmp_path / "bad")
+    done = call("trajectory", str(one), f"b={two}")
+    assert done.stdout.split() == [str(tmp_path / f"one.{kind}") for kind in ("png", "svg")], done.output
+    for words, message in (
+        ([str(one), f"one={two}"], "two files have the same label"),
+        (["x=nothing"], "no file nothing"),
+    ):
+        done = call("trajectory", *words)
+        assert done.exit_code == 2 and re.search(message, done.stderr), done.output

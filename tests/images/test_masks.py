@@ -1,0 +1,173 @@
+"""`configs/masks_implicit.jsonnet`: each method is an experiment, and a run trains, predicts, scores and is drawn."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import spen_plugins as sp
+from spen_images import segmentation_sample as sample
+from spen_plugins.cli.main import app
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError
+from spen_plugins.registry import Registry
+from spen_plugins.runs import runner
+from spen_plugins.testing import ToyLabels
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / "plugins/spen-images/spen_images/configs/masks_implicit.jsonnet"
+IMPLICIT = ("implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
+METHODS = ("cross_entropy", "dvn", "regression", "regression_s", "nce", "margin", *IMPLICIT)
+TINY = {"trainer.epochs": "1", "trainer.batch_size": "4", "trainer.gradient_norms_every": "0"}
+NETS = {"inference_net.filters": "4", "inference_net.levels": "2"}
+ENERGY = {"energy.filters": "[4, 4]", "energy.hidden": "4", "energy.size": "3"}
+
+
+def experiment(**arguments: str) -> dict:
+    return check(evaluate(CONFIG, arguments), CONFIG, Registry()).table()
+
+
+def train(folder: Path, **arguments: str) -> Path:
+    return runner.run(evaluate(CONFIG, {**TINY, **arguments}), str(CONFIG), folder, device="cpu", quiet=True)
+
+
+def call(*words: object) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few():
+    """An embedded corpus of a few examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "SIZES", {"train": 8, "validation": 4, "test": 4})
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("runs") / "seal", method="regression", **NETS, **ENERGY)
+
+
+@pytest.fixture(scope="module")
+def net(few, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(tmp_path_factory.mktemp("runs") / "ce", method="cross_entropy", **NETS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("data", ["sample", "horses", "./mine.npz"])
+def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
+    found = experiment(data=data, method=method)
+    assert found["inference_net"]["type"] == ("gbi" if method == "dvn" else "fcn")
+    assert ("energy" in found) == (method != "cross_entropy")
+    if method == "nce":
+        assert found["energy_loss"]["samples"] <= 20
+
+
+def test_files_of_ones_own() -> None:
+    assert experiment(data="a.npz")["task"]["file"] == "a.npz"
+    task = experiment(data="a.npz", validation="b.npz", test="c.npz")["task"]
+    assert (task["file"], task["train"], task["validation"], task["test"]) == (None, "a.npz", "b.npz", "c.npz")
+    with pytest.raises(ConfigError, match=r"masks_implicit.jsonnet: validation= and test= go with a training file"):
+        evaluate(CONFIG, {"test": "c.npz"})
+
+
+def test_docs_name_every_argument() -> None:
+    section = (ROOT / "docs/configs.md").read_text().split("### `masks_implicit`")[1].split("\n### ")[0]
+    assert all(
+        f"`{parameter.name}`" in section
+        for parameter in parameters(CONFIG)
+        if parameter.name not in ("precision", "seed")
+    )
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in ("cross_entropy", "regression")])
+def test_every_method_trains(method: str, tmp_path: Path) -> None:
+    more = {"inference_net.steps": "2", "energy_loss.descent.steps": "2"} if method == "dvn" else NETS
+    made = train(tmp_path / "run", method=method, **more, **ENERGY)
+    scores = json.loads((made / "metrics.json").read_text())
+    assert set(scores["test"]) == {"iou", "pixel_accuracy"} and scores["protocol"]["threshold"] == 0.5
+
+
+def test_predict_evaluate_and_score(run: Path, tmp_path: Path) -> None:
+    image, mask = sample.make(seed=1)["test"]
+    np.savez(tmp_path / "new.npz", images=image, masks=mask)
+    lines = [json.loads(line) for line in call("predict", run, tmp_path / "new.npz", "--energy").splitlines()]
+    scores = json.loads(call("evaluate", run, tmp_path / "new.npz"))["scores"]
+    assert scores["iou"] == pytest.approx(np.mean([line["iou"] for line in lines]), abs=1e-5)
+    energies = [json.loads(line) for line in call("score", run, tmp_path / "new.npz").splitlines()]
+    for line, energy, one, gold in zip(lines, energies, image, mask, strict=True):
+        with Image.open(io.BytesIO(base64.b64decode(line["mask"]))) as png:
+            found = np.array(png) > 0
+        either = (found | (gold > 0)).sum()
+        assert line["iou"] == pytest.approx((found & (gold > 0)).sum() / either if either else 1.0, abs=1e-5)
+        assert line["energy"] == pytest.approx(energy["predicted_energy"], abs=1e-4)
+        [alone] = sp.load(run).predict([{"image": one}])
+        assert alone["mask"] == line["mask"]
+
+
+def test_a_report_needs_no_constant_predictor(run: Path, tmp_path: Path) -> None:
+    assert "constant_predictor" not in json.loads((run / "metrics.json").read_text())["protocol"]
+    shutil.copytree(run, old := tmp_path / "old")  # as runs were written before
+    metrics = json.loads((old / "metrics.json").read_text())
+    metrics["protocol"]["constant_predictor"] = None
+    (old / "metrics.json").write_text(json.dumps(metrics))
+    for folder in (run, old):
+        call("report", folder, "--out", tmp_path / "page.html")
+        assert "pixel_accuracy" in (tmp_path / "page.html").read_text()
+
+
+def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, size in (("a", (9, 20)), ("b", (31, 14))):
+        Image.fromarray(rng.integers(0, 256, (*size, 3), dtype=np.uint8)).save(tmp_path / f"{name}.png")
+    together = [json.loads(line) for line in call("predict", run, tmp_path).splitlines()]
+    alone = [json.loads(call("predict", run, tmp_path / f"{name}.png")) for name in "ab"]
+    assert together == alone
+
+
+def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from spen_images.segmentation_figure import masked, masks_figure
+    from spen_plugins.runs.groups import read_groups
+
+    found = masked(read_groups([f"ours={run}", f"net={net}"]), 2)
+    image, mask = sample.make()["test"]
+    assert np.array_equal(found[1].image, image[1]) and np.array_equal(found[1].gold, mask[1])
+    both, either = np.minimum(found[1].outputs["net"], mask[1]), np.maximum(found[1].outputs["net"], mask[1])
+    assert found[1].ious["net"] == pytest.approx(both.sum() / either.sum())
+    titles = [axis.get_title() for axis in masks_figure(found).axes]
+    assert len(titles) == 8 and titles[:2] == ["image", "gold"] and titles[4:6] == ["", ""]
+    assert titles[2] == f"ours\nIoU {found[0].ious['ours']:.3f}" and titles[7] == f"IoU {found[1].ious['net']:.3f}"
+    written = call("plot", "masks", run, "--images", "1", "--out", tmp_path / "figure").split()
+    assert [Path(path).name for path in written] == ["figure.png", "figure.svg"]
+
+
+def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    from spen_images import segmentation_figure
+    from spen_plugins.runs.groups import read_groups
+
+    images = sample.make(seed=2)
+    arrays = {
+        f"{part}_{kind}": found
+        for part, pair in images.items()
+        for kind, found in zip(("images", "masks"), pair, strict=True)
+    }
+    np.savez(tmp_path / "other.npz", **arrays)
+    other = train(tmp_path / "other", method="cross_entropy", data=str(tmp_path / "other.npz"), **NETS)
+    with pytest.raises(ConfigError, match="other has other images than"):
+        segmentation_figure.masked(read_groups([str(run), str(other)]), 1)
+    monkeypatch.setattr(segmentation_figure, "load_task", lambda folder, registry: ToyLabels())
+    with pytest.raises(ConfigError, match=r"no masks to show: its task is ToyLabels; expected 'images\.segmentation'"):
+        segmentation_figure.masked(read_groups([str(run)]), 1)
