@@ -94,10 +94,10 @@ class Task(ABC):
     """A data format, its output space and its score.
 
     Life: construct from a config; then one of `load()` (reads every file, raises `DataError` or `ConfigError`, sets
-    `space`, `inputs` and the parts), `take(parts)` (the same with examples that are given in Python) and
-    `restore(facts)` (from a run folder, without any data).
+    `space`, `inputs` and the parts) and `restore(facts)` (from a run folder, without any data). What only some tasks
+    can do is in `task_parts`.
 
-    Attributes set by `load`, `take` and `restore`:
+    Attributes set by `load` and `restore`:
         space: the output space.
         inputs: `VectorInputs`, `WordInputs`, `ArcInputs`, `ChoiceInputs`, `TextInputs` or `ImageInputs`.
         indexers: indexers of feature networks, by name; set when the model is built.
@@ -123,20 +123,6 @@ class Task(ABC):
     @abstractmethod
     def load(self) -> None:
         """Read all data files."""
-
-    def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
-        """In place of `load`: examples that are given in Python. For a task whose `Config` has a field `in_memory`.
-
-        Args:
-            parts: name of each part -> its inputs and its outputs, a pair, in the task's own form.
-            held_out: share of the training examples that validate if there is no part `validation`.
-            seed: seed of their choice.
-
-        Raises:
-            ConfigError: the task reads files only, or its config names files.
-            DataError: the examples have the wrong form.
-        """
-        raise ConfigError("this task reads files; its examples can't be given in Python")
 
     @abstractmethod
     def part(self, name: str) -> Sequence[Any]:

@@ -18,6 +18,7 @@ from spen_plugins.builtin.tasks.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import in_file_encoding
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -46,7 +47,7 @@ NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
 
 
-class RoleArcs(Task):
+class RoleArcs(Task, WithoutGold):
     """Semantic role labelling as arcs (Belanger et al. 2017, Sec. 6.2): a sentence with its predicates -> a role, or
     none, for each pair of a predicate and a candidate, a span of words that doesn't hold the predicate.
 

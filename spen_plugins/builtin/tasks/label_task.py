@@ -26,7 +26,7 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.given import checked_weights
 from spen_plugins.builtin.tasks.label_formats import label_csv
 from spen_plugins.builtin.tasks.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.partly_labelled import hide_gold
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold, hide_gold
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.equal_inputs import shared_inputs
@@ -54,7 +54,7 @@ class Labelled(Protocol):
         """The weight of its loss."""
 
 
-class LabelTask(Task):
+class LabelTask(Task, WithoutGold):
     """Tasks with label sets as outputs. Subclasses read examples and collate the inputs."""
 
     selection = "example_f1"

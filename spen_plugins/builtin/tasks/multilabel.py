@@ -34,6 +34,7 @@ from spen_plugins.readers.text import sha256
 from spen_plugins.readers.vector_items import parse_item
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, VectorInputs
+from spen_plugins.task_parts import TakesExamples
 
 SHOWN_FEATURES = 12  # most features shown if they are real, as reals are hardly ever 0
 
@@ -48,7 +49,7 @@ class Example(NamedTuple):
     weight: float = 1.0
 
 
-class MultiLabel(LabelTask):
+class MultiLabel(LabelTask, TakesExamples):
     """Multi-label classification; labels are columns, a column of lists, or paths of a hierarchical class."""
 
     inputs: VectorInputs

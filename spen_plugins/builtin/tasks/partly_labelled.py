@@ -12,6 +12,7 @@ from spen_plugins.config.config import Config
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.shards import checksum
+from spen_plugins.task_parts import PartlyLabelled
 
 T = TypeVar("T")
 
@@ -27,6 +28,17 @@ class PartlyLabelledConfig(Config):
     """A file, or several, to train on without gold; gold in it is not looked at."""
     repeat: int = Field(1, ge=1)
     """How often an epoch has each labelled training example; those without gold come once."""
+
+
+class WithoutGold(PartlyLabelled):
+    """Base of tasks whose config is a `PartlyLabelledConfig`."""
+
+    config: PartlyLabelledConfig
+
+    @property
+    def keys_without_gold(self) -> list[str]:
+        unlabelled = ["task.unlabelled"] * bool(self.config.unlabelled)
+        return unlabelled + ["task.labelled"] * (self.config.labelled is not None and self.config.rest)
 
 
 def needs_memory(config: PartlyLabelledConfig) -> list[str]:

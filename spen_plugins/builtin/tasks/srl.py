@@ -20,7 +20,7 @@ from spen_plugins.builtin.tasks.file_parts import (
     note_unseen,
     read_file_parts,
 )
-from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, hide_gold
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, WithoutGold, hide_gold
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -45,7 +45,7 @@ from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown, WordInputs, Writer
 
 
-class SemanticRoles(PredicateTask):
+class SemanticRoles(PredicateTask, WithoutGold):
     """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
 
     selection = "span_f1"

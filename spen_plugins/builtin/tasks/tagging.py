@@ -15,6 +15,7 @@ from spen_plugins.builtin.tasks import tagging_files
 from spen_plugins.builtin.tasks.class_weights import collate_weights, weigh_tags
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import FileParts, OnDiskConfig, in_file_encoding
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
 from spen_plugins.builtin.tasks.sentence_task import SentenceTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -46,9 +47,10 @@ from spen_plugins.scores.calibration import Decisions, SpanConfidences, TagConfi
 from spen_plugins.scores.spans import SpanTable
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import HELD_OUT, PARTS, Shown, WordInputs, Writer
+from spen_plugins.task_parts import TakesExamples
 
 
-class Tagging(SentenceTask):
+class Tagging(SentenceTask, WithoutGold, TakesExamples):
     """Tagging: words, optionally with further columns -> one tag per word."""
 
     lower_is_better = ("invalid",)

@@ -38,6 +38,7 @@ from spen_plugins.readers.text import read_lines, sha256, split_lines
 from spen_plugins.readers.text_columns import Layout, Row
 from spen_plugins.spaces import LabelSet
 from spen_plugins.task import HELD_OUT, Shown, TextInputs
+from spen_plugins.task_parts import TakesExamples
 
 FOLDS, SEED = 10, 0  # of the validation part of Reuters
 MOD_APTE = (
@@ -59,7 +60,7 @@ class Example:
     """The weight of its loss."""
 
 
-class TextLabels(LabelTask):
+class TextLabels(LabelTask, TakesExamples):
     """Multi-label classification of texts.
 
     Words are runs of letters and digits, including inner apostrophes, or what is between blanks; see the settings
