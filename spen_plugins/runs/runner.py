@@ -33,6 +33,7 @@ from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.task import HELD_OUT, Task
+from spen_plugins.task_parts import PartlyLabelled, TakesExamples
 from spen_plugins.trainer import Stage
 
 TOGETHER = "together.json"
@@ -41,7 +42,7 @@ TOGETHER = "together.json"
 
 @dataclass(frozen=True)
 class Given:
-    """Examples given in Python; see `Task.take`."""
+    """Examples given in Python; see `TakesExamples.take`."""
 
     parts: Mapping[str, Any]
     held_out: float = HELD_OUT
@@ -283,9 +284,7 @@ def _train(
 
 def _passed_over(built: Built) -> list[str]:
     """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
-    config = built.task.config
-    rest = getattr(config, "labelled", None) is not None and getattr(config, "rest", False)
-    keys = ["task.unlabelled"] * bool(getattr(config, "unlabelled", None)) + ["task.labelled"] * rest
+    keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
     if not keys or "energy_loss" in built.trainer.needs:
         return []
     return [
@@ -296,7 +295,7 @@ def _passed_over(built: Built) -> list[str]:
 
 def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     """What to do about a run that was stopped."""
-    if getattr(task.config, "in_memory", False):
+    if isinstance(task, TakesExamples) and task.in_memory:
         return "Its examples were given in Python and are not kept: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
     return f"Go on with: spen-run --resume {quote(str(folder.path))}{launcher}"

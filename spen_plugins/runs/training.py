@@ -17,6 +17,7 @@ from spen_plugins.runs import runner
 from spen_plugins.runs.devices import callers_settings
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import HELD_OUT
+from spen_plugins.task_parts import TakesExamples
 
 
 def train(
@@ -92,7 +93,7 @@ def _text(name: str, value: Any) -> str:
 def _in_memory(config: dict[str, Any], source: str, registry: Registry) -> dict[str, Any]:
     """The config, which says that its task's examples are given in Python."""
     task = check(config, source, registry).task
-    if "in_memory" not in task.cls.Config.model_fields:
+    if not issubclass(task.cls, TakesExamples):
         raise ConfigError(
             f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
         )
