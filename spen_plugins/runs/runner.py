@@ -13,12 +13,12 @@ from typing import Any
 from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import check_memory, memory_of_training
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
+from spen_plugins.loop.memory import memory_errors
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.processes import ProcessLost, everyones, wait_for_all
 from spen_plugins.loop.progress import Reporter
@@ -94,7 +94,7 @@ def run(
         task.take(given.parts, given.held_out, experiment.seed)
     built = build(experiment, task)
     warm_start(experiment.init, built)
-    stages = stages_of(experiment, built, accelerator)
+    stages = stages_of(built, accelerator)
     rehearse(built.model, task, built.trainer, experiment.seed, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
@@ -135,7 +135,7 @@ def resume(
     accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
     with _held(folder, accelerator):
         built = built_again(experiment, folder, accelerator, registry, console)
-        stages = stages_of(experiment, built, accelerator)
+        stages = stages_of(built, accelerator)
         return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
 
 
@@ -221,13 +221,11 @@ def default_folder(source: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def stages_of(experiment: Experiment, built: Built, accelerator: Accelerator) -> list[Stage]:
+def stages_of(built: Built, accelerator: Accelerator) -> list[Stage]:
     """The trainer's stages for a model on its device; errors are raised before a folder is created."""
-    check_memory(experiment, built, (), accelerator.device)
     built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     check_stages(built.model, stages)
-    check_memory(experiment, built, stages, accelerator.device)
     return stages
 
 
@@ -268,9 +266,8 @@ def _train(
             after_epoch,
             probe(built, accelerator.device),
         )
-        smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
         try:
-            with memory_of_training(smaller):
+            with memory_errors("training"):
                 loop.run(resume)
         except (Interrupted, ProcessLost) as error:
             raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error

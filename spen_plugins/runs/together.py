@@ -18,7 +18,6 @@ from typing import Any
 from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import memory_of_training
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
@@ -26,6 +25,7 @@ from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.loop.memory import memory_errors
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.together import Together
@@ -213,7 +213,7 @@ def _stages(
     share_encoder(built)
     found = {}
     for name, part in built.items():
-        stages = stages_of(experiments[name], part, accelerator)
+        stages = stages_of(part, accelerator)
         if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
             raise ConfigError(
                 f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
@@ -275,7 +275,7 @@ def _train(
             )
         together = Together(loops, seed, checkpoint, accelerator, reporter, checkpoint_seconds, stop.is_set)
         try:
-            with memory_of_training("take a smaller trainer.batch_size, or more trainer.accumulate"):
+            with memory_errors("training"):
                 together.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error} in {out}. {go_on}") from error
