@@ -21,13 +21,13 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.research.bootstrap import estimate, resampled_scores, scale
 from spen_plugins.research.compare import compare
 from spen_plugins.research.groups import read_group
 from spen_plugins.research.seeds import add_to_plan, has_begun, interrupted, planned, run_all, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
+from spen_plugins.scores.bootstrap import estimate, resampled_scores, scale
 
 CHEAPER = 2 / 3
 """The largest share of another method's training time that makes a method cheaper. The margin is for noise in times."""

@@ -19,12 +19,12 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.side_by_side import side_by_side
 from spen_plugins.runs import records, runner
 from spen_plugins.runs.devices import launched
 from spen_plugins.runs.environment import changed_files
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.scores.bootstrap import estimate
 
 PLAN = "seeds.json"
 Run: TypeAlias = tuple[Path, int]
