@@ -494,7 +494,9 @@ def test_parameters_are_counted_once_and_only_those_that_train():
 def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
     path = CONFIGS / config
     arguments = {"method": "cross_entropy", "trainer.epochs": "2", **words}
-    run = RunFolder.open(runner.run(evaluate(path, arguments), str(path), tmp_path / "run", device="cpu", quiet=True))
+    run = RunFolder.open(
+        runner.run(evaluate(path, arguments), str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    )
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
     assert run.environment()["parameters"]["trained"] > 0 < run.environment()["training_examples"]

@@ -29,6 +29,7 @@ from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.warm_start import warm_start
@@ -52,9 +53,7 @@ def run(
     config: Mapping[str, Any],
     source: str,
     out: Path | None = None,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
+    options: RunOptions = DEFAULTS,
     registry: Registry | None = None,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
@@ -68,9 +67,7 @@ def run(
         config: the evaluated config.
         source: its file, for messages.
         out: the run folder, new or empty; by default a dated one below `runs/`.
-        device: "cpu", "cuda", "cuda:1", "mps"; by default the best available.
-        quiet: if true, no progress and no table are printed.
-        checkpoint_seconds: minimal time between two checkpoints.
+        options: device, output and checkpoints.
         registry: source of the types.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
@@ -85,7 +82,7 @@ def run(
     """
     registry = registry or Registry()
     experiment = check(dict(config), source, registry)
-    accelerator = make_accelerator(experiment.precision, device)
+    accelerator = make_accelerator(experiment.precision, options.device)
     seed_everything(experiment.seed)
     task = make_task(experiment)
     if given is None:
@@ -104,25 +101,17 @@ def run(
             RunFolder.create(folder.path, experiment.table())
             describe(folder, experiment, built, accelerator, registry, source)
         wait_for_all(accelerator)
-        return _train(
-            experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch
-        )
+        return _train(experiment, built, stages, folder, accelerator, options, False, test, after_epoch)
 
 
-def resume(
-    path: Path,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
-    registry: Registry | None = None,
-) -> Path:
+def resume(path: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> Path:
     """Resume a stopped run, with the same weights and history as without the stop.
 
     Raises:
         ConfigError: no run folder, another process is training it, or the data files have changed since.
     """
     folder = RunFolder.open(path)
-    console = Console(quiet=quiet or not is_main_process(), stderr=True)
+    console = Console(quiet=options.quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
         console.print(f"{path} is already done; its scores are in metrics.json")
         return path
@@ -132,11 +121,11 @@ def resume(
         )
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
-    accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
+    accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
     with _held(folder, accelerator):
         built = built_again(experiment, folder, accelerator, registry, console)
         stages = stages_of(built, accelerator)
-        return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+        return _train(experiment, built, stages, folder, accelerator, options, resume=True)
 
 
 def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
@@ -235,8 +224,7 @@ def _train(
     stages: list[Stage],
     folder: RunFolder,
     accelerator: Accelerator,
-    quiet: bool,
-    checkpoint_seconds: float,
+    options: RunOptions,
     resume: bool,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
@@ -244,8 +232,11 @@ def _train(
     model, task = built.model, built.task
     if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
         seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
-    console = Console(quiet=quiet)
-    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
+    console = Console(quiet=options.quiet)
+    with (
+        Reporter(console, task.selection, options.quiet or not accelerator.is_main_process) as reporter,
+        interrupts() as stop,
+    ):
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}{processes}")
@@ -261,7 +252,7 @@ def _train(
             experiment.seed,
             accelerator,
             reporter,
-            checkpoint_seconds,
+            options.checkpoint_seconds,
             stop.is_set,
             after_epoch,
             probe(built, accelerator.device),

@@ -15,6 +15,7 @@ from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.runs.devices import callers_settings
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import HELD_OUT
 from spen_plugins.task_parts import TakesExamples
@@ -74,7 +75,7 @@ def train(
         evaluated = _in_memory(evaluated, source, registry)
     with _own_random_state(), callers_settings(device):
         place = None if out is None else Path(out)
-        path = runner.run(evaluated, source, place, device, quiet, registry=registry, given=given)
+        path = runner.run(evaluated, source, place, RunOptions(device, quiet), registry, given=given)
     return load(path, device or "cpu")
 
 
