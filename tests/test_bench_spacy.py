@@ -182,7 +182,7 @@ def train(folder: Path, task: dict) -> Path:
         "inference_net": {"type": "independent"},
         "trainer": {"type": "cross_entropy", "epochs": 2, "net": {"type": "adam", "lr": 0.03}},
     }
-    return Path(runner.run(config, "test", folder, device="cpu", quiet=True))
+    return Path(runner.run(config, "test", folder, runner.RunOptions("cpu", quiet=True)))
 
 
 def metrics(run: Path) -> dict[str, float]:

@@ -270,7 +270,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Any:
             config, arguments, _, _ = RUNS[name]
             path, folder = CONFIGS / config, tmp_path_factory.mktemp("runs") / name
             arguments = {"method": "cross_entropy", **arguments}
-            made[name] = runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
+            made[name] = runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
         return made[name]
 
     return get

@@ -17,6 +17,7 @@ from spen_plugins.cli import main, run
 from spen_plugins.cli.common import columns, write_lines
 from spen_plugins.errors import ConfigError, DataError, Interrupted, NonFiniteLoss, PluginError, RunError
 from spen_plugins.registry.host import PluginHost
+from spen_plugins.runs.options import RunOptions
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ("torch", "transformers", "spacy", "numpy", "accelerate", "rjsonnet", "yaml", "optuna", "matplotlib", "jinja2")
@@ -252,14 +253,14 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
     assert evaluated["task"]["corpus"] == "mine"
     assert evaluated["trainer"] == {"epochs": 3}
     assert source == str(config)
-    assert options == (Path("o"), "cpu", True, 5.0)
+    assert options == (Path("o"), RunOptions("cpu", True, 5.0))
 
 
 def test_resume_takes_the_folder_alone(spen_run, fake, config):
     calls = []
     fake("runs.runner", resume=lambda *given: calls.append(given) or Path("r"))
     assert spen_run("--resume", "runs/r").exit_code == 0
-    assert calls == [(Path("runs/r"), None, False, 60.0)]
+    assert calls == [(Path("runs/r"), RunOptions())]
     refused = spen_run(str(config), "--resume", "runs/r")
     assert refused.exit_code == 2
     assert "omit CONFIG, NAME=VALUE and --out" in refused.stderr

@@ -25,8 +25,6 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.registry import Registry
-from spen_plugins.research import bootstrap
-from spen_plugins.research.bootstrap import differences, estimate, interval, resampled_scores, with_seeds
 from spen_plugins.research.compare import compare
 from spen_plugins.research.costs import costs_of
 from spen_plugins.research.tables import comma_separated, latex, markdown, markdown_cell, terminal
@@ -34,6 +32,8 @@ from spen_plugins.runs import runner
 from spen_plugins.runs.environment import FORMAT, parameter_counts
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.groups import read_groups
+from spen_plugins.scores import bootstrap
+from spen_plugins.scores.bootstrap import differences, estimate, interval, resampled_scores, with_seeds
 from spen_plugins.testing import ToyTags
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -494,7 +494,9 @@ def test_parameters_are_counted_once_and_only_those_that_train():
 def test_the_ratio_of_the_sums_is_the_score(tmp_path, config, score, words):
     path = CONFIGS / config
     arguments = {"method": "cross_entropy", "trainer.epochs": "2", **words}
-    run = RunFolder.open(runner.run(evaluate(path, arguments), str(path), tmp_path / "run", device="cpu", quiet=True))
+    run = RunFolder.open(
+        runner.run(evaluate(path, arguments), str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True))
+    )
     ratios = run.ratios("test")
     sums = [ratios[name].sum().item() for name in ("numerator", "denominator")]
     assert run.environment()["parameters"]["trained"] > 0 < run.environment()["training_examples"]

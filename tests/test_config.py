@@ -6,12 +6,10 @@ import json
 import os
 import signal
 import threading
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from spen_plugins.config import confined
 from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_arguments
 from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
@@ -201,35 +199,24 @@ def test_an_error_in_a_library_of_your_own_names_it(write, tmp_path):
     assert str(error.value) == "lib/bad.libsonnet:2: unknown method zz"
 
 
-BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefgh")
-)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.jsonnet", "{ a: " + "[" * 14, "a.jsonnet: can't be evaluated: it takes more than 0 seconds"),
-        ("a.jsonnet", "[" * 5000, "nested too deeply"),
-        ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "1 GiB of memory"),
-        ("a.yaml", BOMB, "found a config of more than 4,194,304 characters|takes more than 0 seconds"),
+        ("a.jsonnet", "[" * 5000, "a.jsonnet: can't be evaluated: it is nested too deeply"),
+        ("a.jsonnet", "{ a: std.repeat('x', 1000000000000) }", "a.jsonnet: can't be evaluated: memory allocation of"),
         ("a.yaml", "a: &a [*a]\n", "a.yaml:1: not YAML"),
+        ("a.yaml", "a: " + "[" * 5000, "a.yaml: can't be evaluated: it is nested too deeply"),
         ("a.json", '{"a": ' + "[" * 100_000, "a.json: can't be evaluated: it is nested too deeply"),
-        ("a.json", '{"a": ' + "[" * 500 + "]" * 500 + "}", "a.json: can't be evaluated: it is nested too deeply"),
         ("a.json", '{"a": ' + "9" * 5000 + "}", "a.json: can't be evaluated: Exceeds the limit"),
     ],
 )
-def test_files_that_would_take_all_time_or_memory(write, monkeypatch, name, text, said):
-    """Whatever a file asks for, it is an error, and the next one is evaluated."""
-    monkeypatch.setattr(confined, "SECONDS", 0)  # and the rest of a second
+def test_files_that_are_nested_too_deeply_or_too_large(write, name, text, said):
     with pytest.raises(ConfigError, match=said):
         evaluate(write(name, text))
-    assert evaluate(write("b.json", '{"seed": 1}')) == {"seed": 1}
 
 
 def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
-    path = write("a.jsonnet", "{ a: " + "[" * 14)
-    evaluate(write("b.json", "{}"))  # so that the process is there
+    path = write("a.jsonnet", "{ a: " + "[" * 20)  # takes hours
     main = threading.main_thread().ident
     # A shell in the background hands on that it is ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -239,20 +226,6 @@ def test_a_file_that_is_evaluated_can_be_interrupted(write, monkeypatch):
             evaluate(path)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert evaluate(Path("b.json")) == {}
-
-
-def test_the_process_of_a_killed_one_ends_in_silence(write, capfd):
-    write("b.json", "{}")
-    process = confined._started()
-    process.stdout.close()
-    process.stdin.write(
-        json.dumps([3, "spen_plugins.config.evaluation:_evaluated", str(Path.cwd()), "b.json", {}]) + "\n"
-    )
-    process.stdin.flush()
-    assert process.wait(60) == 0
-    process.stdin.close()
-    assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -319,6 +292,11 @@ def test_yaml_means_what_it_says(write):
         "i": [None, 1.0],
         "seed": 4,
     }
+
+
+def test_a_table_of_yaml_with_two_names_is_two_tables(write):
+    config = evaluate(write("a.yaml", "trainer: &t {net: {lr: 1}}\nenergy: *t\n"), {"trainer.net.lr": "2"})
+    assert config == {"trainer": {"net": {"lr": 2}}, "energy": {"net": {"lr": 1}}}
 
 
 def test_yaml_runs_no_code(write):

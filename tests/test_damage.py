@@ -53,7 +53,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "run"
-    return runner.run(evaluate("mlc_seal", SMALL), "mlc_seal", folder, "cpu", True, 0.0)
+    return runner.run(evaluate("mlc_seal", SMALL), "mlc_seal", folder, runner.RunOptions("cpu", True, 0.0))
 
 
 @pytest.fixture

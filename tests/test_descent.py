@@ -21,6 +21,7 @@ from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, minimise, starts
 from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import margin_cost
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task_parts import selection_score
@@ -408,7 +409,7 @@ def test_describe_says_what_a_table_may_hold():
 @pytest.fixture(scope="module")
 def seal(tmp_path_factory):
     config = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2", "trainer.probe.steps": "3"})
-    return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", device="cpu", quiet=True)
+    return run(config, "x.jsonnet", tmp_path_factory.mktemp("seal") / "run", RunOptions("cpu", quiet=True))
 
 
 def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
@@ -416,7 +417,7 @@ def test_probe_is_logged_without_changing_the_run(seal, tmp_path):
     assert all(set(record["probe"]) == {"net", "net_gbi", "random_gbi"} for record in records)
     assert all(record["probe"]["net"] == record["score"] for record in records)
     plain = evaluate_config("configs/mlc_seal.jsonnet", SMALL | {"trainer.epochs": "2"})
-    again = run(plain, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+    again = run(plain, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
     assert (again / "metrics.json").read_text() == (seal / "metrics.json").read_text()
 
 
@@ -557,7 +558,7 @@ def test_a_net_of_another_run_is_what_gbi_stands_on(tmp_path):
     )  # fmt: skip
     arguments = {**shared, "method": "nce_alone", "trainer.net_epochs": "0", "energy.hidden": "8"}
     config = evaluate_config("configs/mlc_seal.jsonnet", {**arguments, "init.inference_net": str(net)})
-    folder = run(config, "x", tmp_path / "energy", device="cpu", quiet=True)
+    folder = run(config, "x", tmp_path / "energy", RunOptions("cpu", quiet=True))
     mine = sp.load(folder).model.inference_net.net.state_dict()
     theirs = sp.load(net).model.inference_net.state_dict()
     assert mine.keys() == theirs.keys() and all(torch.equal(mine[name], theirs[name]) for name in mine)

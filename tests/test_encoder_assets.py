@@ -84,9 +84,9 @@ def test_a_run_is_not_resumed_with_another_tokeniser(tmp_path: Path) -> None:
     save_model(model)
     words = {"encoder": str(model), "method": "cross_entropy", "trainer.epochs": "1"}
     config = evaluate("configs/pos_infnet.jsonnet", words)
-    run = runner.run(config, "pos_infnet", tmp_path / "run", device="cpu", quiet=True)
+    run = runner.run(config, "pos_infnet", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     (run / "metrics.json").unlink()
     *others, last, first = (model / "vocab.txt").read_text().split()
     (model / "vocab.txt").write_text("\n".join([*others, first, last]) + "\n")
     with pytest.raises(ConfigError, match=r"files it reads changed since it began: .*vocab\.txt"):
-        runner.resume(run, quiet=True)
+        runner.resume(run, runner.RunOptions(quiet=True))

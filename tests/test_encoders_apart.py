@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 import spen_plugins as sp
 from spen_plugins.errors import RunError
 from spen_plugins.runs import encoders, together
+from spen_plugins.runs.options import RunOptions
 from tests.test_together import few, given, weights  # noqa: F401, a fixture
 
 
@@ -22,7 +23,7 @@ from tests.test_together import few, given, weights  # noqa: F401, a fixture
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of one tiny encoder."""
     folder = tmp_path_factory.mktemp("apart")
-    together.run(given(folder / "bert", epochs=1), folder / "runs", "cpu", quiet=True)
+    together.run(given(folder / "bert", epochs=1), folder / "runs", RunOptions("cpu", quiet=True))
     return folder / "runs"
 
 

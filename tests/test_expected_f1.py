@@ -21,6 +21,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.runs import decoding, evaluating
 from spen_plugins.runs.decoding import decode_by_energy
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
 from spen_plugins.scores.label_decoder import TEMPERATURES, Fit, LabelDecoder, between
@@ -214,7 +215,7 @@ def test_a_run_by_energy_predicts_as_the_energy_does(decided: dict[str, str], tm
     sp.train("mlc_seal", method="nce", out=path, quiet=True, device="cpu", **few)
     examples = loaded("multilabel", corpus="sample").part("test")
     for number, refine in enumerate(({"type": "rerank", "k": 1}, {"type": "rerank", "k": 4}, {"type": "gbi"})):
-        out = decode_by_energy(path, tmp_path / str(number), refine, quiet=True)
+        out = decode_by_energy(path, tmp_path / str(number), refine, RunOptions("cpu", quiet=True))
         asked, kept = sp.load(path, refine=refine), sp.load(out)
         assert kept.task.decoder == asked.task.decoder
         # Probabilities are calibrated to what each net gives.

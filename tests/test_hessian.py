@@ -205,7 +205,9 @@ def _small_samples() -> Any:
 def train(folder: Path, config: str, **arguments: str) -> RunFolder:
     path = CONFIGS / f"{config}.jsonnet"
     arguments = {"trainer.epochs": "1", **arguments}
-    return RunFolder.open(runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True))
+    return RunFolder.open(
+        runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
+    )
 
 
 @pytest.fixture(scope="module")

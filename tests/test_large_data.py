@@ -161,7 +161,7 @@ def config_of(folder: Path, kind: str, on_disk: bool, *more: str) -> dict[str, A
 
 def train(folder: Path, config: dict[str, Any], name: str, **how: Any) -> tuple[bytes, ...]:
     """What a run with this config writes."""
-    run = runner.run(config, "test", folder / name, "cpu", quiet=True, **how)
+    run = runner.run(config, "test", folder / name, runner.RunOptions("cpu", quiet=True), **how)
     return tuple((run / file).read_bytes() for file in ("weights.safetensors", "history.jsonl", "vocabulary.json"))
 
 
@@ -208,8 +208,8 @@ def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: p
     with monkeypatch.context() as patch:
         patch.setattr(runner, "interrupts", lambda: nullcontext(Stopped()))
         with pytest.raises(Interrupted):
-            runner.run(config, "test", folder / "stopped", "cpu", quiet=True)
-    run = runner.resume(folder / "stopped", "cpu", quiet=True)
+            runner.run(config, "test", folder / "stopped", runner.RunOptions("cpu", quiet=True))
+    run = runner.resume(folder / "stopped", runner.RunOptions("cpu", quiet=True))
     assert len(polled) == 10
     assert tuple((run / name).read_bytes() for name in ("weights.safetensors", "history.jsonl")) == whole[:2]
 

@@ -15,6 +15,7 @@ from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
@@ -142,14 +143,14 @@ def test_ln_z_keeps_full_precision_under_autocast() -> None:
 )
 def test_energies_that_cannot_teach_are_refused_before_training(config, more, says, tmp_path: Path) -> None:
     with pytest.raises(sp.ConfigError, match=says):
-        run(evaluate(config, {"method": "static_crf", **more}), config, tmp_path / "run", device="cpu", quiet=True)
+        run(evaluate(config, {"method": "static_crf", **more}), config, tmp_path / "run", RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run" / "history.jsonl").exists()
 
 
 @pytest.mark.parametrize("config", ["srl_seal", "ner_infnet"])
 def test_a_crf_teaches_in_a_run(config: str, tmp_path: Path) -> None:
     small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}
-    folder = run(evaluate(config, small), config, tmp_path / "run", device="cpu", quiet=True)
+    folder = run(evaluate(config, small), config, tmp_path / "run", RunOptions("cpu", quiet=True))
     stages = RunFolder(folder).history()
     assert [stage["stage"] for stage in stages] == ["energy", "seal"]
     assert {"inference_net.energy", "inference_net.entropy", "inference_net.cross_entropy"} <= stages[1][
@@ -159,9 +160,9 @@ def test_a_crf_teaches_in_a_run(config: str, tmp_path: Path) -> None:
 
 def test_a_fixed_crf_keeps_every_bit(tmp_path: Path) -> None:
     small = {"method": "static_crf", "trainer.epochs": "1", "trainer.energy_epochs": "1"}
-    first = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "first", device="cpu", quiet=True)
+    first = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "first", RunOptions("cpu", quiet=True))
     small |= {"init.energy": str(first), "trainer.energy_epochs": "0", "trainer.energy_dropout": "true"}
-    second = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "second", device="cpu", quiet=True)
+    second = run(evaluate("ner_infnet", small), "ner_infnet", tmp_path / "second", RunOptions("cpu", quiet=True))
     before, after = (RunFolder(folder).weights() for folder in (first, second))
     energies = [name for name in before if name.startswith("energy.")]
     assert energies and all(torch.equal(before[name], after[name]) for name in energies)

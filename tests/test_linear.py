@@ -18,6 +18,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 
 
@@ -78,7 +79,7 @@ def test_texts_are_tf_idf(tmp_path: Path) -> None:
 
 
 def test_a_run_like_any_other(files: dict[str, str], tmp_path: Path) -> None:
-    out = run(config("mlc_seal", **files), "mlc_seal", tmp_path / "run", "cpu", quiet=True)
+    out = run(config("mlc_seal", **files), "mlc_seal", tmp_path / "run", RunOptions("cpu", quiet=True))
     folder = sp.RunFolder.open(out)
     scores = folder.metrics()
     assert scores["test"]["micro_f1"] > 0.7  # easy rows: chance is 0.5

@@ -169,7 +169,7 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
     arguments = short(tmp_path) | {"encoder": str(model), "energy": "linear_chain", "energy_loss.samples": "2"}
     config = evaluate("srl_seal", arguments)
     assert config["trainer"]["net"]["groups"] == {"*": 20, "features.reader": 1}
-    run = runner.run(config, "srl_seal", tmp_path / "run", device="cpu", quiet=True)
+    run = runner.run(config, "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     shutil.rmtree(model)
     predictor = sp.load(run.rename(tmp_path / "moved"))
     words = ["Anna", "sent", "and", "read", "it", "."]
@@ -185,7 +185,9 @@ def test_a_run_predicts_alone_and_together_and_travels(tmp_path: Path) -> None:
 def test_spacy_reads_each_sentence_once(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
     arguments = short(tmp_path) | {"method": "cross_entropy"}
-    run = runner.run(evaluate("srl_seal", arguments), "srl_seal", tmp_path / "run", device="cpu", quiet=True)
+    run = runner.run(
+        evaluate("srl_seal", arguments), "srl_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True)
+    )
     nlp = spacy.blank("en")
     component = nlp.add_pipe("spen_srl", config={"model": str(run), "predicates": "verbs"})
     reader = component.run().predictor.model.inference_net.features.reader

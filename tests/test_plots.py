@@ -275,7 +275,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = CONFIGS / "mlc_seal.jsonnet"
     arguments = {"features.hidden": "[8]", "energy.hidden": "4", "energy_loss.samples": "2"}
     arguments |= {"trainer.epochs": "1", "trainer.probe.steps": "2"}
-    return runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
 
 
 def test_the_gradient_of_a_quadratic_is_a_plane() -> None:

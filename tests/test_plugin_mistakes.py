@@ -485,7 +485,7 @@ def test_a_mistake_leaves_no_run_folder(site: Any, tmp_path: Path) -> None:
     config = evaluate("mlc_seal", {"method": "static_nce", "trainer.epochs": "1"})
     config |= {"energy": {"type": "bad.e"}}
     with pytest.raises(PluginError, match=r"E\.forward is called in .* of stage .*, and is not implemented"):
-        runner.run(config, "mlc_seal", tmp_path / "run", "cpu", True)
+        runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run").exists()
 
 
@@ -505,7 +505,7 @@ def test_a_mistake_in_a_constructor_is_named(site: Any, tmp_path: Path, source: 
     site.module("parts_of_bad", f"import spen_plugins as sp\nclass E(sp.Energy):\n    {source}\n")
     config = evaluate("mlc_seal", {}) | {"energy": {"type": "bad.e"}}
     with pytest.raises(PluginError, match=says):
-        runner.run(config, "mlc_seal", tmp_path / "run", "cpu", True)
+        runner.run(config, "mlc_seal", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "run").exists()
 
 

@@ -26,7 +26,7 @@ SENTENCE = {"words": ["Ann", "saws", "the", "cats", "."], "predicate": 1}
 
 def train(config: str, folder: Path, **arguments: str) -> Path:
     path = CONFIGS / config
-    return runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_damaged_runs_are_named(labels: Path, tmp_path: Path) -> None:
 )
 def test_runs_of_another_format_are_refused(labels: Path, tmp_path: Path, described: dict[str, Any], says: str) -> None:
     run = damaged(labels, tmp_path / "run", "environment.json", lambda p: p.write_text(json.dumps(described)))
-    for opened in (lambda: sp.load(run), lambda: runner.resume(run, quiet=True)):
+    for opened in (lambda: sp.load(run), lambda: runner.resume(run, runner.RunOptions(quiet=True))):
         with pytest.raises(ConfigError, match=says):
             opened()
 

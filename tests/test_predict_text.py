@@ -45,7 +45,9 @@ def train(config: str, folder: Path, text: str, **arguments: str) -> Path:
     file.write_text(text * 8, encoding="utf-8")
     path = Path(__file__).parent.parent / "configs" / f"{config}.jsonnet"
     files = {"data": str(file), "validation": str(file)}
-    return runner.run(evaluate(path, files | SMALL | arguments), str(path), folder / config, device="cpu", quiet=True)
+    return runner.run(
+        evaluate(path, files | SMALL | arguments), str(path), folder / config, runner.RunOptions("cpu", quiet=True)
+    )
 
 
 @pytest.fixture(scope="module")

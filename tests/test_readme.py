@@ -16,6 +16,7 @@ from spen_plugins import hookspecs
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/results").glob("*.md"))]
@@ -76,7 +77,7 @@ def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
     _, config, *arguments = shlex.split(line.removeprefix("$ "))
     values = parse_arguments([*arguments, "trainer.epochs=1", "features.hidden=[8]"])
     evaluated = evaluate(ROOT / "configs" / f"{Path(config).stem}.jsonnet", values)
-    folder = run(evaluated, config, out=tmp_path / "run", device="cpu", quiet=True)
+    folder = run(evaluated, config, out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
     assert json.loads((folder / "config.json").read_text())["energy"]["type"] == "acme.quadratic"
     assert "example_f1" in json.loads((folder / "metrics.json").read_text())["test"]
 
@@ -87,7 +88,7 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
     values = {"trainer.epochs": "1", "method": "cross_entropy", "features.hidden": "8"}
-    run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), device="cpu", quiet=True)
+    run(evaluate("srl_seal", values), "srl_seal", out=Path("runs/first"), options=RunOptions("cpu", quiet=True))
     names: dict = {}
     exec(block, names)
     assert names["found"]["words"][2] == "gave"

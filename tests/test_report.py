@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 def train(config: str, folder: Path, **arguments: str) -> Path:
     path = CONFIGS / config
-    return runner.run(evaluate(path, arguments), str(path), folder, device="cpu", quiet=True)
+    return runner.run(evaluate(path, arguments), str(path), folder, runner.RunOptions("cpu", quiet=True))
 
 
 @pytest.fixture(scope="module")

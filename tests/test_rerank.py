@@ -281,7 +281,9 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     """One epoch on an embedded corpus."""
     path = CONFIGS / request.param
     arguments = {"trainer.epochs": "1", **RUNS[request.param]}
-    return runner.run(evaluate(path, arguments), str(path), tmp_path_factory.mktemp("r") / "run", "cpu", quiet=True)
+    return runner.run(
+        evaluate(path, arguments), str(path), tmp_path_factory.mktemp("r") / "run", runner.RunOptions("cpu", quiet=True)
+    )
 
 
 def examples_of(run: Path) -> list:
@@ -314,7 +316,7 @@ def test_a_reranked_run(run: Path) -> None:
 
 def test_commands(tmp_path: Path) -> None:
     path, train = CONFIGS / "pos_infnet.jsonnet", tmp_path / "plain"
-    run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, "cpu", quiet=True)
+    run = runner.run(evaluate(path, {"trainer.epochs": "1"}), str(path), train, runner.RunOptions("cpu", quiet=True))
     file = tmp_path / "some.txt"
     file.write_text("the\tX\nmeeting\tX\n\nhello\tX\n")
     words = ["predict", str(run), str(file), "--refine", '{"type": "rerank", "k": 4}', "--energy"]
@@ -330,7 +332,7 @@ def test_commands(tmp_path: Path) -> None:
 def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
     path = CONFIGS / "pos_infnet.jsonnet"
     config = evaluate(path, {"trainer.epochs": "1", "method": "cross_entropy"})
-    loaded = sp.load(runner.run(config, str(path), tmp_path / "run", "cpu", quiet=True))
+    loaded = sp.load(runner.run(config, str(path), tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
     with pytest.raises(ConfigError, match="no energy"):
         loaded.predict([{"words": ["a"]}], energy=True)
     with pytest.raises(ConfigError, match="without an energy"):
@@ -340,5 +342,10 @@ def test_a_run_without_energy_gives_none(tmp_path: Path) -> None:
 def test_it_can_be_trained_as_the_runs_own_net(tmp_path: Path) -> None:
     path = CONFIGS / "pos_infnet.jsonnet"
     net = {"inference_net": '{"type": "rerank", "k": 2, "net": {"type": "independent"}}'}
-    run = runner.run(evaluate(path, {"trainer.epochs": "1", **net}), str(path), tmp_path / "run", "cpu", quiet=True)
+    run = runner.run(
+        evaluate(path, {"trainer.epochs": "1", **net}),
+        str(path),
+        tmp_path / "run",
+        runner.RunOptions("cpu", quiet=True),
+    )
     assert sp.load(run).predict(["a b"])[0]["words"] == ["a", "b"]

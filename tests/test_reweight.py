@@ -25,6 +25,7 @@ from spen_plugins.loop import evaluate as scored
 from spen_plugins.research.compare import compare
 from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.groups import read_groups
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
 from spen_plugins.scores.labels import example_f1
@@ -230,7 +231,7 @@ def test_other_outputs_and_nets_are_refused() -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small = {"features.hidden": "[24]", "energy.hidden": "8", "energy_loss.samples": "4", "trainer.epochs": "2"}
     made = evaluate("configs/mlc_seal.jsonnet", small)
-    return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", device="cpu", quiet=True)
+    return run(made, "x.jsonnet", tmp_path_factory.mktemp("reweight") / "run", RunOptions("cpu", quiet=True))
 
 
 def test_the_validation_part_chooses(trained: Path, tmp_path: Path) -> None:
@@ -270,7 +271,7 @@ SHARED = {"method": "nce", "energy.features.type": "shared", "trainer.epochs": "
 @pytest.mark.parametrize("given", [ROLES, SHARED], ids=["two encoders", "one encoder"])
 def test_a_run_keeps_the_energys_decisions_in_a_folder_of_its_own(given: dict[str, str], tmp_path: Path) -> None:
     old, out = tmp_path / "run", tmp_path / "by energy"
-    run(evaluate("srl_seal", given), "srl_seal", old, device="cpu", quiet=True)
+    run(evaluate("srl_seal", given), "srl_seal", old, RunOptions("cpu", quiet=True))
     refine = '{"type": "reweight", "samples": 9, "temperature": 1}'
     done = CliRunner().invoke(app, ["decode", str(old), str(out), "--refine", refine])
     assert done.exit_code == 0, done.output
@@ -300,5 +301,5 @@ def test_a_run_without_energy_and_two_ways_at_once_are_refused(trained: Path, tm
     assert "omit --by" in refused(str(trained), out, "--refine", "reweight", "--by", "threshold")
     assert "not empty" in refused(str(trained), str(trained), "--refine", "reweight")
     config = {"method": "cross_entropy", "trainer.epochs": "1", "features.hidden": "[4]"}
-    run(evaluate("mlc_seal", config), "mlc_seal", tmp_path / "ce", device="cpu", quiet=True)
+    run(evaluate("mlc_seal", config), "mlc_seal", tmp_path / "ce", RunOptions("cpu", quiet=True))
     assert "without an energy" in refused(str(tmp_path / "ce"), out, "--refine", "reweight")

@@ -160,7 +160,9 @@ def test_a_run_knows_the_folder_that_it_was_trained_on(folder: Path) -> None:
     files = {"data": str(folder), "validation": str(folder)}
     small = {"trainer.epochs": "1", "trainer.epoch_updates": "1", "method": "cross_entropy", "features.hidden": "8"}
     path = CONFIGS / "srl_seal.jsonnet"
-    run = runner.run(evaluate(path, files | small), str(path), folder.parent / "run", device="cpu", quiet=True)
+    run = runner.run(
+        evaluate(path, files | small), str(path), folder.parent / "run", runner.RunOptions("cpu", quiet=True)
+    )
     loaded_run = sp.load(run)
     copy = shutil.copytree(folder, folder.parent / "copy")
     assert "is the run's task.train" in seen_in_training(loaded_run, copy)[0]

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.runs.runner import run as train
 
@@ -25,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     vectors = folder.with_name("vectors.txt")
     vectors.write_text("anna 0.1 0.2\nyork 0.3 0.4\n")
     settings = {"trainer.epochs": "1", "trainer.pretrain_epochs": "1", "method": "contrastive", "vectors": str(vectors)}
-    train(evaluate(CONFIG, settings), str(CONFIG), folder, "cpu", quiet=True)
+    train(evaluate(CONFIG, settings), str(CONFIG), folder, RunOptions("cpu", quiet=True))
     vectors.unlink()
     return folder
 

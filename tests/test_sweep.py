@@ -58,7 +58,7 @@ def fake_run(monkeypatch: pytest.MonkeyPatch):
     def put(scores: Any) -> list[dict[str, Any]]:
         calls: list[dict[str, Any]] = []
 
-        def run(config, source, out, device, quiet, test, after_epoch):
+        def run(config, source, out, options, test, after_epoch):
             calls.append(config)
             folder = RunFolder.create(out, config)
             best = -1.0
@@ -171,7 +171,7 @@ def test_a_real_sweep_leaves_the_test_part_alone(describe, monkeypatch, tmp_path
     assert [float(row["score"]) for row in rows(tmp_path / "sweep")] == scores
     assert [run.metrics()["validation"]["example_f1"] for run in runs] == pytest.approx(scores)
     # best.json trains to what the trial came to, and now the test part is scored.
-    [again] = [runner.run(evaluate(best), str(best), tmp_path / "again", device="cpu", quiet=True)]
+    [again] = [runner.run(evaluate(best), str(best), tmp_path / "again", runner.RunOptions("cpu", quiet=True))]
     metrics = RunFolder.open(again).metrics()
     assert metrics["validation"]["example_f1"] == pytest.approx(max(scores)) and "test" in metrics
     # So does the printed command.

@@ -12,6 +12,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.datasets import catalogue
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -344,6 +345,8 @@ def test_names_that_predicates_do_not_have(argument: str, known: str) -> None:
 def test_predicates_of_the_embedded_corpus_are_learned_in_seconds(tmp_path: Path) -> None:
     config = experiment(PREDICATES, **{"trainer.epochs": "3"})
     metrics = json.loads(
-        (run(config, "predicates", out=tmp_path / "run", device="cpu", quiet=True) / "metrics.json").read_text()
+        (
+            run(config, "predicates", out=tmp_path / "run", options=RunOptions("cpu", quiet=True)) / "metrics.json"
+        ).read_text()
     )
     assert metrics["test"]["f1"] > 0.9

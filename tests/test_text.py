@@ -534,7 +534,7 @@ def trained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "text"
     small = {"trainer.epochs": "8", "energy_loss.samples": "5", "trainer.energy.steps": "1"}
     config = evaluate(CONFIG, small | {"features.characters": "[3,4]"})
-    return runner.run(config, str(CONFIG), folder, device="cpu", quiet=True)
+    return runner.run(config, str(CONFIG), folder, runner.RunOptions("cpu", quiet=True))
 
 
 def test_the_sample_config_learns(trained):

@@ -83,8 +83,8 @@ def same(one: Path, other: Path) -> None:
 
 def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
     table = config(tmp_path / "bert")
-    plain = runner.run(table, "tags.json", tmp_path / "plain", "cpu", quiet=True)
-    [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", "cpu", quiet=True)
+    plain = runner.run(table, "tags.json", tmp_path / "plain", runner.RunOptions("cpu", quiet=True))
+    [run] = together.run({"tags": (table, "tags.json")}, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
     same(run, plain)
     assert sp.RunFolder.open(run).metrics() == sp.RunFolder.open(plain).metrics()
 
@@ -93,7 +93,7 @@ def test_one_part_alone_is_the_plain_trainer(tmp_path: Path) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both parts, trained together."""
     folder = tmp_path_factory.mktemp("together")
-    together.run(given(folder / "bert"), folder / "both", "cpu", quiet=True)
+    together.run(given(folder / "bert"), folder / "both", runner.RunOptions("cpu", quiet=True))
     return folder
 
 
@@ -122,15 +122,15 @@ def test_stopped_and_resumed_is_as_never_stopped(trained: Path, tmp_path: Path, 
     monkeypatch.setattr(loops.Together, "__init__", stopping)
     out = tmp_path / "both"
     with pytest.raises(Interrupted, match=r"Go on with: spen together .* --resume"):
-        together.run(given(trained / "bert"), out, "cpu", quiet=True)
+        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
     with pytest.raises(ConfigError, match=r"together with other parts; go on with: spen together"):
         runner.resume(out / "tags")
     monkeypatch.undo()
-    together.resume(out, "cpu", quiet=True)
+    together.resume(out, runner.RunOptions("cpu", quiet=True))
     for part in TASKS:
         same(out / part, trained / "both" / part)
     assert len(list((out / "checkpoint").glob("*.json"))) <= 2
-    together.resume(out, "cpu", quiet=True)  # done: nothing happens
+    together.resume(out, runner.RunOptions("cpu", quiet=True))  # done: nothing happens
 
 
 @pytest.mark.parametrize("files", [0, 1, 2, 3, 5])
@@ -149,17 +149,17 @@ def test_killed_before_it_began_it_goes_on(trained: Path, tmp_path: Path, monkey
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Path, "replace", kill)
-        together.run(given(trained / "bert"), out, "cpu", quiet=True)
+        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
     assert not list(out.rglob("*.safetensors"))
     if files:
         for part in TASKS:
             with pytest.raises(ConfigError, match=r"go on with: spen together|is not a run folder"):
                 runner.resume(out / part)
         with pytest.raises(ConfigError, match=r"not empty.*spen together .* --resume"):
-            together.run(given(trained / "bert"), out, "cpu", quiet=True)
-        together.resume(out, "cpu", quiet=True)
+            together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
+        together.resume(out, runner.RunOptions("cpu", quiet=True))
     else:
-        together.run(given(trained / "bert"), out, "cpu", quiet=True)
+        together.run(given(trained / "bert"), out, runner.RunOptions("cpu", quiet=True))
     for part in TASKS:
         same(out / part, trained / "both" / part)
 
@@ -176,7 +176,7 @@ def test_a_turn_moves_its_part_and_the_encoder_by_its_own_gradient(tmp_path: Pat
     made: list[loops.Together] = []
     monkeypatch.setattr(loops.Together, "run", lambda self, resume: made.append(self))
     monkeypatch.setattr(together, "finish", lambda *_: None)
-    together.run(given(tmp_path / "bert"), tmp_path / "both", "cpu", quiet=True)
+    together.run(given(tmp_path / "bert"), tmp_path / "both", runner.RunOptions("cpu", quiet=True))
     [both] = made
     for loop in both.loops.values():
         loop.begin(loop.stages[0])
@@ -224,7 +224,7 @@ def test_parts_that_do_not_fit_are_refused_before_training(tmp_path: Path, what:
     tables = given(tmp_path / "bert")
     tables["roles"] = ({**tables["roles"][0], **change}, "roles.json")
     with pytest.raises(ConfigError, match=said):
-        together.run(tables, tmp_path / "both", "cpu", quiet=True)
+        together.run(tables, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
     assert not (tmp_path / "both").exists()
 
 
@@ -233,7 +233,7 @@ def test_other_encoders_are_refused(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "bert", tmp_path / "other")
     tables["roles"] = (config(tmp_path / "other", "roles"), "roles.json")
     with pytest.raises(ConfigError, match=r"roles: its encoder's model is .*the parts share one encoder"):
-        together.run(tables, tmp_path / "both", "cpu", quiet=True)
+        together.run(tables, tmp_path / "both", runner.RunOptions("cpu", quiet=True))
 
 
 def test_the_command_has_arguments_of_parts_and_of_all(tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def test_a_run_needs_neither_file(tmp_path, files, tune):
         "energy_loss": {"type": "ssvm"},
         "trainer": {"type": "seal.dynamic", "epochs": 1, "batch_size": 2},
     }
-    run = runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+    run = runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     predictor = sp.load(run)
     before = outputs(predictor)
     for options in files.values():
@@ -372,7 +372,7 @@ def test_a_run_knows_its_files_by_checksum(tmp_path, files):
         "inference_net": {"type": "independent"},
         "trainer": {"type": "cross_entropy", "epochs": 1},
     }
-    run = runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+    run = runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
     environment = json.loads((run / "environment.json").read_text())
     named = [options["file"] for options in files.values()]
     assert environment["data_sha256"] == {path: sha256(path)}
@@ -380,9 +380,9 @@ def test_a_run_knows_its_files_by_checksum(tmp_path, files):
     (run / "metrics.json").unlink()
     other = written(tmp_path, "glove.txt", GLOVE.replace("1", "7"))
     with pytest.raises(ConfigError, match=f"can't be resumed: files it reads changed since it began: {other}$"):
-        runner.resume(run, quiet=True)
+        runner.resume(run, runner.RunOptions(quiet=True))
     written(tmp_path, "glove.txt", GLOVE)
-    assert (runner.resume(run, quiet=True) / "metrics.json").exists()
+    assert (runner.resume(run, runner.RunOptions(quiet=True)) / "metrics.json").exists()
 
 
 def outputs(predictor) -> torch.Tensor:

@@ -47,8 +47,8 @@ from spen_plugins.readers.labelled_texts import read_texts
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.text_columns import Layout
 from spen_plugins.readers.write_roles import columns, predicted
-from spen_plugins.research.bootstrap import differences, estimate
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.scores.bootstrap import differences, estimate
 
 CONTROL = "self-training"
 PARTS = ("train", "dev", "test")

@@ -33,8 +33,8 @@ from spen_plugins.datasets import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
 from spen_plugins.readers.schemes import Scheme, convert
-from spen_plugins.research.bootstrap import differences
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.scores.bootstrap import differences
 
 TWICE = "_twice"
 PARTS = ("numerator", "denominator")

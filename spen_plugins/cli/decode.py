@@ -11,6 +11,7 @@ import typer
 from spen_plugins.cli.common import guarded
 from spen_plugins.cli.runs import Device, Refine
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs.options import RunOptions
 
 
 class By(StrEnum):
@@ -48,10 +49,10 @@ def decode(
     if refine is not None:
         if (by, threshold, temperature) != (By.validation, "validation", "validation"):
             raise ConfigError("--refine lets the energy decide: omit --by, --threshold and --temperature")
-        decode_by_energy(run, out, parse_value(refine), device)
+        decode_by_energy(run, out, parse_value(refine), RunOptions(device))
         return
     for name, value, other in (("threshold", threshold, By.expected_f1), ("temperature", temperature, By.threshold)):
         if by is other and value != "validation":
             raise ConfigError(f"--by {by.value} has no {name}: omit --{name}, or take another --by")
     settings = {"decode": by.value, "threshold": parse_value(threshold), "decode_temperature": parse_value(temperature)}
-    decoding(run, out, settings, device)
+    decoding(run, out, settings, RunOptions(device))

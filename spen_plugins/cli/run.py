@@ -11,6 +11,7 @@ import typer
 from spen_plugins.cli.common import app as make_app
 from spen_plugins.cli.common import columns, guarded, run_program, show_version
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from spen_plugins.config.fields import Field
@@ -72,17 +73,18 @@ def run(
 
     Exit status: 0 done, 1 the run failed, 2 the config, the data or a plugin is wrong.
     """
+    options = RunOptions(device, quiet, checkpoint_every, jobs)
     if resume is not None:
         if config is not None or out is not None:
             raise ConfigError(f"--resume {resume} takes all from the run; omit CONFIG, NAME=VALUE and --out")
-        folder = _resume(resume, device, quiet, checkpoint_every, jobs)
+        folder = _resume(resume, options)
     elif config is None:
         raise ConfigError("which config? As in: spen-run srl_seal; see spen-run --help")
     elif listing:
         _list_arguments(config, arguments or [])
         return
     else:
-        folder = _run(config, arguments or [], out, device, quiet, checkpoint_every, jobs)
+        folder = _run(config, arguments or [], out, options)
     if quiet:
         from spen_plugins.runs.devices import is_main_process
 
@@ -90,9 +92,7 @@ def run(
             typer.echo(str(folder))
 
 
-def _run(
-    config: Path, words: list[str], out: Path | None, device: str | None, quiet: bool, every: float, jobs: int
-) -> Path:
+def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) -> Path:
     """One run, or several. torch is imported after the config is checked, for fast errors."""
     from spen_plugins.config.evaluation import evaluate, parameters, parse_arguments
 
@@ -114,7 +114,7 @@ def _run(
 
         from spen_plugins.research.methods import run_methods
 
-        return run_methods(of_method, methods, seeds, str(config), out, device, quiet, every, jobs)
+        return run_methods(of_method, methods, seeds, str(config), out, options)
     if "seeds" in lists:
         seeds = parse_seeds(lists["seeds"])
 
@@ -124,16 +124,18 @@ def _run(
         of_seed(seeds[0])
         from spen_plugins.research.seeds import run_seeds
 
-        return run_seeds(of_seed, seeds, str(config), out, device, quiet, every, jobs)
-    if jobs > 1:
-        raise ConfigError(f"--jobs {jobs} runs several seeds or methods side by side; give them, as in seeds=0..4")
+        return run_seeds(of_seed, seeds, str(config), out, options)
+    if options.jobs > 1:
+        raise ConfigError(
+            f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
+        )
     evaluated = evaluate(config, arguments)
     from spen_plugins.runs import runner
 
-    return runner.run(evaluated, str(config), out, device, quiet, every)
+    return runner.run(evaluated, str(config), out, options)
 
 
-def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int) -> Path:
+def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
     from spen_plugins.research.methods import resume_methods
     from spen_plugins.research.seeds import is_parent, resume_seeds
@@ -141,10 +143,10 @@ def _resume(path: Path, device: str | None, quiet: bool, every: float, jobs: int
     from spen_plugins.runs.folder import methods_of
 
     if methods_of(path):
-        return resume_methods(path, device, quiet, every, jobs)
+        return resume_methods(path, options)
     if is_parent(path):
-        return resume_seeds(path, device, quiet, every, jobs)
-    return runner.resume(path, device, quiet, every)
+        return resume_seeds(path, options)
+    return runner.resume(path, options)
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -10,6 +10,7 @@ import typer
 
 from spen_plugins.cli.common import guarded
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs.options import RunOptions
 
 Folder = Annotated[
     Path, typer.Argument(metavar="OUT", show_default=False, help="The folder of the runs, new or empty.")
@@ -47,10 +48,8 @@ def together(
     configs = {} if resume else configs_of(words or [])
     from spen_plugins.runs import together as work
 
-    if resume:
-        folders = work.resume(out, device, quiet, checkpoint_every)
-    else:
-        folders = work.run(configs, out, device, quiet, checkpoint_every)
+    options = RunOptions(device, quiet, checkpoint_every)
+    folders = work.resume(out, options) if resume else work.run(configs, out, options)
     if quiet:
         typer.echo("\n".join(map(str, folders)))
 

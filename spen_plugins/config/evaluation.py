@@ -1,7 +1,4 @@
-"""Config files -> plain tables: jsonnet functions and their arguments, JSON, YAML, dotted overrides.
-
-Files are read and evaluated in a process with limits, by `_evaluated` and `_parameters`.
-"""
+"""Config files -> plain tables: jsonnet functions and their arguments, JSON, YAML, dotted overrides."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, NoReturn
 
-from spen_plugins.config import confined, jsonnet, shipped
+from spen_plugins.config import jsonnet, shipped
 from spen_plugins.config.jsonnet import Parameter
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.files import no_file
@@ -40,13 +37,19 @@ def evaluate(path: str | Path | Mapping[str, Any], arguments: Mapping[str, str] 
         arguments: values by name.
 
     Raises:
-        ConfigError: no such file, a syntax error (with file and line), an unknown name, or a file that takes too much
-            time or memory.
+        ConfigError: no such file, a syntax error (with file and line), an unknown name, or a file that is nested too
+            deeply.
     """
     arguments = dict(arguments or {})
     if isinstance(path, Mapping):
         return _with_keys(deepcopy(dict(path)), Path("config"), arguments)
-    return confined.call(f"{__name__}:_evaluated", find(path), arguments)
+    path = find(path)
+    try:
+        return _evaluated(path, arguments)
+    except RecursionError:
+        raise ConfigError(f"{path}: can't be evaluated: it is nested too deeply") from None
+    except ValueError as error:  # of a number with too many digits
+        raise ConfigError(f"{path}: can't be evaluated: {error}") from error
 
 
 def _evaluated(path: Path, arguments: dict[str, str]) -> dict[str, Any]:
@@ -114,14 +117,7 @@ def parameters(path: str | Path) -> list[Parameter]:
         ConfigError: as `evaluate`.
     """
     path = find(path)
-    if path.suffix != ".jsonnet":
-        return []
-    return [Parameter(*values) for values in confined.call(f"{__name__}:_parameters", path)]
-
-
-def _parameters(path: Path) -> list[tuple[str, str | None, str]]:
-    """The arguments of a jsonnet config, as `Parameter`'s fields."""
-    return [(p.name, p.default, p.doc) for p in jsonnet.parameters(path, _text(path)) or []]
+    return jsonnet.parameters(path, _text(path)) or [] if path.suffix == ".jsonnet" else []
 
 
 def find(path: str | Path) -> Path:
@@ -159,12 +155,13 @@ def _read_yaml(path: Path, text: str) -> Any:
     from spen_plugins.config.yaml_loader import Loader
 
     try:
-        return yaml.load(text, Loader=Loader)
+        table = yaml.load(text, Loader=Loader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{path}{line}: not YAML: {error.problem}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
+    return json.loads(json.dumps(table))  # a table with several names becomes several tables
 
 
 def _unique(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:

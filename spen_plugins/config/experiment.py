@@ -149,11 +149,12 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         assets: folder in which a run's feature networks saved their files.
 
     Raises:
-        ConfigError, DataError: the data don't match the config, or the nets don't fit the data or the memory.
+        ConfigError, DataError: the data don't match the config, or the nets don't fit the data.
+        RunError: the nets don't fit the memory.
     """
     import torch
 
-    from spen_plugins.config.memory import Limit, available
+    from spen_plugins.loop.memory import memory_errors
     from spen_plugins.model import Model
 
     if task is None:
@@ -161,7 +162,7 @@ def build(experiment: Experiment, task: Task | None = None, assets: Path | None 
         task.load()
     torch.manual_seed(experiment.seed)
     nodes = {name: getattr(experiment, name) for name in NETS}
-    with Limit(available(), [node for node in nodes.values() if node is not None]):
+    with memory_errors("building the nets", "take smaller ones"):
         net = make(nodes.pop("inference_net"), task, assets)
         of_net = network_of(net)
         others = {name: None if node is None else make(node, task, assets, of_net) for name, node in nodes.items()}

@@ -1,14 +1,18 @@
-"""Jsonnet configs: functions of a few arguments, or plain tables. rjsonnet evaluates them."""
+"""Jsonnet configs: functions of a few arguments, or plain tables. rjsonnet evaluates them in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spen_plugins.config import jsonnet_process
+from spen_plugins.config.jsonnet_process import nearest
 from spen_plugins.config.shipped import FOLDER, is_library
 from spen_plugins.errors import ConfigError
 
@@ -55,54 +59,32 @@ def evaluate(path: Path, text: str, values: Mapping[str, Any]) -> Any:
 def parameters(path: Path, text: str) -> list[Parameter] | None:
     """The parameters of a config's function; [] for a table, None if they can't be read from the source.
 
-    The evaluator tells if a config is a function and how many of its parameters have no default; their names, defaults
-    and comments are read from the source, which may have only `local` and `assert` before the function.
+    Names, defaults and comments are read from the source, which may have only `local` and `assert` before the function.
+    Of any other source the evaluator tells if it is a function.
 
     Raises:
         ConfigError: as `evaluate`.
     """
-    code = f"local config = import {json.dumps(_ITSELF)}; if std.isFunction(config) then std.length(config)"
-    required = _asked(code, path, text)
-    if required is None:
-        return []
-    found = _written(text)
-    return found if found and sum(p.default is None for p in found) == required else None
+    if found := _written(text):
+        return found
+    return None if _asked(f"std.isFunction(import {json.dumps(_ITSELF)})", path, text) else []
 
 
 def _asked(code: str, path: Path, text: str, **arguments: Any) -> Any:
     """The value of an expression, in which the config is imported as `_ITSELF`."""
-    import rjsonnet
-
-    try:
-        return json.loads(rjsonnet.evaluate_snippet(_ASKED, code, import_callback=_importer(path, text), **arguments))
-    except RuntimeError as error:
-        raise _error(error, path) from error
-
-
-def _importer(path: Path, text: str) -> Callable[[str, str], tuple[str, str]]:
-    """What rjsonnet asks for imports: the folder of the file that imports, and the name -> the file and its content.
-
-    Files are below the config's folder, or ship with the package; links lead nowhere else.
-    """
-    below = path.parent.resolve()
-
-    def found(folder: str, name: str) -> tuple[str, str]:
-        if name == _ITSELF:
-            return str(path), text
-        place = next((place for place in (Path(folder, name), FOLDER / name) if place.is_file()), None)
-        if place is None:
-            raise ValueError(
-                f"no file {name} to import, neither in {_near(Path(folder).resolve())} nor among those that ship"
-            )
-        if not any(place.resolve().is_relative_to(root) for root in (below, FOLDER)):
-            wanted = f"one below the config's folder, {below}, or one that ships"
-            raise ValueError(f"found an import of {place.resolve()}; expected {wanted}")
-        try:
-            return str(place), place.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{place}: not UTF-8 text ({error.reason} at byte {error.start})") from error
-
-    return found
+    request = {
+        "packages": [folder for folder in sys.path if folder],
+        "imports": {"itself": _ITSELF, "path": str(path), "text": text, "shipped": str(FOLDER)},
+        "expression": {"filename": _ASKED, "src": code, **arguments},
+    }
+    line = [sys.executable, "-I", "-S", "-X", "utf8", jsonnet_process.__file__]
+    done = subprocess.run(line, input=json.dumps(request), capture_output=True, encoding="utf-8", check=False)
+    if done.returncode == jsonnet_process.REFUSED:
+        raise _error(done.stderr.rstrip("\n"), path)
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2] or "it is nested too deeply"
+        raise ConfigError(f"{path}: can't be evaluated: {reason}")
+    return json.loads(done.stdout)
 
 
 def _written(text: str) -> list[Parameter]:
@@ -149,19 +131,13 @@ def _scan(text: str, tokens: Iterator[re.Match[str]]) -> list[Parameter]:
     return found
 
 
-def _error(error: RuntimeError, path: Path) -> ConfigError:
+def _error(text: str, path: Path) -> ConfigError:
     """The evaluator's message after its location; what the shipped libraries refuse is a mistake of who calls them."""
-    text = str(error)
     lines = text.split("\n")
     # The message is followed by an indented trace, innermost location first.
     cut = next((i for i, line in enumerate(lines) if line.startswith("    ")), len(lines))
     said = re.sub(r"^(runtime error|import_callback error: \w+): ", "", "\n".join(lines[:cut]))
     place = re.search(r"^ {4}(\S.*?):(\d+):\d+", text, re.MULTILINE)
     ours = place and (place[1] == _ASKED or is_library(Path(place[1]).resolve()))
-    where = f"{_near(Path(place[1]))}:{place[2]}" if place and not ours else str(path)
+    where = f"{nearest(Path(place[1]))}:{place[2]}" if place and not ours else str(path)
     return ConfigError(f"{where}: {said}")
-
-
-def _near(path: Path) -> str:
-    """A path as a user would type it: relative to the working folder if below it."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

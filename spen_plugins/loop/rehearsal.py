@@ -22,6 +22,7 @@ from spen_plugins.loop.attention import attention_of
 from spen_plugins.loop.augmentation import batch_of
 from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches
+from spen_plugins.loop.memory import is_out_of_memory
 from spen_plugins.loop.order import epochs_of
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.random_state import random_state, set_random_state
@@ -147,12 +148,12 @@ def _naming(call: Callable[..., Any], where: str) -> Iterator[None]:
     """`MISTAKES` as a `PluginError` that names the class and the method; `_LeftToTrainingError` for any other error."""
     try:
         yield
-    except (RunError, torch.OutOfMemoryError, torch.linalg.LinAlgError) as error:
+    except (RunError, torch.linalg.LinAlgError) as error:
         raise _LeftToTrainingError from error
     except SpenError:
         raise
     except MISTAKES as error:
-        if "can't allocate memory" in str(error):
+        if is_out_of_memory(error):
             raise _LeftToTrainingError from error
         method, place = _method(error)
         call = getattr(call, "func", call)  # a partial

@@ -21,13 +21,14 @@ from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.research.bootstrap import estimate, resampled_scores, scale
 from spen_plugins.research.compare import compare
 from spen_plugins.research.seeds import add_to_plan, has_begun, interrupted, planned, run_all, seeds_of, writable
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
 from spen_plugins.runs.groups import read_group
+from spen_plugins.runs.options import DEFAULTS, RunOptions
+from spen_plugins.scores.bootstrap import estimate, resampled_scores, scale
 
 CHEAPER = 2 / 3
 """The largest share of another method's training time that makes a method cheaper. The margin is for noise in times."""
@@ -39,10 +40,7 @@ def run_methods(
     seeds: Sequence[int],
     source: str,
     out: Path | None = None,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
-    jobs: int = 1,
+    options: RunOptions = DEFAULTS,
 ) -> Path:
     """Train and evaluate a config by several methods with the same seeds, and choose one by the validation part.
 
@@ -54,7 +52,7 @@ def run_methods(
         methods: the methods, each also the name of its folder.
         seeds: the seeds; all methods have these and those that the folder holds.
         out: the folder, new, empty, or one of these methods or some of them; by default a dated one below `runs/`.
-        source, device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
+        source, options: as of `run_seeds`.
 
     Returns:
         The folder. Its `methods.json` names the method that was chosen, and its run with the best validation score.
@@ -73,7 +71,7 @@ def run_methods(
         with locked(out):
             try:
                 _plan(out, configs, methods, seeds, source)
-                _run_all(out, device, quiet, checkpoint_seconds, jobs)
+                _run_all(out, options)
             finally:
                 if not has_begun(out):  # nothing began: a corrected config may use the folder
                     for method in methods:
@@ -108,16 +106,14 @@ def _plan(
         save_json({"methods": list(methods)}, out / METHODS)
 
 
-def resume_methods(
-    out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
-) -> Path:
+def resume_methods(out: Path, options: RunOptions = DEFAULTS) -> Path:
     """Resume all unfinished runs of a folder; see `run_methods`."""
     with locked(out):
-        _run_all(out, device, quiet, checkpoint_seconds, jobs)
+        _run_all(out, options)
     return out
 
 
-def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int) -> None:
+def _run_all(out: Path, options: RunOptions) -> None:
     methods, plans, failures = methods_of(out)["methods"], {}, {}
     try:
         with ExitStack() as locks:
@@ -127,12 +123,12 @@ def _run_all(out: Path, device: str | None, quiet: bool, checkpoint_seconds: flo
                     plans[folder] = seeds_of(folder)
                 except RunError as error:  # its plan is damaged
                     failures[folder] = str(error)
-            failures |= run_all(plans, device, quiet, checkpoint_seconds, jobs)
+            failures |= run_all(plans, options)
     except Interrupted as error:
         raise interrupted(out) from error
     done = [method for method in methods if out / method not in failures]
     if done:
-        _choose(out, done, Console(quiet=quiet))
+        _choose(out, done, Console(quiet=options.quiet))
     if failures:
         others = ", ".join(folder.name for folder in failures)
         said = f"chosen among {', '.join(done)}, without {others}." if done else "no method was chosen."

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.compare import check_baselines, compare
 from spen_plugins.research.tables import caption, cells, heads
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.groups import Group, seed_of
+from spen_plugins.scores.bootstrap import estimate
 
 NONE = "–"
 """Placeholder for a missing value."""

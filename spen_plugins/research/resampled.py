@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spen_plugins.research.bootstrap import (
+from spen_plugins.scores.bootstrap import (
     RESAMPLES,
     Estimate,
     Interval,

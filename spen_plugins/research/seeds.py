@@ -19,12 +19,13 @@ from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
 from spen_plugins.files import is_free, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.research.bootstrap import estimate
 from spen_plugins.research.side_by_side import side_by_side
 from spen_plugins.runs import records, runner
 from spen_plugins.runs.devices import launched
 from spen_plugins.runs.environment import changed_files
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import DEFAULTS, RunOptions
+from spen_plugins.scores.bootstrap import estimate
 
 PLAN = "seeds.json"
 Run: TypeAlias = tuple[Path, int]
@@ -36,10 +37,7 @@ def run_seeds(
     seeds: Sequence[int],
     source: str,
     out: Path | None = None,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
-    jobs: int = 1,
+    options: RunOptions = DEFAULTS,
 ) -> Path:
     """Train and evaluate a config with several seeds; finished ones are skipped, interrupted ones resumed.
 
@@ -48,8 +46,7 @@ def run_seeds(
         seeds: the seeds to run; the folder may hold others.
         source: the config's file.
         out: the folder, new, empty, or one of this config; by default a dated one below `runs/`.
-        device, quiet, checkpoint_seconds: as in `runner.run`.
-        jobs: number of parallel runs, each a process with one thread.
+        options: as of `runner.run`, and the number of runs at once.
 
     Returns:
         The folder.
@@ -64,7 +61,7 @@ def run_seeds(
         with locked(out):
             add_to_plan(out, planned(out, configs, seeds), source)
             try:
-                _run(out, seeds, device, quiet, checkpoint_seconds, jobs)
+                _run(out, seeds, options)
             finally:
                 if not has_begun(out):  # nothing began: a corrected config may use the folder
                     for folder in filter(is_free, out.glob("seed-*")):
@@ -116,12 +113,10 @@ def writable(out: Path) -> Iterator[None]:
         raise ConfigError(f"the folder {out} can't be written: {error}") from error
 
 
-def resume_seeds(
-    out: Path, device: str | None = None, quiet: bool = False, checkpoint_seconds: float = 60.0, jobs: int = 1
-) -> Path:
+def resume_seeds(out: Path, options: RunOptions = DEFAULTS) -> Path:
     """Resume all unfinished seeds of a folder; see `run_seeds`."""
     with locked(out):
-        _run(out, seeds_of(out), device, quiet, checkpoint_seconds, jobs)
+        _run(out, seeds_of(out), options)
     return out
 
 
@@ -143,21 +138,17 @@ def _read(out: Path) -> dict[str, Any]:
     return records.checked(records.Plan, read_json(out / PLAN), out / PLAN)
 
 
-def _run(
-    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
-) -> None:
-    for said in run_all({out: seeds}, device, quiet, checkpoint_seconds, jobs).values():
+def _run(out: Path, seeds: Sequence[int], options: RunOptions) -> None:
+    for said in run_all({out: seeds}, options).values():
         raise RunError(said)
 
 
-def run_all(
-    plans: Mapping[Path, Sequence[int]], device: str | None, quiet: bool, checkpoint_seconds: float, jobs: int
-) -> dict[Path, str]:
+def run_all(plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
     """Run what is not done of the seeds of planned folders.
 
     Args:
         plans: folders, in order, and their seeds.
-        device, quiet, checkpoint_seconds, jobs: as in `run_seeds`.
+        options: as of `run_seeds`.
 
     Returns:
         What failed, by folder; the others were run all the same.
@@ -168,7 +159,7 @@ def run_all(
     """
     if launched() > 1:
         raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
-    console = Console(quiet=quiet)
+    console = Console(quiet=options.quiet)
     waiting: dict[Path, list[int]] = {}
     failures: dict[Path, str] = {}
     for out, seeds in plans.items():
@@ -182,12 +173,12 @@ def run_all(
     if any(waiting.values()):
         check_same_data(_folder(out, seed) for out in waiting for seed in plans[out] if seed not in waiting[out])
     failed: dict[Path, dict[int, str]] = {}
-    if jobs > 1:
+    if options.jobs > 1:
         runs = [(out, seed) for out, left in waiting.items() for seed in left]
-        failed = _at_once(runs, device, console, checkpoint_seconds, jobs)
+        failed = _at_once(runs, options, console)
     for out, left in waiting.items():
-        if jobs == 1:
-            failed[out] = _in_turn(out, left, device, quiet, checkpoint_seconds)
+        if options.jobs == 1:
+            failed[out] = _in_turn(out, left, options)
         console.print(summary(out))
         if failed.get(out):
             failures[out] = _failed(failed[out], len(left))
@@ -219,14 +210,12 @@ def _failed(failures: Mapping[int, str], runs: int) -> str:
     return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
 
 
-def _in_turn(
-    out: Path, seeds: Sequence[int], device: str | None, quiet: bool, checkpoint_seconds: float
-) -> dict[int, str]:
+def _in_turn(out: Path, seeds: Sequence[int], options: RunOptions) -> dict[int, str]:
     """Run seeds one after another in this process; returns the messages of failed ones."""
     failures = {}
     for seed in seeds:
         try:
-            _run_one(out, seed, device, quiet, checkpoint_seconds)
+            _run_one(out, seed, options)
         except Interrupted as error:
             raise interrupted(out) from error
         except RunError as error:
@@ -234,9 +223,7 @@ def _in_turn(
     return failures
 
 
-def _at_once(
-    runs: Sequence[Run], device: str | None, console: Console, checkpoint_seconds: float, jobs: int
-) -> dict[Path, dict[int, str]]:
+def _at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> dict[Path, dict[int, str]]:
     """As `_in_turn`, seeds of several folders in `jobs` processes at once."""
     folders = {out for out, _ in runs}
 
@@ -244,11 +231,11 @@ def _at_once(
         between = " " if text == "done" else ": "
         console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}")
 
-    words = [sys.executable, "-m", __name__]
-    lines = {(out, seed): [*words, str(out), str(seed), device or "", str(checkpoint_seconds)] for out, seed in runs}
+    last = [options.device or "", str(options.checkpoint_seconds)]
+    lines = {run: [sys.executable, "-m", __name__, *map(str, run), *last] for run in runs}
     failures: dict[Path, dict[int, str]] = {}
     try:
-        for (out, seed), text in side_by_side(lines, jobs, say, _progress).items():
+        for (out, seed), text in side_by_side(lines, options.jobs, say, _progress).items():
             failures.setdefault(out, {})[seed] = text
     except Interrupted as error:
         raise interrupted(runs[0][0]) from error
@@ -265,13 +252,13 @@ def _progress(run: Run) -> str:
     return f"stage {last['stage']}, epoch {last['epoch'] + 1}{score}"
 
 
-def _run_one(out: Path, seed: int, device: str | None, quiet: bool, checkpoint_seconds: float) -> None:
+def _run_one(out: Path, seed: int, options: RunOptions) -> None:
     folder = _folder(out, seed)
     if (folder / "config.json").exists():
-        runner.resume(folder, device, quiet, checkpoint_seconds)
+        runner.resume(folder, options)
     else:
         plan = _read(out)
-        runner.run(plan["configs"][str(seed)], plan["source"], folder, device, quiet, checkpoint_seconds)
+        runner.run(plan["configs"][str(seed)], plan["source"], folder, options)
 
 
 def _metrics(folder: Path) -> dict[str, Any] | None:
@@ -315,7 +302,7 @@ def interrupted(out: Path) -> Interrupted:
 def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
     """Run one seed in a process of its own; returns the exit status."""
     try:
-        _run_one(Path(out), int(seed), device or None, True, float(checkpoint_seconds))
+        _run_one(Path(out), int(seed), RunOptions(device or None, True, float(checkpoint_seconds)))
     except SpenError as error:
         print(error, file=sys.stderr)
         return error.exit_status

@@ -23,6 +23,7 @@ from spen_plugins.research.seeds import check_same_data
 from spen_plugins.research.space import Space, read
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -49,7 +50,7 @@ class Sweep:
         pruner: pruner of trials with low scores.
         seed: seed of the search; a trial's own is the config's.
         timeout: seconds after which no trial starts.
-        device: as in `runner.run`.
+        device: as of `RunOptions`.
     """
 
     config: Path
@@ -157,8 +158,7 @@ def _run_trial(study: Study, trial: Trial, what: Sweep, space: Space) -> None:
             what.evaluate(drawn),
             str(what.config),
             folder,
-            what.device,
-            quiet=True,
+            RunOptions(what.device, quiet=True),
             test=False,
             after_epoch=_Listener(trial),
         )

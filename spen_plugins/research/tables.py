@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from spen_plugins.readers.csv_rows import written
-from spen_plugins.research.bootstrap import Interval, scale
 from spen_plugins.research.compare import Comparison
 from spen_plugins.research.costs import SIZES
 from spen_plugins.research.resampled import Difference
+from spen_plugins.scores.bootstrap import Interval, scale
 
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}

@@ -21,6 +21,7 @@ from spen_plugins.runs.devices import make_accelerator
 from spen_plugins.runs.evaluating import task_again
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.runs.summary import print_scores
 from spen_plugins.runs.weights import put, tensors_of
@@ -30,6 +31,7 @@ KEPT = ("environment.json", "history.jsonl", "times.jsonl")
 """Files of a run that are copied, with its assets."""
 NOTED = ("chosen", "threshold")
 """What `Predictor.refined` says beside the inference net's settings."""
+ON_CPU = RunOptions("cpu")
 INSTEAD = "an empty OUT, or a name that is free"
 
 
@@ -37,8 +39,7 @@ def decode(
     run: Path,
     out: Path,
     settings: Mapping[str, Any],
-    device: str = "cpu",
-    quiet: bool = False,
+    options: RunOptions = ON_CPU,
     registry: Registry | None = None,
 ) -> Path:
     """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
@@ -48,8 +49,7 @@ def decode(
         run: a finished run, of a task of label sets.
         out: the new folder.
         settings: settings of the task in place of the run's: `decode`, `threshold`, `decode_temperature`.
-        device: device of the nets.
-        quiet: if true, no table is printed.
+        options: device of the nets; if quiet, no table is printed.
         registry: source of the types.
 
     Returns:
@@ -72,15 +72,14 @@ def decode(
             "expected the run that was decoded by the energy"
         )
     config["task"] = {**config["task"], **settings}
-    return _write(source, out, config, source.weights(), device, quiet, registry)
+    return _write(source, out, config, source.weights(), options, registry)
 
 
 def decode_by_energy(
     run: Path,
     out: Path,
     refine: str | Mapping[str, Any],
-    device: str = "cpu",
-    quiet: bool = False,
+    options: RunOptions = ON_CPU,
     registry: Registry | None = None,
 ) -> Path:
     """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
@@ -89,7 +88,7 @@ def decode_by_energy(
     Args:
         run: a finished run with an energy.
         refine: the inference net on top of the run's own, by its name or as a table.
-        out, device, quiet, registry: as of `decode`.
+        out, options, registry: as of `decode`.
 
     Returns:
         The new folder's path.
@@ -99,14 +98,14 @@ def decode_by_energy(
     """
     source, registry = _finished(run), registry or Registry()
     RunFolder.check_free(out, INSTEAD)
-    predictor = Predictor(source, device, registry, refine)
+    predictor = Predictor(source, options.device or "cpu", registry, refine)
     config = source.config()
     chosen = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
     config["inference_net"] = {**chosen, "net": config["inference_net"]}
     if isinstance(predictor.task, FitsDecoder):
         config["task"] |= predictor.task.decoder_settings()
     weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
-    return _write(source, out, config, weights, device, quiet, registry)
+    return _write(source, out, config, weights, options, registry)
 
 
 def _finished(run: Path) -> RunFolder:
@@ -121,8 +120,7 @@ def _write(
     out: Path,
     config: Mapping[str, Any],
     weights: Mapping[str, Tensor],
-    device: str,
-    quiet: bool,
+    options: RunOptions,
     registry: Registry,
 ) -> Path:
     """A run folder with another config and a run's weights, by the names they have there, and its scores.
@@ -135,7 +133,7 @@ def _write(
     task = task_again(experiment, source, "Train again")
     built = build(experiment, task, source.assets)
     put(weights, tensors_of(built.model), run)
-    accelerator = make_accelerator("no", device)
+    accelerator = make_accelerator("no", options.device)
     built.model.to(accelerator.device)
     with writing_folder(out) as fresh:
         folder = RunFolder.create(fresh, experiment.table())
@@ -149,5 +147,5 @@ def _write(
         tested = "test" in (source.metrics() or {})
         finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
         RunFolder.check_free(out, INSTEAD)  # another process may have written there since
-    print_scores(Console(quiet=quiet), RunFolder(out))
+    print_scores(Console(quiet=options.quiet), RunFolder(out))
     return out

@@ -13,12 +13,12 @@ from typing import Any
 from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import check_memory, memory_of_training
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
+from spen_plugins.loop.memory import memory_errors
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.loop.processes import ProcessLost, everyones, wait_for_all
 from spen_plugins.loop.progress import Reporter
@@ -29,10 +29,12 @@ from spen_plugins.runs.devices import is_main_process, make_accelerator
 from spen_plugins.runs.environment import environment, packages, parameter_counts
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.probe import probe
 from spen_plugins.runs.signals import interrupts
 from spen_plugins.runs.warm_start import warm_start
 from spen_plugins.task import HELD_OUT, Task
+from spen_plugins.task_parts import PartlyLabelled, TakesExamples
 from spen_plugins.trainer import Stage
 
 TOGETHER = "together.json"
@@ -41,7 +43,7 @@ TOGETHER = "together.json"
 
 @dataclass(frozen=True)
 class Given:
-    """Examples given in Python; see `Task.take`."""
+    """Examples given in Python; see `TakesExamples.take`."""
 
     parts: Mapping[str, Any]
     held_out: float = HELD_OUT
@@ -51,9 +53,7 @@ def run(
     config: Mapping[str, Any],
     source: str,
     out: Path | None = None,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
+    options: RunOptions = DEFAULTS,
     registry: Registry | None = None,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
@@ -67,9 +67,7 @@ def run(
         config: the evaluated config.
         source: its file, for messages.
         out: the run folder, new or empty; by default a dated one below `runs/`.
-        device: "cpu", "cuda", "cuda:1", "mps"; by default the best available.
-        quiet: if true, no progress and no table are printed.
-        checkpoint_seconds: minimal time between two checkpoints.
+        options: device, output and checkpoints.
         registry: source of the types.
         test: if true, the test part is scored; false for hyperparameter search.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
@@ -84,7 +82,7 @@ def run(
     """
     registry = registry or Registry()
     experiment = check(dict(config), source, registry)
-    accelerator = make_accelerator(experiment.precision, device)
+    accelerator = make_accelerator(experiment.precision, options.device)
     seed_everything(experiment.seed)
     task = make_task(experiment)
     if given is None:
@@ -93,7 +91,7 @@ def run(
         task.take(given.parts, given.held_out, experiment.seed)
     built = build(experiment, task)
     warm_start(experiment.init, built)
-    stages = stages_of(experiment, built, accelerator)
+    stages = stages_of(built, accelerator)
     rehearse(built.model, task, built.trainer, experiment.seed, accelerator)
     folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
     if accelerator.is_main_process:
@@ -103,25 +101,17 @@ def run(
             RunFolder.create(folder.path, experiment.table())
             describe(folder, experiment, built, accelerator, registry, source)
         wait_for_all(accelerator)
-        return _train(
-            experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, False, test, after_epoch
-        )
+        return _train(experiment, built, stages, folder, accelerator, options, False, test, after_epoch)
 
 
-def resume(
-    path: Path,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 60.0,
-    registry: Registry | None = None,
-) -> Path:
+def resume(path: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> Path:
     """Resume a stopped run, with the same weights and history as without the stop.
 
     Raises:
         ConfigError: no run folder, another process is training it, or the data files have changed since.
     """
     folder = RunFolder.open(path)
-    console = Console(quiet=quiet or not is_main_process(), stderr=True)
+    console = Console(quiet=options.quiet or not is_main_process(), stderr=True)
     if folder.metrics() is not None:
         console.print(f"{path} is already done; its scores are in metrics.json")
         return path
@@ -131,11 +121,11 @@ def resume(
         )
     registry = registry or Registry()
     experiment = check(folder.config(), str(path / "config.json"), registry)
-    accelerator = make_accelerator(experiment.precision, device or folder.environment().get("device"))
+    accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
     with _held(folder, accelerator):
         built = built_again(experiment, folder, accelerator, registry, console)
-        stages = stages_of(experiment, built, accelerator)
-        return _train(experiment, built, stages, folder, accelerator, quiet, checkpoint_seconds, resume=True)
+        stages = stages_of(built, accelerator)
+        return _train(experiment, built, stages, folder, accelerator, options, resume=True)
 
 
 def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
@@ -220,13 +210,11 @@ def default_folder(source: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def stages_of(experiment: Experiment, built: Built, accelerator: Accelerator) -> list[Stage]:
+def stages_of(built: Built, accelerator: Accelerator) -> list[Stage]:
     """The trainer's stages for a model on its device; errors are raised before a folder is created."""
-    check_memory(experiment, built, (), accelerator.device)
     built.model.to(accelerator.device)
     stages = built.trainer.stages(built.model, built.task)
     check_stages(built.model, stages)
-    check_memory(experiment, built, stages, accelerator.device)
     return stages
 
 
@@ -236,8 +224,7 @@ def _train(
     stages: list[Stage],
     folder: RunFolder,
     accelerator: Accelerator,
-    quiet: bool,
-    checkpoint_seconds: float,
+    options: RunOptions,
     resume: bool,
     test: bool = True,
     after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
@@ -245,8 +232,11 @@ def _train(
     model, task = built.model, built.task
     if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
         seed_everything(experiment.seed + 1_000_003 * accelerator.process_index)
-    console = Console(quiet=quiet)
-    with Reporter(console, task.selection, quiet or not accelerator.is_main_process) as reporter, interrupts() as stop:
+    console = Console(quiet=options.quiet)
+    with (
+        Reporter(console, task.selection, options.quiet or not accelerator.is_main_process) as reporter,
+        interrupts() as stop,
+    ):
         counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
         processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
         reporter.say(f"run folder {folder.path}; seed {experiment.seed}; {accelerator.device}{processes}")
@@ -262,14 +252,13 @@ def _train(
             experiment.seed,
             accelerator,
             reporter,
-            checkpoint_seconds,
+            options.checkpoint_seconds,
             stop.is_set,
             after_epoch,
             probe(built, accelerator.device),
         )
-        smaller = "take a smaller trainer.batch_size, or more trainer.accumulate, or fewer samples"
         try:
-            with memory_of_training(smaller):
+            with memory_errors("training"):
                 loop.run(resume)
         except (Interrupted, ProcessLost) as error:
             raise type(error)(f"{error}. {_afterwards(task, folder, accelerator)}") from error
@@ -283,9 +272,7 @@ def _train(
 
 def _passed_over(built: Built) -> list[str]:
     """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
-    config = built.task.config
-    rest = getattr(config, "labelled", None) is not None and getattr(config, "rest", False)
-    keys = ["task.unlabelled"] * bool(getattr(config, "unlabelled", None)) + ["task.labelled"] * rest
+    keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
     if not keys or "energy_loss" in built.trainer.needs:
         return []
     return [
@@ -296,7 +283,7 @@ def _passed_over(built: Built) -> list[str]:
 
 def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
     """What to do about a run that was stopped."""
-    if getattr(task.config, "in_memory", False):
+    if isinstance(task, TakesExamples) and task.in_memory:
         return "Its examples were given in Python and are not kept: train again"
     launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
     return f"Go on with: spen-run --resume {quote(str(folder.path))}{launcher}"

@@ -18,7 +18,6 @@ from typing import Any
 from accelerate import Accelerator
 
 from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
-from spen_plugins.config.memory import memory_of_training
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.features import FeatureNetwork
@@ -26,6 +25,7 @@ from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
+from spen_plugins.loop.memory import memory_errors
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.together import Together
@@ -33,6 +33,7 @@ from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import launched, make_accelerator
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import DEFAULTS, RunOptions
 from spen_plugins.runs.runner import TOGETHER, built_again, describe, stages_of
 from spen_plugins.runs.signals import interrupts
 from spen_plugins.trainer import Stage
@@ -45,9 +46,7 @@ EQUAL = ("precision", "seed")
 def run(
     configs: Mapping[str, tuple[Mapping[str, Any], str]],
     out: Path,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 600.0,
+    options: RunOptions = DEFAULTS,
     registry: Registry | None = None,
 ) -> list[Path]:
     """Train nets of several tasks together, and write a run folder for each.
@@ -57,7 +56,7 @@ def run(
     Args:
         configs: the evaluated config of each part and its file, by the part's name.
         out: the folder, new or empty.
-        device, quiet, checkpoint_seconds, registry: as for `runner.run`.
+        options, registry: as for `runner.run`.
 
     Returns:
         The parts' run folders.
@@ -70,7 +69,7 @@ def run(
     _check_names(list(configs))
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
-    accelerator = _accelerator(experiments, device)
+    accelerator = _accelerator(experiments, options.device)
     built = {name: _built(experiment) for name, experiment in experiments.items()}
     stages = _stages(experiments, built, accelerator)
     folders = {name: RunFolder(out / name) for name in configs}
@@ -78,16 +77,10 @@ def run(
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
             describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
-        return _train(experiments, built, stages, folders, out, accelerator, quiet, checkpoint_seconds, False)
+        return _train(experiments, built, stages, folders, out, accelerator, options, False)
 
 
-def resume(
-    out: Path,
-    device: str | None = None,
-    quiet: bool = False,
-    checkpoint_seconds: float = 600.0,
-    registry: Registry | None = None,
-) -> list[Path]:
+def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> list[Path]:
     """Go on from the last checkpoint, with the same weights and histories as without the stop.
 
     Raises:
@@ -96,7 +89,7 @@ def resume(
     names, tables = _parts(out)
     folders = {name: RunFolder(out / name) for name in names}
     if all(folder.metrics() is not None for folder in folders.values()):
-        Console(quiet=quiet, stderr=True).print(f"{out} is already done")
+        Console(quiet=options.quiet, stderr=True).print(f"{out} is already done")
         return [folder.path for folder in folders.values()]
     registry = registry or Registry()
     with _held(out, folders):
@@ -108,14 +101,14 @@ def resume(
             name: check(folder.config(), str(folder.path / "config.json"), registry) for name, folder in folders.items()
         }
         before = next(iter(folders.values())).environment().get("device")
-        accelerator = _accelerator(experiments, device or before)
-        console = Console(quiet=quiet, stderr=True)
+        accelerator = _accelerator(experiments, options.device or before)
+        console = Console(quiet=options.quiet, stderr=True)
         built = {
             name: built_again(experiment, folders[name], accelerator, registry, console)
             for name, experiment in experiments.items()
         }
         stages = _stages(experiments, built, accelerator)
-        return _train(experiments, built, stages, folders, out, accelerator, quiet, checkpoint_seconds, True)
+        return _train(experiments, built, stages, folders, out, accelerator, options, True)
 
 
 def share_encoder(built: Mapping[str, Built]) -> None:
@@ -213,7 +206,7 @@ def _stages(
     share_encoder(built)
     found = {}
     for name, part in built.items():
-        stages = stages_of(experiments[name], part, accelerator)
+        stages = stages_of(part, accelerator)
         if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
             raise ConfigError(
                 f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
@@ -247,14 +240,13 @@ def _train(
     folders: Mapping[str, RunFolder],
     out: Path,
     accelerator: Accelerator,
-    quiet: bool,
-    checkpoint_seconds: float,
+    options: RunOptions,
     resume: bool,
 ) -> list[Path]:
-    console, checkpoint = Console(quiet=quiet), Checkpoint(out / "checkpoint")
+    console, checkpoint = Console(quiet=options.quiet), Checkpoint(out / "checkpoint")
     seed = next(iter(experiments.values())).seed
     go_on = f"Go on with: spen together {quote(str(out))} --resume"
-    with Reporter(console, "mean", quiet) as reporter, interrupts() as stop:
+    with Reporter(console, "mean", options.quiet) as reporter, interrupts() as stop:
         reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}
         for name, part in built.items():
@@ -273,9 +265,9 @@ def _train(
                 accelerator,
                 reporter,
             )
-        together = Together(loops, seed, checkpoint, accelerator, reporter, checkpoint_seconds, stop.is_set)
+        together = Together(loops, seed, checkpoint, accelerator, reporter, options.checkpoint_seconds, stop.is_set)
         try:
-            with memory_of_training("take a smaller trainer.batch_size, or more trainer.accumulate"):
+            with memory_errors("training"):
                 together.run(resume)
         except Interrupted as error:
             raise Interrupted(f"{error} in {out}. {go_on}") from error

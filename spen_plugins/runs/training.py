@@ -15,8 +15,10 @@ from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.runs.devices import callers_settings
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predictor import Predictor, load
 from spen_plugins.task import HELD_OUT
+from spen_plugins.task_parts import TakesExamples
 
 
 def train(
@@ -73,7 +75,7 @@ def train(
         evaluated = _in_memory(evaluated, source, registry)
     with _own_random_state(), callers_settings(device):
         place = None if out is None else Path(out)
-        path = runner.run(evaluated, source, place, device, quiet, registry=registry, given=given)
+        path = runner.run(evaluated, source, place, RunOptions(device, quiet), registry, given=given)
     return load(path, device or "cpu")
 
 
@@ -92,7 +94,7 @@ def _text(name: str, value: Any) -> str:
 def _in_memory(config: dict[str, Any], source: str, registry: Registry) -> dict[str, Any]:
     """The config, which says that its task's examples are given in Python."""
     task = check(config, source, registry).task
-    if "in_memory" not in task.cls.Config.model_fields:
+    if not issubclass(task.cls, TakesExamples):
         raise ConfigError(
             f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
         )

@@ -22,6 +22,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run as train
 from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import by_length, collate, relaxed
@@ -225,7 +226,7 @@ def test_a_run_with_trees(method, tmp_path):
         ("trainer.init_epochs" if method == "spen" else "trainer.net_epochs"): "1",
     }
     run = tmp_path / "run"
-    train(evaluate(CONFIG, arguments), str(CONFIG), run, "cpu", quiet=True)
+    train(evaluate(CONFIG, arguments), str(CONFIG), run, RunOptions("cpu", quiet=True))
     predictor = sp.load(run)
     scores = json.loads((run / "metrics.json").read_text())["test"]
     found = predictor.evaluate_file(str(tmp_path / "test"))

@@ -15,6 +15,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -30,7 +31,7 @@ BILSTM = SMALL | {"features.hidden": "8", "features.word_dim": "8", "features.ch
 
 def train(name: str, folder: Path, arguments: dict[str, str]) -> sp.Predictor:
     """One epoch of each stage."""
-    return sp.load(run(evaluate(CONFIGS / f"{name}.jsonnet", arguments), name, folder, device="cpu", quiet=True))
+    return sp.load(run(evaluate(CONFIGS / f"{name}.jsonnet", arguments), name, folder, RunOptions("cpu", quiet=True)))
 
 
 def stages(predictor: sp.Predictor) -> list[str]:

@@ -46,7 +46,9 @@ def experiment(**arguments: str) -> dict:
 
 
 def train(folder: Path, **arguments: str) -> Path:
-    return runner.run(evaluate(CONFIG, {**TINY, **arguments}), str(CONFIG), folder, device="cpu", quiet=True)
+    return runner.run(
+        evaluate(CONFIG, {**TINY, **arguments}), str(CONFIG), folder, runner.RunOptions("cpu", quiet=True)
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

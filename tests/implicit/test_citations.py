@@ -96,7 +96,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(files: Path, out: Path, **arguments: str) -> Path:
     paths = {"data": str(files / "train.txt"), "validation": str(files / "validation.txt")}
     config = evaluate(CONFIG, {**paths, "test": str(files / "test.txt"), **arguments})
-    return runner.run(config, str(CONFIG), out, device="cpu", quiet=True)
+    return runner.run(config, str(CONFIG), out, runner.RunOptions("cpu", quiet=True))
 
 
 @pytest.fixture(scope="module")

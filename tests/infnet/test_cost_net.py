@@ -36,7 +36,7 @@ def train(folder: Path, loss: dict, task: dict | None = None, **trainer: object)
             **trainer,
         },
     }
-    return RunFolder(runner.run(config, "test", folder, device="cpu", quiet=True))
+    return RunFolder(runner.run(config, "test", folder, runner.RunOptions("cpu", quiet=True)))
 
 
 @pytest.fixture(scope="module")

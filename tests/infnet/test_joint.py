@@ -283,10 +283,10 @@ def test_tagged_text_to_learn_a_language_from(text, found, tmp_path):
     }
     if found is not None:
         with pytest.raises(DataError, match=found) as error:
-            runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True)
+            runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True))
         assert str(path) in str(error.value)
         return
-    run = RunFolder(runner.run(config, "test", tmp_path / "run", device="cpu", quiet=True))
+    run = RunFolder(runner.run(config, "test", tmp_path / "run", runner.RunOptions("cpu", quiet=True)))
     first = run.history()[0]
     assert (first["stage"], first["updates"]) == ("tag_lm", {"tag_lm": 1})
     assert set(run.environment()["files_sha256"]) == {str(path)}
@@ -418,5 +418,5 @@ def test_what_stages_lack_is_said_before_a_folder_is_made(tmp_path):
         "trainer": {"type": "infnet.joint", "tag_lm": {"epochs": 1}},
     }
     with pytest.raises(ConfigError, match="no tag language model"):
-        runner.run(config, "test", out=tmp_path / "run", quiet=True)
+        runner.run(config, "test", out=tmp_path / "run", options=runner.RunOptions(quiet=True))
     assert not (tmp_path / "run").exists()

@@ -14,6 +14,7 @@ import spen_plugins as sp
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import Interrupted
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import resume, run
 from spen_plugins.trainer import OneBatch
 from spen_seal.contrast import Nce
@@ -127,7 +128,7 @@ SMALL = {
 
 def train(folder: Path, **others: str) -> Path:
     made = evaluate("configs/mlc_seal.jsonnet", SMALL | others)
-    return run(made, "x.jsonnet", folder, device="cpu", quiet=True)
+    return run(made, "x.jsonnet", folder, RunOptions("cpu", quiet=True))
 
 
 @pytest.mark.parametrize("method", ["nce", "static_nce"])
@@ -150,7 +151,7 @@ def test_a_stopped_run_goes_on_with_the_same_weight(tmp_path: Path, monkeypatch,
         patched.setattr("spen_plugins.loop.loop.Loop._asks", asks)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **others)
-    resume(tmp_path / "cut", device="cpu", quiet=True)
+    resume(tmp_path / "cut", RunOptions("cpu", quiet=True))
     ours, theirs = (load_file(folder / "weights.safetensors") for folder in (tmp_path / "cut", whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     *_, last = [json.loads(line) for line in (whole / "history.jsonl").read_text().splitlines()]

@@ -13,6 +13,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.registry import Registry
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import resume, run
 
 ALONE = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
@@ -24,7 +25,7 @@ def config(**arguments: str) -> dict:
 
 
 def train(folder: Path, **arguments: str) -> Path:
-    return run(config(**arguments), "x.jsonnet", folder, device="cpu", quiet=True)
+    return run(config(**arguments), "x.jsonnet", folder, RunOptions("cpu", quiet=True))
 
 
 def weights(folder: Path, net: str) -> dict[str, torch.Tensor]:
@@ -41,7 +42,7 @@ def history(folder: Path) -> list[dict]:
 def dvn(tmp_path_factory) -> Path:
     short = {"inference_net.steps": "3", "energy_loss.descent.steps": "3"}
     made = evaluate("configs/mlc_seal.jsonnet", {**ALONE, **short, "method": "dvn"})
-    return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", device="cpu", quiet=True)
+    return run(made, "x.jsonnet", tmp_path_factory.mktemp("dvn") / "run", RunOptions("cpu", quiet=True))
 
 
 def test_a_fixed_energy_keeps_every_bit(dvn, tmp_path):
@@ -67,7 +68,7 @@ def test_an_energy_does_not_learn_from_an_untrained_net_of_its_loss(tmp_path, me
     arguments = {"energy.hidden": "8", "method": method, "energy_loss": '{"type": "seal.margin_compound"}'}
     made = evaluate("configs/mlc_seal.jsonnet", arguments)
     with pytest.raises(ConfigError, match=r"CompoundMargin has a net of its own \(cost_net\).*'ssvm'"):
-        run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+        run(made, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
 
 
 def test_the_energys_stage_leaves_the_net_alone_and_the_last_one_the_energy(tmp_path, monkeypatch):
@@ -106,7 +107,7 @@ def test_an_energy_to_teach_is_learned_as_one_to_predict(tmp_path, static, alone
     teaching = train(tmp_path / "a", **shared | short | {"method": static})
     arguments = shared | {"method": alone, "trainer.epochs": "1", "inference_net.steps": "3"}
     made = evaluate("configs/mlc_seal.jsonnet", arguments)
-    predicting = run(made, "x.jsonnet", tmp_path / "b", device="cpu", quiet=True)
+    predicting = run(made, "x.jsonnet", tmp_path / "b", RunOptions("cpu", quiet=True))
     ours, theirs = weights(teaching, "energy"), weights(predicting, "energy")
     assert ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
@@ -147,7 +148,7 @@ def test_a_static_run_goes_on_to_the_weights_it_would_have_had(tmp_path, monkeyp
         patched.setattr("spen_plugins.loop.loop.Loop._asks", asks)
         with pytest.raises(Interrupted):
             train(tmp_path / "cut", **arguments)
-    resume(tmp_path / "cut", device="cpu", quiet=True)
+    resume(tmp_path / "cut", RunOptions("cpu", quiet=True))
     assert history(tmp_path / "cut") == history(whole)
     ours, theirs = (load_file(folder / "weights.safetensors") for folder in (tmp_path / "cut", whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
@@ -168,6 +169,6 @@ def test_the_direct_ranking_loss_prefers_gold(tmp_path):
             "trainer.cross_entropy_weight": "0",
         },
     )
-    folder = run(made, "x.jsonnet", tmp_path / "run", device="cpu", quiet=True)
+    folder = run(made, "x.jsonnet", tmp_path / "run", RunOptions("cpu", quiet=True))
     losses = [record["losses"]["inference_net.ranking"] for record in history(folder)]
     assert losses[-1] < losses[0] and "inference_net.cross_entropy" not in history(folder)[0]["losses"]

@@ -12,6 +12,7 @@ import spacy
 from spacy.language import Language
 
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 
 # An example may take as long as a busy machine makes it take.
@@ -94,7 +95,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, corpora: dict[str, dict[str, 
         values |= {key.replace("__", "."): str(value) for key, value in arguments.items()}
         evaluated = evaluate(ROOT / f"configs/{config}.jsonnet", values)
         evaluated["task"] = {key: value for key, value in evaluated["task"].items() if key != "corpus"} | task
-        return run(evaluated, config, out=out / name, device="cpu", quiet=True)
+        return run(evaluated, config, out=out / name, options=RunOptions("cpu", quiet=True))
 
     fine = out / "fine.conllu"
     rows = [("Anna", "PROPN", "NNP"), ("sleeps", "VERB", "VBZ"), (".", "PUNCT", ".")]

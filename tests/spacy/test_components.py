@@ -17,6 +17,7 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.decoding import decode
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run as train
 from spen_spacy import Argument
 
@@ -83,7 +84,7 @@ def test_labels_are_those_of_the_run(nlp: Language, runs: dict[str, Path], text:
 
 
 def test_label_sets_of_highest_expected_f1_are_those_of_the_run(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, quiet=True)
+    folder = decode(runs["text"], tmp_path / "f1", {"decode": "expected_f1"}, RunOptions("cpu", quiet=True))
     texts = ["Anna sent a letter.", "The farmer moved to Boston.", "Bob gave Acme Corp. a book."]
     nlp = made("spen_multilabel", model=str(folder))
     pipe = nlp.get_pipe("spen_multilabel")
@@ -159,7 +160,7 @@ def test_a_run_that_reads_columns_is_told_of(runs: dict[str, Path], tmp_path: Pa
     values = {"columns": '{"pos": 1, "chunk": 2}', "method": "cross_entropy"}
     values |= {"features.hidden": "4", "trainer.epochs": "1"}
     config = evaluate(ROOT / "configs/ner_infnet.jsonnet", values)
-    train(config, "ner_infnet", out=tmp_path / "run", device="cpu", quiet=True)
+    train(config, "ner_infnet", out=tmp_path / "run", options=RunOptions("cpu", quiet=True))
     with pytest.warns(UserWarning, match="spen_ner: its run was trained with the columns chunk, pos, which docs do"):
         made("spen_ner", model=str(tmp_path / "run"))
 

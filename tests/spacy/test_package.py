@@ -21,6 +21,7 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_spacy import spen_command
 from spen_spacy.cli import package
@@ -47,7 +48,9 @@ print(json.dumps({"pipeline": nlp.pipe_names, "tags": [token.ent_iob_ + token.en
 def trained(out: Path, config: str, **arguments: object) -> Path:
     values = {"method": "cross_entropy", "trainer.epochs": "2", "features.hidden": "16", "features.dropout": "0"}
     values |= {name.replace("__", "."): str(value) for name, value in arguments.items()}
-    return run(evaluate(ROOT / f"configs/{config}.jsonnet", values), config, out=out, device="cpu", quiet=True)
+    return run(
+        evaluate(ROOT / f"configs/{config}.jsonnet", values), config, out=out, options=RunOptions("cpu", quiet=True)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_spacy import Argument
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
@@ -27,7 +28,9 @@ TEXT = "The old farmer gave the book. Then they told Anna it."
 def senses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = {"features.hidden": "8", "trainer.epochs": "1", "trainer.patience": "1"}
     out = tmp_path_factory.mktemp("senses") / "senses"
-    return run(evaluate(ROOT / "configs/senses.jsonnet", values), "senses", out=out, device="cpu", quiet=True)
+    return run(
+        evaluate(ROOT / "configs/senses.jsonnet", values), "senses", out=out, options=RunOptions("cpu", quiet=True)
+    )
 
 
 @pytest.fixture(scope="module")

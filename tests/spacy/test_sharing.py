@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 
 import spen_plugins as sp
 from spen_plugins.runs import together
+from spen_plugins.runs.options import RunOptions
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES
 from spen_spacy.package import make_pipeline, write_pipeline
@@ -38,7 +39,7 @@ def second_word():
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Parts of speech and roles over one tiny encoder."""
     folder = tmp_path_factory.mktemp("shared")
-    together.run(given(folder / "bert", epochs=1), folder / "runs", "cpu", quiet=True)
+    together.run(given(folder / "bert", epochs=1), folder / "runs", RunOptions("cpu", quiet=True))
     return folder / "runs"
 
 

@@ -13,6 +13,7 @@ from spacy.tokens import Doc
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -33,7 +34,12 @@ def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     transformers.BertModel(transformers.BertConfig(vocab_size=len(pieces), **sizes)).save_pretrained(encoder)
     values = {"encoder": str(encoder), "method": "cross_entropy", "trainer.epochs": "1"}
-    run(evaluate(ROOT / "configs/ner_infnet.jsonnet", values), "x", out=out / "run", device="cpu", quiet=True)
+    run(
+        evaluate(ROOT / "configs/ner_infnet.jsonnet", values),
+        "x",
+        out=out / "run",
+        options=RunOptions("cpu", quiet=True),
+    )
     nlp = spacy.blank("en")
     nlp.add_pipe("spen_ner", config={"model": str(out / "run"), "window": 300})
     shutil.rmtree(out)

@@ -1,0 +1,25 @@
+"""Settings of a run that don't change its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Settings of a run, or of several, that don't change their results.
+
+    Attributes:
+        device: "cpu", "cuda", "cuda:1", "mps"; by default the best available.
+        quiet: if true, no progress and no table are printed.
+        checkpoint_seconds: minimal time between two checkpoints.
+        jobs: number of runs at once, where there are several, each a process with one thread.
+    """
+
+    device: str | None = None
+    quiet: bool = False
+    checkpoint_seconds: float = 60.0
+    jobs: int = 1
+
+
+DEFAULTS = RunOptions()
