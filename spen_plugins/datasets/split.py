@@ -39,7 +39,7 @@ def divide_file(
     """Divide a file's rows 6 : 2 : 2 by iterative stratification; rows of equal inputs go to the same part.
 
     Args:
-        path: a file of label sets, texts, tags, roles or citations in any format that a task reads.
+        path: a file of label sets, texts, tags, roles or tagged fields in any format that a task reads.
         keys: its columns.
         seed: equal seeds give equal parts.
         say: called with what a run says of the file's columns.

@@ -19,13 +19,13 @@ from spen_plugins.datasets.places import locate
 from spen_plugins.datasets.stratification import label_matrix
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.readers.cells import left_out
-from spen_plugins.readers.citations import CITATIONS, fields_in, read_citations
 from spen_plugins.readers.conll_roles import is_conll_2012, is_words_or_props
 from spen_plugins.readers.conllu_roles import is_conll_2009
 from spen_plugins.readers.csv_rows import CSV, header, separator_of
 from spen_plugins.readers.docbin import DOCBIN
 from spen_plugins.readers.fasttext import FASTTEXT
 from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of, recognise
+from spen_plugins.readers.inline_fields import INLINE, read_fields
 from spen_plugins.readers.jsonl import read_json_lines
 from spen_plugins.readers.label_cells import SEPARATOR
 from spen_plugins.readers.label_lists import holds_lists
@@ -94,7 +94,7 @@ _ROLES = Format(
     lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
 )
 _COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
-_SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, CITATIONS, _ROLES, _COLUMNS)
+_SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, _ROLES, _COLUMNS)
 FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
 
 
@@ -250,9 +250,9 @@ def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> S
 
 def _of_sentences(path: Path, form: Format, keys: ColumnKeys) -> Strata:
     words, tags = keys.words, keys.tags
-    if form is CITATIONS:
-        some = read_citations(path, fields_in(path))
-        return _of_sets([s.tags or () for s in some], "read as citations", "fields", [s.words for s in some])
+    if form is INLINE:
+        rows = read_fields(path)
+        return _of_sets([row.fields for row in rows], f"read as {form.name}", "fields", [row.words for row in rows])
     may_be_roles = form is _ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
     if tags is None and words is None and may_be_roles:
         try:

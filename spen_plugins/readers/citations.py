@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 
 from spen_plugins.errors import DataError, did_you_mean
 from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.formats import Format, Head
 from spen_plugins.readers.text import read_lines, shorten
 
 FIELDS = (
@@ -70,20 +69,6 @@ def read_citations(path: Path, fields: Collection[str] = FIELDS, gold: bool = Tr
             if any(text.strip() for _, text in pieces):
                 found.append(tagged(pieces, number))
     return found
-
-
-def _is_tagged(head: Head) -> bool:
-    """Lines that begin with a field's tag and have the one that closes it."""
-    begun = [re.match(r"\s*<\s*([A-Za-z][\w-]*)\s*>.*<\s*/\s*\1\s*>", line) for line in head.filled[:50]]
-    return bool(begun) and all(begun)
-
-
-CITATIONS = Format("citations", "one a line, <author> A. Writer. </author> <title> A Title. </title>", _is_tagged)
-
-
-def fields_in(path: Path) -> set[str]:
-    """Names of the fields that are tagged in a file."""
-    return {tag[2] for line in read_lines(path) for tag in _TAG.finditer(line)}
 
 
 def citation(text: str, fields: Collection[str] = FIELDS) -> TaggedSentence:

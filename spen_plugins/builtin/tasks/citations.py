@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
@@ -15,34 +15,37 @@ from torch import Tensor
 
 from spen_plugins.batch import Batch, X
 from spen_plugins.builtin.tasks import citation_reward
-from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
+from spen_plugins.builtin.tasks.citation_rules import RULES, rules_of
 from spen_plugins.builtin.tasks.citation_search import COSTS, search
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, named_files, read_file_parts
-from spen_plugins.builtin.tasks.sentences import Vocabulary
+from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, in_file_encoding, named_files, read_file_parts
+from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
+from spen_plugins.builtin.tasks.sentences import SentenceBatch
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
 from spen_plugins.builtin.tasks.tagging_metric import Example
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GAPS, GLUED, citation, read_citations
+from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GLUED, citation, read_citations
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.raw_text import RawText
 from spen_plugins.readers.text import sha256, split_lines
+from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, Writer
-from spen_plugins.task_parts import Rewards
+from spen_plugins.task import PARTS, Metric, Shown, Task
+from spen_plugins.task_parts import Calibrated, ReadsText, Rewards
 
 RULE = "rule"
-_VALUES = {GAP: list(GAPS), RULE: [NONE, *RULES]}
 
 
-class Citations(Tagging, Rewards):
+class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     """Citation fields: words and punctuation -> a field for each.
 
     Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
     words that holds for it (`citation_rules.RULES`).
     """
+
+    selection = "accuracy"
 
     class Config(SentencesConfig):
         corpus: Literal["sample"] | None = None
@@ -51,33 +54,62 @@ class Citations(Tagging, Rewards):
         """Numbers of training, validation and test citations, if `train` holds them all, in this order."""
         fields: list[str] = Field(list(FIELDS), min_length=2)
         """The fields, which are the tags."""
-        in_memory: ClassVar[bool] = False
-        columns: ClassVar[dict[str, int | str]] = {GAP: 0, RULE: 0}
-        scheme: ClassVar[str] = "none"
-        encoding: ClassVar[None] = None
-        constrained: ClassVar[bool] = False
-        format: ClassVar[str] = "citations"
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         if len(set(config.fields)) < len(config.fields):
             raise ConfigError(f"task.fields: found {config.fields}; expected each field once")
 
+    @in_file_encoding
+    def load(self) -> None:
+        tagging = self._new_tagging()
+        tagging.learn(self._read_parts(), self.config.fields)
+        self._compose(tagging)
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        tagging = self._new_tagging()
+        tagging.restore(facts)
+        self._compose(tagging)
+
+    def facts(self) -> dict[str, Any]:
+        return self._tagging.facts()
+
+    def part(self, name: str) -> Sequence[Example]:
+        return self._tagging.part(name)
+
+    def notes(self) -> Sequence[str]:
+        return self._tagging.notes()
+
+    def checksums(self) -> dict[str, str]:
+        return self._tagging.checksums()
+
+    def length(self, example: Example) -> int:
+        return self._tagging.length(example)
+
+    def words_read(self, example: Example) -> int | None:
+        return self._tagging.words_read(example)
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
+        return self._tagging.collate(examples, rows)
+
+    def metric(self) -> Metric:
+        return self._tagging.metric()
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        return self._tagging.decisions(proposal, batch)
+
+    def show(self, example: Example) -> Shown:
+        return self._tagging.show(example)
+
     def read(self, path: str) -> list[Example]:
         """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
         where = locate(path)
         found = read_citations(where, self.config.fields, gold=False)
-        return [self._example(s.words, s.columns, *self._encode(s, where)) for s in map(_ruled, found)]
-
-    def read_inputs(self, path: str) -> list[Example]:
-        return self.read(path)
+        return [self._tagging.example(_ruled(sentence), where) for sentence in found]
 
     def read_text(self, raw: RawText) -> list[Example]:
         """A citation a line."""
         return [self.parse(line) for line in split_lines(raw.text) if line.strip()]
-
-    def formats(self) -> dict[str, Writer]:
-        return {}
 
     def parse(self, item: Any) -> Example:
         """A text, or `{"text": …}`; its fields may be tagged inline."""
@@ -85,8 +117,7 @@ class Citations(Tagging, Rewards):
         sentence = citation(text, self.config.fields) if isinstance(text, str) else None
         if sentence is None or not sentence.words:
             raise DataError("input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}')
-        sentence = _ruled(sentence)
-        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
+        return self._tagging.example(_ruled(sentence), "input")
 
     def reward(self, x: X, y: Tensor) -> Tensor:
         """What rules say about words, times a mean of terms about the shape of a citation: `citation_reward.reward`."""
@@ -105,10 +136,10 @@ class Citations(Tagging, Rewards):
 
     def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
-        predictions = super().predictions(proposal, batch, examples)
-        glued = self._number[GAP][GLUED]
+        self._tagging.temperature = self.temperature
+        predictions = self._tagging.predictions(proposal, batch, examples)
         for found, example in zip(predictions, examples, strict=True):
-            written = ["" if gap == glued else " " for gap in example.columns[GAP]]
+            written = ["" if gap == self._gaps.get(GLUED) else " " for gap in example.columns[GAP]]
             tokens = zip(found["tags"], written, found["words"], strict=True)
             found["fields"] = [
                 {"field": tag, "text": "".join(gap + word for _, gap, word in some).strip()}
@@ -119,7 +150,7 @@ class Citations(Tagging, Rewards):
     def protocol(self) -> dict[str, Any]:
         c = self.config
         return {
-            **super().protocol(),
+            **self._tagging.protocol(),
             "labelled": "all" if c.labelled is None else f"the first {c.labelled} training citations",
             "selection": "on the validation part with its fields, whatever the number of labelled training citations",
         }
@@ -127,26 +158,31 @@ class Citations(Tagging, Rewards):
     def _looks(self, x: X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, citation_reward.Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
         votes = self._votes.to(y)[x.inputs[RULE]]
-        breaks = (x.inputs[GAP] == self._number[GAP][BREAK]).to(y.dtype)
+        breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 
-    def _set(self, vocabulary: Vocabulary, values: Mapping[str, Sequence[str]], tags: list[str]) -> None:
-        super()._set(vocabulary, values, tags)
+    def _new_tagging(self) -> Tagging:
+        """The composed task, not yet loaded."""
+        settings = {name: getattr(self.config, name) for name in SentencesConfig.model_fields}
+        tagging = Tagging(Tagging.Config(columns={GAP: 0, RULE: 0}, constrained=False, **settings))
+        tagging.indexers = self.indexers
+        return tagging
+
+    def _compose(self, tagging: Tagging) -> None:
+        """Set the composed task, and what follows from the columns and fields that it knows."""
+        self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
+        values = tagging.facts()["columns"]
+        number = {field: i for i, field in enumerate(self.space.tags)}
         # Columns number padding 0 and unknown values 1.
-        self._votes = torch.zeros(len(values[RULE]) + 2, len(tags))
+        self._gaps = {gap: i for i, gap in enumerate(values[GAP], 2)}
+        self._votes = torch.zeros(len(values[RULE]) + 2, len(number))
         for row, rule in enumerate(values[RULE], 2):
             for field in RULES.get(rule, ()):
-                if field in self._tag:
-                    self._votes[row, self._tag[field]] = 1
+                if field in number:
+                    self._votes[row, number[field]] = 1
         self._costs = torch.tensor([0.0, 0.0, *(COSTS[gap] for gap in values[GAP])])
-        known = [[self._tag[f] for f in group if f in self._tag] for group in _WHOLE]
+        known = [[number[f] for f in group if f in number] for group in _WHOLE]
         self._shape = citation_reward.Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
-
-    def _order(self, tags: Any) -> list[str]:
-        return list(self.config.fields)
-
-    def _column_values(self, train: Sequence[TaggedSentence]) -> dict[str, list[str]]:
-        return _VALUES
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config

@@ -100,22 +100,26 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
 
     @in_file_encoding
     def load(self) -> None:
-        self._read = self._read_parts()
-        self._learn()
+        found, self._index = tagging_files.read_parts(self.config, self._encoding, self._encode)
+        self.learn(found)
 
     def take(self, parts: Mapping[str, Any], held_out: float = HELD_OUT, seed: int = 0) -> None:
         """Parts are pairs of sentences, a list with each one's words, and tags, a list with each one's tags."""
-        self._read = tagging_files.given_parts(self.config, parts, held_out, seed)
-        self._learn()
+        self.learn(tagging_files.given_parts(self.config, parts, held_out, seed))
 
-    def _learn(self) -> None:
-        """Set the parts, and what is known of their words, columns and tags."""
-        sentences = self._read.parts
+    def learn(self, found: FileParts[TaggedSentence], order: Sequence[str] | None = None) -> None:
+        """In place of `load`, for a task that composes this one: sets the parts, and the known words, columns and tags.
+
+        Args:
+            found: sentences with the config's columns.
+            order: all tags, in order; None: those of the training part.
+        """
+        sentences = found.parts
         encoded = {part: [self._encode(s, where) for s in some] for part, (where, some) in sentences.items()}
         words, values, tags = tagging_files.known(self.config, sentences["train"][1], encoded["train"], self._index)
-        self._set(words, values, self._order(tags))
+        self._set(words, values, self._order(tags) if order is None else list(order))
         unseen = tagging_files.unseen_tags(self.config, encoded, tags)
-        self._read = self._read._replace(notes=[*self._read.notes, *unseen])
+        self._read = found._replace(notes=[*found.notes, *unseen])
         self._parts: dict[str, Sequence[Example]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
@@ -143,7 +147,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         where = locate(path)
         found = read_tagged(self.config, where, gold=False)
         try:
-            examples = [self._example(s.words, s.columns, *self._encode(s, where)) for s in found.sentences]
+            examples = [self.example(sentence, where) for sentence in found.sentences]
         except DataError as error:
             raise DataError(error.path, error.line, error.found, f"{error.expected}; {tagging_files.NO_TAGS}") from None
         gold = [example.names for example in examples if example.names is not None]
@@ -178,8 +182,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
         `"tags"` in the config's scheme, or `"entities"`, `[{"type": "LOC", "start": 1, "end": 3}]`, `end` exclusive.
         """
-        sentence = tagged_of(of_words(item), self.config.scheme, self.config.columns)
-        return self._example(sentence.words, sentence.columns, *self._encode(sentence, "input"))
+        return self.example(tagged_of(of_words(item), self.config.scheme, self.config.columns), "input")
+
+    def example(self, sentence: TaggedSentence, where: object) -> Example:
+        """The example of a sentence with the config's columns; `where` it is from, for errors about its tags."""
+        return self._example(sentence.words, sentence.columns, *self._encode(sentence, where))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
@@ -258,10 +265,6 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
 
     def show(self, example: Example) -> Shown:
         return Shown(example.entry.words, example.names)
-
-    def _read_parts(self) -> FileParts[TaggedSentence]:
-        found, self._index = tagging_files.read_parts(self.config, self._encoding, self._encode)
-        return found
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
         """Gold tags in the task's encoding, and their spans."""
