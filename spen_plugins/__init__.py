@@ -29,7 +29,6 @@ __getattr__, _NAMES = lazy_names(
         "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
         "inference.gbi": ("Gbi", "gbi_score"),
-        "builtin.tasks.senses": ("Senses",),
         "builtin.tasks.srl": ("SemanticRoles",),
         "builtin.tasks.tagging": ("Tagging",),
         "builtin.tasks.text": ("TextLabels",),
@@ -58,7 +57,6 @@ __getattr__, _NAMES = lazy_names(
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
         "readers.jsonl": ("read_json_lines",),
-        "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
         "builtin.tasks.facts": ("listed", "number", "numbers"),
         "readers.shards": ("checksum",),
         "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
@@ -111,7 +109,6 @@ if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
     from spen_plugins.builtin.tasks.facts import listed, number, numbers
-    from spen_plugins.builtin.tasks.senses import Senses
     from spen_plugins.builtin.tasks.srl import SemanticRoles
     from spen_plugins.builtin.tasks.tagging import Tagging
     from spen_plugins.builtin.tasks.text import TextLabels
@@ -141,7 +138,6 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.readers.jsonl import read_json_lines
-    from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
     from spen_plugins.readers.shards import checksum
     from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry

@@ -70,7 +70,7 @@ SMALL = {
     "images.denoising": {"corpus": "sample"},
     "images.segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
-    "senses": {"corpus": "sample"},
+    "propbank.senses": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
     "task e2e.arcs": {"corpus": "sample", "longest": 2},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},

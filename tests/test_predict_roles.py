@@ -95,7 +95,7 @@ def test_one_marked_predicate_speaks_for_the_file(runs: dict[str, Path], spen: S
     assert refused.exit_code == 2 and "no file of sentences of which none has a predicate marked" in refused.stderr
 
 
-@pytest.mark.parametrize("task", ["srl", "e2e.arcs", "senses"])
+@pytest.mark.parametrize("task", ["srl", "e2e.arcs", "propbank.senses"])
 def test_tasks_of_predicates(spen: Spen, task: str) -> None:
     """Each has an example for each predicate, or for each sentence with one."""
     made = loaded(task, corpus="sample")
@@ -148,7 +148,7 @@ def test_without_a_run_of_predicates(runs: dict[str, Path], tmp_path: Path, monk
 
 
 def test_python_values_need_a_predicate() -> None:
-    for task in ("srl", "senses"):
+    for task in ("srl", "propbank.senses"):
         with pytest.raises(DataError) as error:
             parse_all(loaded(task, corpus="sample"), [{"words": WORDS[0], "verbs": []}])
         assert "input 0: found no predicate among the keys words, verbs; expected one" in str(error.value)

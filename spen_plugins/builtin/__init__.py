@@ -11,7 +11,6 @@ def spen_task() -> Classes:
     return {
         "citations": "spen_plugins.builtin.tasks.citations:Citations",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
-        "senses": "spen_plugins.builtin.tasks.senses:Senses",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
         "text": "spen_plugins.builtin.tasks.text:TextLabels",

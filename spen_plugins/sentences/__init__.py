@@ -23,6 +23,7 @@ __getattr__, __all__ = lazy_names(
             "read_file_parts",
         ),
         "builtin.tasks.partly_labelled": ("WithoutGold",),
+        "builtin.tasks.predicate_kinds": ("kind_of",),
         "builtin.tasks.role_parts": (
             "hide_roles",
             "kept",
@@ -33,6 +34,7 @@ __getattr__, __all__ = lazy_names(
         ),
         "builtin.tasks.sentence_task": (
             "PredicateTask",
+            "SenseTask",
             "SentenceTask",
         ),
         "builtin.tasks.sentences": (
@@ -58,7 +60,6 @@ __getattr__, __all__ = lazy_names(
             "Format",
             "Head",
         ),
-        "readers.irregular": ("irregular",),
         "readers.raw_text": ("RawText",),
         "readers.role_items": (
             "FORMS",
@@ -107,8 +108,9 @@ if TYPE_CHECKING:
         read_file_parts,
     )
     from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
+    from spen_plugins.builtin.tasks.predicate_kinds import kind_of
     from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
-    from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SentenceTask
+    from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SenseTask, SentenceTask
     from spen_plugins.builtin.tasks.sentences import (
         PADDING,
         UNKNOWN,
@@ -126,7 +128,6 @@ if TYPE_CHECKING:
     from spen_plugins.readers.columns import TaggedSentence
     from spen_plugins.readers.conllu import read_conllu
     from spen_plugins.readers.formats import Format, Head
-    from spen_plugins.readers.irregular import irregular
     from spen_plugins.readers.raw_text import RawText
     from spen_plugins.readers.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
     from spen_plugins.readers.roles import read_roles, role_files

@@ -11,31 +11,45 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, ChoiceInputs, X
-from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import (
+from spen_plugins import (
+    PARTS,
+    Batch,
+    ChoiceInputs,
+    DataError,
+    Decisions,
+    Proposal,
+    Shown,
+    TagConfidences,
+    TagSequence,
+    X,
+    listed,
+    locate,
+)
+from spen_plugins.sentences import (
+    PADDING,
+    UNKNOWN,
+    Entry,
+    FileExamples,
     FileParts,
     FilesConfig,
+    Proposition,
+    RawText,
+    SenseTask,
+    Sentence,
+    SentenceBatch,
+    Vocabulary,
     in_file_encoding,
     note_unseen,
+    of_one_predicate,
+    read_parts,
+    read_roles,
+    rounded,
+    sentences_of_text,
 )
-from spen_plugins.builtin.tasks.role_parts import read_parts
-from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
-from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
-from spen_plugins.builtin.tasks.sentence_task import PredicateTask
-from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary
-from spen_plugins.datasets import locate
-from spen_plugins.errors import DataError
-from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.rolesets import rolesets
-from spen_plugins.readers.srl import Proposition, Sentence
-from spen_plugins.readers.write_roles import FileExamples
-from spen_plugins.samples.senses import sample_senses
-from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
-from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown
+from spen_propbank.candidates import PLACES, Candidate, Inventory, attributes, lemma_of
+from spen_propbank.lexicon import rolesets
+from spen_propbank.metric import DEFINITIONS, SensesMetric
+from spen_propbank.sample import sample_senses
 
 WITH_SENSES = "PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with sense"
 
@@ -64,7 +78,7 @@ class Example:
         return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
-class Senses(PredicateTask):
+class Senses(SenseTask):
     """Senses of predicates: words and a marked predicate -> one of the rolesets of its lemma.
 
     Candidates are the senses that PropBank's lexicon or the training part has for the lemma, those with a particle
@@ -165,13 +179,12 @@ class Senses(PredicateTask):
         ):
             sense = example.candidates[place].sense or None
             words = list(example.words)
-            known = rolesets().get(sense or "")
             found.append(
                 {
                     "words": words,
                     "predicate": {"index": example.predicate, "word": words[example.predicate]},
                     "sense": sense,
-                    "gloss": None if known is None else known.gloss,
+                    "gloss": None if sense is None else self.gloss(sense),
                     "score": score if sense else None,
                 }
             )
@@ -199,6 +212,16 @@ class Senses(PredicateTask):
     def moved(self, example: Example, predicate: int) -> Example:
         """An example of another predicate of the same sentence, without gold."""
         return self._example(example.words, Proposition(predicate, None, None), example.entry)
+
+    @classmethod
+    def gloss(cls, sense: str) -> str | None:
+        known = rolesets().get(sense)
+        return None if known is None else known.gloss
+
+    @classmethod
+    def describe(cls, sense: str, role: str) -> str | None:
+        known = rolesets().get(sense)
+        return None if known is None else known.describe(role)
 
     def _set(self, vocabulary: Vocabulary, inventory: Inventory, names: Sequence[str]) -> None:
         self._vocabulary, self._inventory = vocabulary, inventory
