@@ -42,6 +42,7 @@ __getattr__, __all__ = lazy_names(
             "UNKNOWN",
             "Entry",
             "SentenceBatch",
+            "TaggedExample",
             "Vocabulary",
             "collate_sentences",
             "collate_words",
@@ -52,7 +53,6 @@ __getattr__, __all__ = lazy_names(
             "SentencesConfig",
             "hide_tags",
         ),
-        "builtin.tasks.tagging_metric": ("Example",),
         "datasets.equal_inputs": ("shared_inputs",),
         "readers.columns": ("TaggedSentence",),
         "readers.conllu": ("read_conllu",),
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         UNKNOWN,
         Entry,
         SentenceBatch,
+        TaggedExample,
         Vocabulary,
         collate_sentences,
         collate_words,
@@ -123,7 +124,6 @@ if TYPE_CHECKING:
         padded,
     )
     from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, hide_tags
-    from spen_plugins.builtin.tasks.tagging_metric import Example
     from spen_plugins.datasets.equal_inputs import shared_inputs
     from spen_plugins.readers.columns import TaggedSentence
     from spen_plugins.readers.conllu import read_conllu

@@ -19,10 +19,9 @@ from spen_plugins.builtin.tasks.citation_rules import RULES, rules_of
 from spen_plugins.builtin.tasks.citation_search import COSTS, search
 from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, in_file_encoding, named_files, read_file_parts
 from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
-from spen_plugins.builtin.tasks.sentences import SentenceBatch
+from spen_plugins.builtin.tasks.sentences import SentenceBatch, TaggedExample
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
-from spen_plugins.builtin.tasks.tagging_metric import Example
 from spen_plugins.datasets import locate
 from spen_plugins.datasets.equal_inputs import shared_inputs
 from spen_plugins.errors import ConfigError, DataError
@@ -74,7 +73,7 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     def facts(self) -> dict[str, Any]:
         return self._tagging.facts()
 
-    def part(self, name: str) -> Sequence[Example]:
+    def part(self, name: str) -> Sequence[TaggedExample]:
         return self._tagging.part(name)
 
     def notes(self) -> Sequence[str]:
@@ -83,13 +82,13 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     def checksums(self) -> dict[str, str]:
         return self._tagging.checksums()
 
-    def length(self, example: Example) -> int:
+    def length(self, example: TaggedExample) -> int:
         return self._tagging.length(example)
 
-    def words_read(self, example: Example) -> int | None:
+    def words_read(self, example: TaggedExample) -> int | None:
         return self._tagging.words_read(example)
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
+    def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         return self._tagging.collate(examples, rows)
 
     def metric(self) -> Metric:
@@ -98,20 +97,20 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
         return self._tagging.decisions(proposal, batch)
 
-    def show(self, example: Example) -> Shown:
+    def show(self, example: TaggedExample) -> Shown:
         return self._tagging.show(example)
 
-    def read(self, path: str) -> list[Example]:
+    def read(self, path: str) -> list[TaggedExample]:
         """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
         where = locate(path)
         found = read_citations(where, self.config.fields, gold=False)
         return [self._tagging.example(_ruled(sentence), where) for sentence in found]
 
-    def read_text(self, raw: RawText) -> list[Example]:
+    def read_text(self, raw: RawText) -> list[TaggedExample]:
         """A citation a line."""
         return [self.parse(line) for line in split_lines(raw.text) if line.strip()]
 
-    def parse(self, item: Any) -> Example:
+    def parse(self, item: Any) -> TaggedExample:
         """A text, or `{"text": …}`; its fields may be tagged inline."""
         text = item.get("text") if isinstance(item, Mapping) else item
         sentence = citation(text, self.config.fields) if isinstance(text, str) else None
@@ -134,7 +133,7 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
         begins[list(shape.first)] = 1
         return self.space.one_hot(search(log_q, mask > 0, votes, costs, begins), x.mask).to(proposal.mean.dtype)
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
         """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
         self._tagging.temperature = self.temperature
         predictions = self._tagging.predictions(proposal, batch, examples)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
+from spen_plugins.readers.schemes import Span
 from spen_plugins.task import Indexer
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
@@ -107,6 +108,21 @@ class Entry:
         """Length in words, or in pieces of words where indexers cut those, whose number a few words can multiply."""
         found = [indexer.length(self.item(name, indexer)) for name, indexer in indexers.items() if indexer.pads]
         return max((n for n in found if n is not None), default=len(self.ids))
+
+
+@dataclass(eq=False)
+class TaggedExample:
+    """A sentence; `names` are its gold tags if known, in the task's encoding, `tags` their indices, -1 if unseen."""
+
+    entry: Entry
+    columns: dict[str, np.ndarray]
+    """Name of each extra column -> `(token,)` value indices."""
+    names: tuple[str, ...] | None = None
+    tags: np.ndarray | None = None
+    spans: frozenset[Span] = frozenset()
+    """Gold spans, including types unseen in training."""
+    weight: float = 1.0
+    """The weight of its loss."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
     SentenceBatch,
+    TaggedExample,
     Vocabulary,
     collate_words,
     one_hot_gold,
@@ -30,7 +31,6 @@ from spen_plugins.builtin.tasks.tagging_formats import tag_formats
 from spen_plugins.builtin.tasks.tagging_metric import (
     SPAN_DEFINITIONS,
     TAG_DEFINITIONS,
-    Example,
     SpanMetric,
     TagMetric,
 )
@@ -120,7 +120,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         self._set(words, values, self._order(tags) if order is None else list(order))
         unseen = tagging_files.unseen_tags(self.config, encoded, tags)
         self._read = found._replace(notes=[*found.notes, *unseen])
-        self._parts: dict[str, Sequence[Example]] = {
+        self._parts: dict[str, Sequence[TaggedExample]] = {
             part: [self._example(s.words, s.columns, *g, s.weight) for s, g in zip(some, encoded[part], strict=True)]
             for part, (_, some) in sentences.items()
         }
@@ -142,7 +142,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
     def facts(self) -> dict[str, Any]:
         return {"words": self._vocabulary.words, "columns": self._values, "tags": self.space.tags}
 
-    def read(self, path: str) -> list[Example]:
+    def read(self, path: str) -> list[TaggedExample]:
         """Sentences of a file in the config's format, with or without tags."""
         where = locate(path)
         found = read_tagged(self.config, where, gold=False)
@@ -157,7 +157,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return examples
 
-    def read_inputs(self, path: str) -> list[Example]:
+    def read_inputs(self, path: str) -> list[TaggedExample]:
         """Sentences of a file in any format, without its tags, which may be others than the run's."""
         where = locate(path)
         found = read_words(self.config, where)
@@ -170,13 +170,13 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         self._read = self._read._replace(notes=[f"{path}: {found.said}", *warnings])
         return [self._example(s.words, s.columns, None, frozenset()) for s in found.sentences]
 
-    def read_text(self, raw: RawText) -> list[Example]:
+    def read_text(self, raw: RawText) -> list[TaggedExample]:
         return [self.parse({"words": words}) for words in raw.sentences()]
 
     def formats(self) -> dict[str, Writer]:
         return tag_formats(self.config, self._values)
 
-    def parse(self, item: Any) -> Example:
+    def parse(self, item: Any) -> TaggedExample:
         """`{"words": ["in", "New", "York"]}`, such a list alone, or a text, which is split at blanks.
 
         Optional: `"columns"`, `{"pos": ["IN", "NNP", "NNP"]}` (an omitted column has unknown values), and gold,
@@ -184,11 +184,11 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         """
         return self.example(tagged_of(of_words(item), self.config.scheme, self.config.columns), "input")
 
-    def example(self, sentence: TaggedSentence, where: object) -> Example:
+    def example(self, sentence: TaggedSentence, where: object) -> TaggedExample:
         """The example of a sentence with the config's columns; `where` it is from, for errors about its tags."""
         return self._example(sentence.words, sentence.columns, *self._encode(sentence, where))
 
-    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
+    def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         inputs, inside = collate_words([example.entry for example in examples], self.indexers)
         for name in self.config.columns:
             if name in inputs:
@@ -223,7 +223,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         ]
         return Decisions("spans", self._span_confidences(proposal, best, found, lengths), np.array(right, dtype=bool))
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
         """Tags and `scores`, the calibrated probability of each; for spans `tags` in the files' scheme, and `entities`:
         `type`, `start`, `end` (exclusive), `text`, and `score`, the calibrated probability that all of it is right."""
         best, lengths = self._decided(proposal, examples)
@@ -263,7 +263,7 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
             "threshold": None,
         }
 
-    def show(self, example: Example) -> Shown:
+    def show(self, example: TaggedExample) -> Shown:
         return Shown(example.entry.words, example.names)
 
     def _encode(self, sentence: TaggedSentence, where: object) -> tuple[tuple[str, ...] | None, frozenset]:
@@ -308,15 +308,15 @@ class Tagging(SentenceTask, WithoutGold, TakesExamples, ReadsInputs, WritesForma
         names: tuple[str, ...] | None,
         found: frozenset,
         weight: float = 1.0,
-    ) -> Example:
+    ) -> TaggedExample:
         given = {
             name: [known.get(v, 1) for v in columns[name]] for name, known in self._number.items() if name in columns
         }
         numbers = {name: np.array(given.get(name, [1] * len(words)), dtype=np.int64) for name in self._number}
         tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
-        return Example(self._vocabulary.entry(words), numbers, names, tags, found, weight)
+        return TaggedExample(self._vocabulary.entry(words), numbers, names, tags, found, weight)
 
-    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+    def _decided(self, proposal: Proposal, examples: Sequence[TaggedExample]) -> tuple[np.ndarray, np.ndarray]:
         """Tag indices `(sentence, token)`, and the number of tokens in each sentence."""
         best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
         return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)

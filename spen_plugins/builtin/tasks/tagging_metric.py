@@ -1,10 +1,9 @@
-"""Examples of task `tagging` and their scores."""
+"""Scores of task `tagging`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,9 +11,8 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.sentences import Entry, SentenceBatch
+from spen_plugins.builtin.tasks.sentences import SentenceBatch, TaggedExample
 from spen_plugins.errors import DataError
-from spen_plugins.readers.schemes import Span
 from spen_plugins.scores.entities import EntityCounts, chunks, strict_spans, table
 from spen_plugins.spaces import Proposal, allowed_transitions
 from spen_plugins.task import Metric
@@ -34,21 +32,6 @@ SPAN_DEFINITIONS = {
     "unseen_types": "gold spans whose type is not in the training part count as missed",
 }
 """Definitions of the scores, for a run's protocol."""
-
-
-@dataclass(eq=False)
-class Example:
-    """A sentence; `names` are its gold tags if known, in the task's encoding, `tags` their indices, -1 if unseen."""
-
-    entry: Entry
-    columns: dict[str, np.ndarray]
-    """Name of each extra column -> `(token,)` value indices."""
-    names: tuple[str, ...] | None = None
-    tags: np.ndarray | None = None
-    spans: frozenset[Span] = frozenset()
-    """Gold spans, including types unseen in training."""
-    weight: float = 1.0
-    """The weight of its loss."""
 
 
 class TagMetric(Metric):
@@ -90,7 +73,7 @@ class TagMetric(Metric):
     def _pairs(
         self,
         proposal: Proposal,
-        examples: Sequence[Example],
+        examples: Sequence[TaggedExample],
         rows: np.ndarray,
         best: np.ndarray,
         right: np.ndarray,
@@ -127,7 +110,7 @@ class SpanMetric(TagMetric):
     def _pairs(
         self,
         proposal: Proposal,
-        examples: Sequence[Example],
+        examples: Sequence[TaggedExample],
         rows: np.ndarray,
         best: np.ndarray,
         right: np.ndarray,

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spen_plugins.builtin.tasks.sentences import Entry, Vocabulary
-from spen_plugins.builtin.tasks.tagging_metric import Example
+from spen_plugins.builtin.tasks.sentences import Entry, TaggedExample, Vocabulary
 from spen_plugins.datasets import locate
 from spen_plugins.readers.columns import TaggedSentence
 from spen_plugins.readers.index_cache import kept_index
@@ -77,7 +76,7 @@ class TaggedMaker:
             for name, known in columns.items()
         }
 
-    def __call__(self, lists: Mapping[str, Lists]) -> list[Example]:
+    def __call__(self, lists: Mapping[str, Lists]) -> list[TaggedExample]:
         words, tags = lists["words"], lists["tags"]
         columns = {
             name: found.cut(places[found.numbers])
@@ -98,6 +97,6 @@ class TaggedMaker:
 
     def _example(
         self, entry: Entry, columns: dict[str, np.ndarray], names: tuple[str, ...], tags: np.ndarray
-    ) -> Example:
+    ) -> TaggedExample:
         found = frozenset(spans(names, self._encoding)) if self._encoding is not None else frozenset()
-        return Example(entry, columns, names, tags, found)
+        return TaggedExample(entry, columns, names, tags, found)
