@@ -16,8 +16,8 @@ import spen_plugins as sp
 from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.research import seeds, side_by_side
-from spen_plugins.research.methods import choose
+from spen_plugins.research import jobs, side_by_side
+from spen_plugins.research.choice import choose
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 
@@ -215,7 +215,7 @@ def test_methods_run_side_by_side(copied, monkeypatch):
         assert f"{method}: done already: seed 0" in done.stdout and f"{method}: seed 1 done" in done.stdout
         assert f"{method}: seed 1: no epoch is done yet" in done.stdout
         score = json.loads((copied / method / "seed-1/history.jsonl").read_text().splitlines()[-1])["score"]
-        assert seeds._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
+        assert jobs._progress((copied / method, 1)).endswith(f", epoch 2, score {score:.4f} on validation")
     shutil.rmtree(copied / "cross_entropy/seed-1")
     shutil.rmtree(copied / "nce/seed-1")
     plan = json.loads((copied / "nce/seeds.json").read_text())

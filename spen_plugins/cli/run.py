@@ -15,6 +15,7 @@ from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from spen_plugins.config.fields import Field
+    from spen_plugins.research.seeds import Outcome
 
 MOST_SEEDS = 1000
 
@@ -112,9 +113,9 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
         def of_method(method: str, seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
 
-        from spen_plugins.research.methods import run_methods
+        from spen_plugins.research.seeds import run_methods
 
-        return run_methods(of_method, methods, seeds, str(config), out, options)
+        return _chosen(run_methods(of_method, methods, seeds, str(config), out, options), options)
     if "seeds" in lists:
         seeds = parse_seeds(lists["seeds"])
 
@@ -137,16 +138,27 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
 
 def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
-    from spen_plugins.research.methods import resume_methods
-    from spen_plugins.research.seeds import is_parent, resume_seeds
+    from spen_plugins.research.plans import is_parent
+    from spen_plugins.research.seeds import resume_methods, resume_seeds
     from spen_plugins.runs import runner
     from spen_plugins.runs.folder import methods_of
 
     if methods_of(path):
-        return resume_methods(path, options)
+        return _chosen(resume_methods(path, options), options)
     if is_parent(path):
         return resume_seeds(path, options)
     return runner.resume(path, options)
+
+
+def _chosen(outcome: Outcome, options: RunOptions) -> Path:
+    """The folder of several methods, after their scores and the choice are printed."""
+    from spen_plugins.console import Console
+    from spen_plugins.research.chosen import print_choice
+
+    if not options.quiet:
+        print_choice(outcome, Console())
+    outcome.check()
+    return outcome.folder
 
 
 def parse_seeds(text: str) -> list[int]:

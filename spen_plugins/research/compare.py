@@ -15,6 +15,7 @@ from spen_plugins.research.costs import Costs, costs_of, mean_costs
 from spen_plugins.research.resampled import Difference, Resampled
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.groups import Group
+from spen_plugins.runs.selection import selection_of, unit_of
 from spen_plugins.scores.bootstrap import Estimate, estimate
 
 OLD_NAMES = {"micro_ap": "map"}
@@ -86,7 +87,8 @@ def compare(
     """
     read = [_Read(group, part) for group in groups]
     registry = registry or Registry()
-    selection = _selection(read, registry)
+    runs = {one.label: list(one.runs.values()) for one in read}
+    selection = selection_of(runs, registry)
     names = _names(read, scores, selection)
     check_baselines(groups, against)
     baselines = tuple(dict.fromkeys(against or [group.label for group in groups[:1] if len(groups) > 1]))
@@ -107,7 +109,7 @@ def compare(
     notes = [note for group in groups for note in group.notes] + mixed + unlike + (resampled.notes if resampled else [])
     low = {name for one in read for run in one.runs.values() for name in _low(run.config()["task"], registry)}
     notes = list(dict.fromkeys(notes))
-    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, _unit(read), low)
+    return Comparison(part, selection, names, baselines, tuple(rows), tuple(notes), sizes, unit_of(runs), low)
 
 
 def check_baselines(groups: Sequence[Group], against: Sequence[str]) -> None:
@@ -167,36 +169,6 @@ def _data(run: RunFolder) -> tuple[str, ...]:
     """Checksums of a run's data files; for a corpus of the package the task's type."""
     checksums = run.environment().get("data_sha256", {}).values()
     return tuple(sorted(checksums)) or (run.config()["task"]["type"],)
-
-
-def _selection(groups: Sequence[_Read], registry: Registry) -> str:
-    """The score that picks the best epoch, according to the task."""
-    found = {_selects(run.config()["task"], registry): group.label for group in groups for run in group.runs.values()}
-    return _only(found, "they are selected by")
-
-
-def _unit(groups: Sequence[_Read]) -> str:
-    """The unit of the scores; empty for fractions."""
-    found = {run.unit() or "fractions": group.label for group in groups for run in group.runs.values()}
-    unit = _only(found, "their scores are in")
-    return "" if unit == "fractions" else unit
-
-
-def _only(found: Mapping[str, str], said: str) -> str:
-    """The one key of a table of values and groups that have them."""
-    if len(found) > 1:
-        both = " and ".join(f"{name} ({label})" for name, label in found.items())
-        raise ConfigError(f"these runs can't be compared in one table: {said} {both}")
-    return next(iter(found))
-
-
-def _selects(task: Mapping[str, Any], registry: Registry) -> str:
-    """The selection score of a run's task, from its class or its config (`tagging`: accuracy or f1)."""
-    cls = registry.resolve("task", task["type"])
-    if not hasattr(cls, "selection"):
-        cls, config = registry.parse("task", task, "task", "config.json")
-        cls = cls(config)
-    return cls.selection
 
 
 def _low(task: Mapping[str, Any], registry: Registry) -> Collection[str]:

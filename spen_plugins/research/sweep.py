@@ -19,7 +19,7 @@ from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
 from spen_plugins.research import study as studies
 from spen_plugins.research import trials
-from spen_plugins.research.seeds import check_same_data
+from spen_plugins.research.plans import check_same_data
 from spen_plugins.research.space import Space, read
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder

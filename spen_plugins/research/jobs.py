@@ -1,0 +1,159 @@
+"""The runs of planned folders, one after another or in several processes at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from rich.table import Table
+
+from spen_plugins.console import Console
+from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
+from spen_plugins.research.plans import check_same_data, folder_of, interrupted, metrics_of, read_plan, seeds_of
+from spen_plugins.research.side_by_side import side_by_side
+from spen_plugins.runs import runner
+from spen_plugins.runs.devices import launched
+from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.scores.bootstrap import estimate
+
+Run: TypeAlias = tuple[Path, int]
+"""A folder of seeds, and a seed."""
+
+
+def run_all(out: Path, plans: Mapping[Path, Sequence[int]], options: RunOptions) -> dict[Path, str]:
+    """Run what is not done of the seeds of planned folders.
+
+    Args:
+        out: the folder that the user named.
+        plans: folders, in order, and their seeds.
+        options: as of `run_seeds`.
+
+    Returns:
+        What failed, by folder; the others were run all the same.
+
+    Raises:
+        ConfigError: a run couldn't start, or the data of finished ones have changed.
+        Interrupted: on a signal; what was trained is saved.
+    """
+    if launched() > 1:
+        raise ConfigError("several seeds in several processes: give one seed=… here, or --jobs without torchrun")
+    console = Console(quiet=options.quiet)
+    waiting: dict[Path, list[int]] = {}
+    failures: dict[Path, str] = {}
+    for folder, seeds in plans.items():
+        try:
+            waiting[folder] = [seed for seed in dict.fromkeys(seeds) if metrics_of(folder, seed) is None]
+        except RunError as error:  # a folder is damaged
+            failures[folder] = str(error)
+            continue
+        if done := [str(seed) for seed in seeds if seed not in waiting[folder]]:
+            console.print(f"{_label(folder, plans)}done already: seed {', '.join(done)}")
+    if any(waiting.values()):
+        finished = ((folder, seed) for folder in waiting for seed in plans[folder] if seed not in waiting[folder])
+        check_same_data(folder_of(*run) for run in finished)
+    failed: dict[Path, dict[int, str]] = {}
+    try:
+        if options.jobs > 1:
+            failed = _at_once([(folder, seed) for folder, left in waiting.items() for seed in left], options, console)
+        for folder, left in waiting.items():
+            if options.jobs == 1:
+                failed[folder] = _in_turn(folder, left, options)
+            console.print(summary(folder))
+            if failed.get(folder):
+                failures[folder] = _failed(failed[folder], len(left))
+    except Interrupted as error:
+        raise interrupted(out) from error
+    return failures
+
+
+def _label(folder: Path, folders: Collection[Path]) -> str:
+    """What tells a folder from others in a message."""
+    return f"{folder.name}: " if len(folders) > 1 else ""
+
+
+def _failed(failures: Mapping[int, str], runs: int) -> str:
+    texts = "\n".join(f"seed {seed}: {text}" for seed, text in failures.items())
+    others = "; the others went on" if runs > len(failures) else ""
+    return f"{len(failures)} of {runs} runs failed{others}.\n{texts}"
+
+
+def _in_turn(folder: Path, seeds: Sequence[int], options: RunOptions) -> dict[int, str]:
+    """Run seeds one after another in this process; returns the messages of failed ones."""
+    failures = {}
+    for seed in seeds:
+        try:
+            _run_one(folder, seed, options)
+        except Interrupted:
+            raise
+        except RunError as error:
+            failures[seed] = str(error)
+    return failures
+
+
+def _at_once(runs: Sequence[Run], options: RunOptions, console: Console) -> dict[Path, dict[int, str]]:
+    """As `_in_turn`, seeds of several folders in several processes at once."""
+    folders = {folder for folder, _ in runs}
+
+    def say(run: Run, text: str) -> None:
+        between = " " if text == "done" else ": "
+        console.print(f"{_label(run[0], folders)}seed {run[1]}{between}{text}")
+
+    last = [options.device or "", str(options.checkpoint_seconds)]
+    lines = {run: [sys.executable, "-m", __name__, *map(str, run), *last] for run in runs}
+    failures: dict[Path, dict[int, str]] = {}
+    for (folder, seed), text in side_by_side(lines, options.jobs, say, _progress).items():
+        failures.setdefault(folder, {})[seed] = text
+    return failures
+
+
+def _progress(run: Run) -> str:
+    """The last epoch of a run that goes on in another process."""
+    try:
+        last = RunFolder(folder_of(*run)).history()[-1]
+    except (IndexError, RunError):
+        return "no epoch is done yet"
+    score = "" if last["score"] is None else f", score {last['score']:.4f} on validation"
+    return f"stage {last['stage']}, epoch {last['epoch'] + 1}{score}"
+
+
+def _run_one(out: Path, seed: int, options: RunOptions) -> None:
+    folder = folder_of(out, seed)
+    if (folder / "config.json").exists():
+        runner.resume(folder, options)
+    else:
+        plan = read_plan(out)
+        runner.run(plan["configs"][str(seed)], plan["source"], folder, options)
+
+
+def summary(out: Path) -> Table:
+    """Mean and standard error of every score over the finished seeds."""
+    found = [metrics_of(out, seed) for seed in seeds_of(out)]
+    metrics = [one for one in found if one is not None]
+    parts = [part for part in (metrics[0] if metrics else {}) if part != "protocol"]
+    count = f"{len(metrics)} seeds" if len(metrics) != 1 else "1 seed"
+    table = Table(title=f"{out}: mean ± standard error over {count}", title_justify="left")
+    table.add_column("score")
+    for part in parts:
+        table.add_column(part, justify="right")
+    for name in metrics[0][parts[0]] if parts else {}:
+        scores = [[one.get(part, {}).get(name) for one in metrics] for part in parts]
+        if all(isinstance(value, (int, float)) for values in scores for value in values):
+            table.add_row(name, *(estimate(values).text() for values in scores))
+    return table
+
+
+def _worker(out: str, seed: str, device: str, checkpoint_seconds: str) -> int:
+    """Run one seed in a process of its own; returns the exit status."""
+    try:
+        _run_one(Path(out), int(seed), RunOptions(device or None, True, float(checkpoint_seconds)))
+    except SpenError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_worker(*sys.argv[1:]))
