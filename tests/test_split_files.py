@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import spen_plugins as sp
+from spen_implicit.citations.task import Citations
 from spen_plugins.builtin.tasks.arcs import RoleArcs
-from spen_plugins.builtin.tasks.citations import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.builtin.tasks.srl import SemanticRoles

@@ -10,7 +10,6 @@ from spen_plugins.hookspecs import Classes, Functions
 def spen_task() -> Classes:
     return {
         "arcs": "spen_plugins.builtin.tasks.arcs:RoleArcs",
-        "citations": "spen_plugins.builtin.tasks.citations:Citations",
         "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "segmentation": "spen_plugins.builtin.tasks.segmentation:Segmentation",
