@@ -20,10 +20,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from spen_images import denoising_sample
+from spen_implicit.citations import samples as citations
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.config.experiment import check
+from spen_plugins.config.shipped import find
 from spen_plugins.registry import Registry
-from spen_plugins.samples import citations, labels, srl, tagged
+from spen_plugins.samples import labels, srl, tagged
 from tests.loaded import module_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -322,7 +324,7 @@ def test_commands_of_results_are_checked() -> None:
             parse_spen(words[1:])
         elif words[0] == "spen-run":
             given = typer.main.get_command(app).make_context("spen-run", words[1:]).params
-            path = ROOT / given["config"]
+            path = find(Path(Path(given["config"]).stem))
             check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
         else:
             assert words[0] in ("python", "make")

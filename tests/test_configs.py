@@ -11,6 +11,7 @@ import yaml
 
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
+from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.registry import Registry
 
@@ -402,7 +403,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(path: Path, argument: s
     assert all(name in str(error.value) for name in names)
 
 
-@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, ROOT / "configs/citations_implicit.jsonnet"])
+@pytest.mark.parametrize("path", [MLC, SRL, *TAGGING, find(Path("citations_implicit"))])
 def test_docs_name_every_argument(path: Path) -> None:
     text = (ROOT / "docs/configs.md").read_text()
     named = {name for line in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", line)}
@@ -418,7 +419,7 @@ def test_every_row_of_the_results_is_an_experiment(name: str) -> None:
     for row in group["rows"].values():
         given = {**group.get("arguments", {}), **(row.get("arguments") or {})}
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-        experiment(ROOT / group["config"], **texts)
+        experiment(find(Path(Path(group["config"]).stem)), **texts)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)

@@ -66,7 +66,7 @@ SMALL = {
     "fcn": {"filters": 2, "levels": 2, "groups": 1},
     "conv": {"filters": [3, 2], "size": 3, "hidden": 3},
     "seal.self_attention": {"dim": 4, "heads": 2},
-    "citations": {"corpus": "sample"},
+    "implicit.citations": {"corpus": "sample"},
     "images.denoising": {"corpus": "sample"},
     "images.segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},

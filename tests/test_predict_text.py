@@ -211,7 +211,7 @@ def test_no_other_character_ends_a_line(runs, spen):
     examples = sp.load(runs["text"]).task.read_text(TokenisedText(text))
     assert [example.text for example in examples] == [*lines, "", "the band"]
     citation = "A. Writer. A\u2028Title. 1999."
-    assert len(loaded("citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
+    assert len(loaded("implicit.citations", corpus="sample").read_text(TokenisedText(f"{citation}\r\n{citation}"))) == 2
     with pytest.raises(DataError, match="raw text; other formats are read from a file"):
         tokenised.standard_input(io.BytesIO("a\u2028match\tsport\n".encode()))
 

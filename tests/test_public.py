@@ -199,7 +199,7 @@ def test_the_root_shows_the_parts_of_an_experiment_and_little_else() -> None:
     assert len([path for path in (ROOT / "spen_plugins").glob("*.py") if path.stem != "__init__"]) <= 16
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "plugins").glob("*/spen_*/*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "plugins").glob("*/spen_*/**/*.py")), ids=lambda path: path.stem)
 def test_shipped_plugins_import_public_names(path: Path) -> None:
     """Type checkers' imports too, which the import contract leaves out."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

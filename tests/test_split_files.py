@@ -11,7 +11,7 @@ import pytest
 
 import spen_plugins as sp
 from spen_e2e.arcs_task import RoleArcs
-from spen_plugins.builtin.tasks.citations import Citations
+from spen_implicit.citations.task import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging

@@ -9,7 +9,6 @@ from spen_plugins.hookspecs import Classes, Functions
 @hookimpl
 def spen_task() -> Classes:
     return {
-        "citations": "spen_plugins.builtin.tasks.citations:Citations",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",

@@ -6,6 +6,11 @@ from spen_plugins import Classes, hookimpl
 
 
 @hookimpl
+def spen_task() -> Classes:
+    return {"citations": "spen_implicit.citations.task:Citations"}
+
+
+@hookimpl
 def spen_energy_loss() -> Classes:
     return {"cd": "spen_implicit.divergence:ContrastiveDivergence"}
 

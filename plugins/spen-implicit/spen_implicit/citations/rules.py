@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from spen_plugins.readers.citations import BREAK, GLUED
+from spen_implicit.citations.reader import BREAK, GLUED
 
 NONE = "none"
 RULES: dict[str, tuple[str, ...]] = {
@@ -68,7 +68,7 @@ def rules_of(words: Sequence[str], gaps: Sequence[str]) -> tuple[str, ...]:
     """The rule of each token, or `NONE`; where several hold, the first of `RULES`.
 
     Args:
-        words: tokens, as `readers.citations` splits them.
+        words: tokens, as `reader` splits them.
         gaps: what stands before each.
     """
     words = list(words)

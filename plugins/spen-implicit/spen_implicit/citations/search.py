@@ -19,7 +19,7 @@ NET = (0.5, 0.25, 0.12, 0.06)
 def search(log_q: Tensor, mask: Tensor, votes: Tensor, costs: Tensor, begins: Tensor) -> Tensor:
     """The best fields under ln q, the rules for words and the costs of changes, each field about once.
 
-    Shapes: log_q `(batch, token, field)`; mask `(batch, token)` boolean; votes as in `citation_reward.terms`; costs
+    Shapes: log_q `(batch, token, field)`; mask `(batch, token)` boolean; votes as in `reward.terms`; costs
     `(batch, token)`; begins `(field,)`, 1 for each field that may begin a citation. Returns field numbers
     `(batch, len(NET), token)`, 0 on padding.
     """

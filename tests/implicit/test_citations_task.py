@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spen_plugins.builtin.tasks import citation_reward, citation_search
-from spen_plugins.builtin.tasks.citation_rules import NONE, RULES, rules_of
-from spen_plugins.builtin.tasks.citations import RULE, Citations
+from spen_implicit.citations import reward as citation_reward
+from spen_implicit.citations import search as citation_search
+from spen_implicit.citations.reader import FIELDS, GAP, citation
+from spen_implicit.citations.rules import NONE, RULES, rules_of
+from spen_implicit.citations.samples import SIZES, sample_citations
+from spen_implicit.citations.task import RULE, Citations
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.citations import FIELDS, GAP, citation
-from spen_plugins.samples.citations import SIZES, sample_citations
 from spen_plugins.testing import check_task
 
 SPEN_DATA = os.environ.get("SPEN_DATA")

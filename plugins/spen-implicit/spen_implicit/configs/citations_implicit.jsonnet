@@ -1,10 +1,10 @@
 // Fields of citations from few labelled ones and rules (Shankar & Piratla 2022; Rooshenas et al. 2019): author, title, journal, …
 //
-//     spen-run configs/citations_implicit.jsonnet                          # embedded citations, a minute on a CPU
-//     spen-run configs/citations_implicit.jsonnet data=cora labelled=10
-//     spen-run configs/citations_implicit.jsonnet data=cora method=crf
-//     spen-run configs/citations_implicit.jsonnet data=mine.txt validation=dev.txt test=test.txt labelled=null pool=more.txt
-local citations = import 'lib/citations.libsonnet';
+//     spen-run citations_implicit                          # embedded citations, a minute on a CPU
+//     spen-run citations_implicit data=cora labelled=10
+//     spen-run citations_implicit data=cora method=crf
+//     spen-run citations_implicit data=mine.txt validation=dev.txt test=test.txt labelled=null pool=more.txt
+local citations = import 'citations.libsonnet';
 
 function(
   data='sample',  // sample, cora, files, or a training file of your own: one citation a line, fields tagged inline

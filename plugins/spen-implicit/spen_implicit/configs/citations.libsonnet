@@ -1,10 +1,10 @@
 // Fields of citations: data sets, and what a feature network sees of a word.
-local choose = import 'choose.libsonnet';
-local energies = import 'energies.libsonnet';
-local baselines = import 'methods/baselines.libsonnet';
-local implicit = import 'methods/implicit.libsonnet';
-local label_sets = import 'methods/label_sets.libsonnet';
-local patches = import 'patches.libsonnet';
+local choose = import 'lib/choose.libsonnet';
+local energies = import 'lib/energies.libsonnet';
+local baselines = import 'lib/methods/baselines.libsonnet';
+local implicit = import 'lib/methods/implicit.libsonnet';
+local label_sets = import 'lib/methods/label_sets.libsonnet';
+local patches = import 'lib/patches.libsonnet';
 
 local cora = 'data:citations/cora/cora.tagged.txt';
 local pools = { none: null, anystyle: 'data:citations/anystyle/good.xml' };
@@ -40,7 +40,7 @@ local data_sets = {
     local pooled = if std.objectHas(pools, pool) then pools[pool] else pool;
     local set = choose.data(data_sets, data);
     {
-      task: { type: 'citations' }
+      task: { type: 'implicit.citations' }
             + choose.files(data_sets, data, validation, test, split=split)
             + choose.given({ labelled: labelled, unlabelled: pooled })
             + (if std.isNumber(labelled) && labelled > 0 then { repeat: std.max(1, std.round(set.with_fields / labelled)) } else {}),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from spen_plugins.readers.citations import tagged
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.samples.made_up import coin
+from spen_implicit.citations.reader import tagged
+from spen_plugins.sentences import TaggedSentence, coin
 
 SIZES = {"train": 120, "validation": 40, "test": 40}
 

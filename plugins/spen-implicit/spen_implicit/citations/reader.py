@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from spen_plugins.errors import DataError, did_you_mean
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.text import read_lines, shorten
+from spen_plugins import DataError, did_you_mean, read_lines, shorten
+from spen_plugins.sentences import TaggedSentence
 
 FIELDS = (
     "author",

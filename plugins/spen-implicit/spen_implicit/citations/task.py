@@ -13,35 +13,36 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveInt
 from torch import Tensor
 
-from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks import citation_reward
-from spen_plugins.builtin.tasks.citation_rules import RULES, rules_of
-from spen_plugins.builtin.tasks.citation_search import COSTS, search
-from spen_plugins.builtin.tasks.file_parts import FileParts, files_of, in_file_encoding, named_files, read_file_parts
-from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
-from spen_plugins.builtin.tasks.sentences import SentenceBatch, TaggedExample
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.builtin.tasks.tagging_files import Parts, SentencesConfig, hide_tags
-from spen_plugins.datasets import locate
-from spen_plugins.datasets.equal_inputs import shared_inputs
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GLUED, citation, read_citations
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.text import sha256, split_lines
-from spen_plugins.scores.calibration import Decisions
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import PARTS, Metric, Shown, Task
-from spen_plugins.task_parts import Calibrated, ReadsText, Rewards
+import spen_plugins as sp
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, citation, read_citations
+from spen_implicit.citations.reward import Shape, reward
+from spen_implicit.citations.rules import RULES, rules_of
+from spen_implicit.citations.search import COSTS, search
+from spen_plugins.sentences import (
+    FileParts,
+    RawText,
+    SentenceBatch,
+    SentencesConfig,
+    TaggedExample,
+    TaggedSentence,
+    WithoutGold,
+    files_of,
+    hide_tags,
+    in_file_encoding,
+    named_files,
+    read_file_parts,
+    shared_inputs,
+)
 
+Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
 RULE = "rule"
 
 
-class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
+class Citations(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.Rewards):
     """Citation fields: words and punctuation -> a field for each.
 
     Besides the words a feature network sees two columns: `gap`, what stands before a token, and `rule`, the rule for
-    words that holds for it (`citation_rules.RULES`).
+    words that holds for it (`rules.RULES`).
     """
 
     selection = "accuracy"
@@ -57,7 +58,7 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         if len(set(config.fields)) < len(config.fields):
-            raise ConfigError(f"task.fields: found {config.fields}; expected each field once")
+            raise sp.ConfigError(f"task.fields: found {config.fields}; expected each field once")
 
     @in_file_encoding
     def load(self) -> None:
@@ -91,39 +92,41 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
     def collate(self, examples: Sequence[TaggedExample], rows: Sequence[int] | None = None) -> SentenceBatch:
         return self._tagging.collate(examples, rows)
 
-    def metric(self) -> Metric:
+    def metric(self) -> sp.Metric:
         return self._tagging.metric()
 
-    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+    def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
         return self._tagging.decisions(proposal, batch)
 
-    def show(self, example: TaggedExample) -> Shown:
+    def show(self, example: TaggedExample) -> sp.Shown:
         return self._tagging.show(example)
 
     def read(self, path: str) -> list[TaggedExample]:
         """Citations of a file, tagged inline or plain, one a line; or of anystyle's XML, without fields."""
-        where = locate(path)
+        where = sp.locate(path)
         found = read_citations(where, self.config.fields, gold=False)
         return [self._tagging.example(_ruled(sentence), where) for sentence in found]
 
     def read_text(self, raw: RawText) -> list[TaggedExample]:
         """A citation a line."""
-        return [self.parse(line) for line in split_lines(raw.text) if line.strip()]
+        return [self.parse(line) for line in sp.split_lines(raw.text) if line.strip()]
 
     def parse(self, item: Any) -> TaggedExample:
         """A text, or `{"text": …}`; its fields may be tagged inline."""
         text = item.get("text") if isinstance(item, Mapping) else item
         sentence = citation(text, self.config.fields) if isinstance(text, str) else None
         if sentence is None or not sentence.words:
-            raise DataError("input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}')
+            raise sp.DataError(
+                "input", None, f"{item!r:.80}", 'a citation, a text or {"text": "A. Writer. A Title. …"}'
+            )
         return self._tagging.example(_ruled(sentence), "input")
 
-    def reward(self, x: X, y: Tensor) -> Tensor:
-        """What rules say about words, times a mean of terms about the shape of a citation: `citation_reward.reward`."""
-        return citation_reward.reward(y, *self._looks(x, y))
+    def reward(self, x: sp.X, y: Tensor) -> Tensor:
+        """What rules say about words, times a mean of terms about the shape of a citation: `reward.reward`."""
+        return reward(y, *self._looks(x, y))
 
     @torch.no_grad()
-    def search(self, x: X, proposal: Proposal) -> Tensor:
+    def search(self, x: sp.X, proposal: sp.Proposal) -> Tensor:
         """The best pieces near the net's marginals under the rules, for several weights of the net; the net's weight
         is highest in the first sample."""
         log_q = torch.log(proposal.mean[:, 0].float().clamp(min=1e-4))
@@ -133,7 +136,9 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
         begins[list(shape.first)] = 1
         return self.space.one_hot(search(log_q, mask > 0, votes, costs, begins), x.mask).to(proposal.mean.dtype)
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[TaggedExample]) -> list[dict[str, Any]]:
+    def predictions(
+        self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[TaggedExample]
+    ) -> list[dict[str, Any]]:
         """Tags and scores as task `tagging`, and `fields`: each `field` with its `text`, in order."""
         self._tagging.temperature = self.temperature
         predictions = self._tagging.predictions(proposal, batch, examples)
@@ -154,20 +159,20 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
             "selection": "on the validation part with its fields, whatever the number of labelled training citations",
         }
 
-    def _looks(self, x: X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, citation_reward.Shape]:
+    def _looks(self, x: sp.X, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Shape]:
         mask = y.new_ones(x.inputs[RULE].shape) if x.mask is None else x.mask.to(y.dtype)
         votes = self._votes.to(y)[x.inputs[RULE]]
         breaks = (x.inputs[GAP] == self._gaps[BREAK]).to(y.dtype)
         return mask, votes, breaks, self._shape
 
-    def _new_tagging(self) -> Tagging:
+    def _new_tagging(self) -> sp.Tagging:
         """The composed task, not yet loaded."""
         settings = {name: getattr(self.config, name) for name in SentencesConfig.model_fields}
-        tagging = Tagging(Tagging.Config(columns={GAP: 0, RULE: 0}, constrained=False, **settings))
+        tagging = sp.Tagging(sp.Tagging.Config(columns={GAP: 0, RULE: 0}, constrained=False, **settings))
         tagging.indexers = self.indexers
         return tagging
 
-    def _compose(self, tagging: Tagging) -> None:
+    def _compose(self, tagging: sp.Tagging) -> None:
         """Set the composed task, and what follows from the columns and fields that it knows."""
         self._tagging, self.space, self.inputs = tagging, tagging.space, tagging.inputs
         values = tagging.facts()["columns"]
@@ -181,7 +186,7 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
                     self._votes[row, number[field]] = 1
         self._costs = torch.tensor([0.0, 0.0, *(COSTS[gap] for gap in values[GAP])])
         known = [[number[f] for f in group if f in number] for group in _WHOLE]
-        self._shape = citation_reward.Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
+        self._shape = Shape(tuple(known[0]), tuple(tuple(group) for group in known if group))
 
     def _read_parts(self) -> FileParts[TaggedSentence]:
         c = self.config
@@ -190,7 +195,7 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
         elif files := files_of(c, ["sample"]):
             found = read_file_parts(files, self._read_file, lambda s: set(s.tags or ()), "fields")
         else:
-            from spen_plugins.samples.citations import sample_citations
+            from spen_implicit.citations.samples import sample_citations
 
             parts = {part: ("the sample", some) for part, some in sample_citations().items()}
             found = FileParts(parts, {}, [], "sample (synthetic)")
@@ -210,16 +215,16 @@ class Citations(Task, WithoutGold, ReadsText, Calibrated, Rewards):
         c = self.config
         if c.corpus is not None or named_files(c).keys() != {"train"}:
             found = ", ".join(f"task.{key}" for key in ("corpus", *named_files(c)) if getattr(c, key) is not None)
-            raise ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {found}")
-        where = locate(c.train)
+            raise sp.ConfigError(f"task.parts: they cut task.train, which stands alone beside them; found {found}")
+        where = sp.locate(c.train)
         some = read_citations(where, c.fields)
         if len(some) < sum(c.parts):
-            raise DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
+            raise sp.DataError(where, None, f"{len(some)} citations", f"{sum(c.parts)}, the sum of task.parts")
         ends = [0, c.parts[0], c.parts[0] + c.parts[1], sum(c.parts)]
-        parts: Parts = {part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(PARTS)}
+        parts: Parts = {part: (where, some[ends[i] : ends[i + 1]]) for i, part in enumerate(sp.PARTS)}
         shared = shared_inputs({part: [s.words for s in each] for part, (_, each) in parts.items()})
         split = f"{c.train}, cut in its order: {' / '.join(map(str, c.parts))}"
-        return FileParts(parts, {c.train: sha256(where)}, shared, split)
+        return FileParts(parts, {c.train: sp.sha256(where)}, shared, split)
 
 
 _WHOLE = (("author", "editor"), ("title",), ("date",))

@@ -1,4 +1,4 @@
-"""`configs/citations_implicit.jsonnet`: every method is an experiment, and citations without fields teach."""
+"""The config `citations_implicit`: every method is an experiment, and citations without fields teach."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from spen_implicit.citations.samples import sample_citations
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import build, check
+from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
-from spen_plugins.samples.citations import sample_citations
 
-CONFIG = Path(__file__).parent.parent.parent / "configs" / "citations_implicit.jsonnet"
+CONFIG = find(Path("citations_implicit"))
 ALONE = ("cross_entropy", "crf", "dvn")
 """They learn from citations with fields alone."""
 METHODS = (*ALONE, "implicit_cd", "implicit_ssvm", "implicit_dvn", "alternating_cd")
@@ -44,7 +45,7 @@ def experiment(**arguments: str) -> dict:
 def test_every_data_set_with_every_method_is_an_experiment(data: str, method: str) -> None:
     found = experiment(data=data, method=method, labelled="10", pool="anystyle")
     task = found["task"]
-    assert (task["type"], task["labelled"]) == ("citations", 10) and 5 <= task["repeat"] <= 15
+    assert (task["type"], task["labelled"]) == ("implicit.citations", 10) and 5 <= task["repeat"] <= 15
     assert task["unlabelled"] == (None if method in ALONE else "data:citations/anystyle/good.xml")
     nets = {"crf": "crf", "dvn": "gbi"}
     assert found["inference_net"]["type"] == nets.get(method, "independent")

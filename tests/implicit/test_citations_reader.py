@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from spen_implicit.citations.reader import BREAK, FIELDS, GAP, GLUED, SPACE, citation, read_citations
 from spen_plugins.errors import DataError
-from spen_plugins.readers.citations import BREAK, FIELDS, GAP, GLUED, SPACE, citation, read_citations
 
 ONE = "<author> A. Cau, W.-P. de Roever. </author> <title> Dijkstra's. </title>"
 
