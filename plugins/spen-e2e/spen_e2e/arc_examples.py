@@ -1,4 +1,4 @@
-"""Examples of task `arcs`."""
+"""Examples of task `e2e.arcs`, and batches of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from spen_e2e.trees import Tree, make_tree
-from spen_plugins import DataError
-from spen_plugins.sentences import FORMS, Argument, Entry, Sentence, arguments_of, sentence_of, spans_of
+from spen_plugins import DataError, Indexer, X
+from spen_plugins.sentences import (
+    FORMS,
+    Argument,
+    Entry,
+    Sentence,
+    SentenceBatch,
+    arguments_of,
+    collate_words,
+    one_hot_gold,
+    padded,
+    sentence_of,
+    spans_of,
+)
 
 
 @dataclass(eq=False)
@@ -45,6 +59,25 @@ class Example:
         return [[a for a in some if known.issuperset(a.pieces)] for some in self.arguments]
 
 
+def example_of(sentence: Sentence, candidates: np.ndarray, entry: Entry, number: dict[str, int]) -> Example:
+    """A sentence with predicates as an example.
+
+    Args:
+        candidates: `(candidate, 2)` first and last word.
+        entry: its words.
+        number: index of each known role.
+    """
+    predicates = np.array([p.predicate for p in sentence.propositions], dtype=np.int64)
+    first, last = candidates.T
+    apart = (predicates[:, None] < first) | (last < predicates[:, None])
+    pairs = np.stack(np.nonzero(apart), 1)
+    tags = [p.tags for p in sentence.propositions if p.tags is not None]
+    known = len(tags) == len(predicates)
+    spans = np.concatenate([pairs[:, :1], candidates[pairs[:, 1]]], 1)
+    roles = gold_roles(tags, spans, number) if known else None
+    return Example(entry, predicates, candidates, pairs, tuple(tags) if known else None, roles)
+
+
 def gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[str, int]) -> np.ndarray:
     """Gold roles of pairs, as `Example.roles`.
 
@@ -60,6 +93,31 @@ def gold_roles(names: Sequence[Sequence[str]], spans: np.ndarray, number: dict[s
         if role not in ("V", "C-V")
     }
     return np.array([gold.get((i, first, last), 0) for i, first, last in spans.tolist()], dtype=np.int64)
+
+
+def collate_arcs(
+    examples: Sequence[Example], rows: Sequence[int] | None, indexers: Mapping[str, Indexer], roles: int
+) -> SentenceBatch:
+    """A batch, as `Task.collate` makes it, of so many roles."""
+    inputs, _ = collate_words([example.entry for example in examples], indexers)
+    inputs["predicate_at"] = _table([example.predicates for example in examples], -1)
+    for column, end in enumerate(("first", "last")):
+        inputs[f"candidate_{end}"] = _table([example.candidates[:, column] for example in examples], -1)
+    sizes = np.array([len(example.pairs) for example in examples])
+    inside = np.arange(max(1, int(sizes.max(initial=0)))) < sizes[:, None]
+    for column, name in enumerate(("predicate", "candidate")):
+        inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], inside)
+    gold, known = one_hot_gold([example.roles for example in examples], inside, roles, 0)
+    numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+    return SentenceBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
+
+
+def _table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
+    """Rows of different lengths as `(row, longest)`, at least one column."""
+    table = np.full((len(rows), max(1, *(len(row) for row in rows))), fill, dtype=np.int64)
+    sizes = np.array([len(row) for row in rows])
+    table[np.arange(table.shape[1]) < sizes[:, None]] = np.concatenate(rows)
+    return torch.from_numpy(table)
 
 
 def reach_of(examples: Sequence[Example]) -> float:
@@ -107,3 +165,38 @@ def _given_tree(item: Mapping[str, Any], words: int) -> Tree | None:
     except ValueError as error:
         word, found = error.args
         raise DataError("input", None, f"{found} at word {word}", "heads from 0, -1 for none, in a tree") from None
+
+
+def predicted(
+    examples: Sequence[Example], width: int, arguments: Sequence[tuple[int, Argument]], scores: Sequence[float]
+) -> list[dict[str, Any]]:
+    """The predictions of a batch, as `RoleArcs.predictions`.
+
+    Args:
+        examples: those of the batch.
+        width: places for predicates in each of its rows.
+        arguments: each with its predicate's number in the batch.
+        scores: of the arguments.
+    """
+    predictions: list[dict[str, Any]] = []
+    for example in examples:
+        words = example.entry.words
+        found = [{"index": i, "word": words[i], "arguments": []} for i in example.predicates.tolist()]
+        predictions.append({"words": list(words), "predicates": found})
+    for (number, argument), score in zip(arguments, scores, strict=True):
+        row, i = divmod(number, width)
+        words = examples[row].entry.words
+        predictions[row]["predicates"][i]["arguments"] += [
+            {
+                "role": argument.role if k == 0 else f"C-{argument.role}",
+                "start": first,
+                "end": last + 1,
+                "text": " ".join(words[first : last + 1]),
+                "score": score,
+            }
+            for k, (first, last) in enumerate(argument.pieces)
+        ]
+    for found in predictions:
+        for predicate in found["predicates"]:
+            predicate["arguments"].sort(key=lambda argument: argument["start"])
+    return predictions

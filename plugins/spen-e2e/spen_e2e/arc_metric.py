@@ -1,4 +1,4 @@
-"""Scores of task `arcs`."""
+"""Scores of task `e2e.arcs`."""
 
 from __future__ import annotations
 

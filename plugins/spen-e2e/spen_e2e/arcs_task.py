@@ -1,4 +1,4 @@
-"""Task `arcs`: semantic role labelling of whole sentences, a role for each pair of a predicate and a span."""
+"""Task `e2e.arcs`: semantic role labelling of whole sentences, a role for each pair of a predicate and a span."""
 
 from __future__ import annotations
 
@@ -12,31 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_e2e.arc_examples import Example, gold_roles, parsed, reach_of, told
+import spen_plugins as sp
+from spen_e2e.arc_examples import Example, collate_arcs, example_of, parsed, predicted, reach_of, told
 from spen_e2e.arc_metric import DEFINITIONS, ArcMetric, Roles
 from spen_e2e.arc_repair import Repair
 from spen_e2e.trees import TREE_CANDIDATES, Tree, all_spans, read_trees, tree_candidates
-from spen_plugins import (
-    PARTS,
-    ArcInputs,
-    Batch,
-    Calibrated,
-    DataError,
-    Decisions,
-    Proposal,
-    ReadsText,
-    SemanticRoles,
-    Shown,
-    TagConfidences,
-    TagSequence,
-    Task,
-    Writer,
-    WritesFormats,
-    X,
-    listed,
-    locate,
-    sha256,
-)
 from spen_plugins.sentences import (
     PADDING,
     UNKNOWN,
@@ -48,10 +28,7 @@ from spen_plugins.sentences import (
     SpanConfidences,
     Vocabulary,
     WithoutGold,
-    collate_words,
     in_file_encoding,
-    one_hot_gold,
-    padded,
     read_parts,
     read_roles,
     role_files,
@@ -65,7 +42,7 @@ NONE = "none"
 Trees = Mapping[tuple[str, ...], Tree]
 
 
-class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
+class RoleArcs(sp.Task, WithoutGold, sp.ReadsText, sp.Calibrated, sp.WritesFormats):
     """Semantic role labelling as arcs (Belanger et al. 2017, Sec. 6.2): a sentence with its predicates -> a role, or
     none, for each pair of a predicate and a candidate, a span of words that doesn't hold the predicate.
 
@@ -75,7 +52,7 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     selection = "span_f1"
     lower_is_better = ("violations",)
 
-    class Config(SemanticRoles.Config):
+    class Config(sp.SemanticRoles.Config):
         trees: list[str] = Field(default_factory=list)
         """CoNLL-U files with dependency trees of the sentences, which are found by their words; candidates are taken
         from the trees. Without them, all spans of at most `longest` words are candidates."""
@@ -93,20 +70,20 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         self._checksums, self._split = read.checksums, read.split
         self._notes = [*read.notes, *unseen_roles(sentences)]
         self._trees = trees = self._read_trees(self.config.trees)
-        self._checksums |= {name: sha256(locate(name)) for name in self.config.trees}
+        self._checksums |= {name: sp.sha256(sp.locate(name)) for name in self.config.trees}
         names = {tag[2:] for s in sentences["train"] for p in s.propositions for tag in p.tags or ()} - {"", "V", "C-V"}
         self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), [NONE, *sorted(names)])
-        self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in PARTS}
-        for part in PARTS:
+        self._parts = {part: self._examples(sentences[part], trees, self._where(part)) for part in sp.PARTS}
+        for part in sp.PARTS:
             where, some = read.parts[part]
             if not self._parts[part] and some:
-                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+                raise sp.DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
         self._reach = {part: reach_of(examples) for part, examples in self._parts.items() if examples}
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "roles"))
+        self._set(Vocabulary(sp.listed(facts, "words"), self.config), sp.listed(facts, "roles"))
         self._reach = dict(facts["reach"])
-        self._parts = {part: [] for part in PARTS}
+        self._parts = {part: [] for part in sp.PARTS}
         self._trees = {}
         self._checksums: dict[str, str] = {}
         self._notes: list[str] = []
@@ -122,10 +99,10 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         """A file's sentences; trees are those of `trees` as far as the files are there, and of a file of the same name
         that ends in `.conllu`, beside each file of a folder or pattern. A sentence without a tree has all spans of at
         most `longest` words as candidates."""
-        file = locate(path)
+        file = sp.locate(path)
         read = role_files(file)
         beside = [str(tree) for one in read if (tree := one.with_suffix(".conllu")) != one and tree.exists()]
-        files = [name for name in self.config.trees if locate(name).exists()]
+        files = [name for name in self.config.trees if sp.locate(name).exists()]
         self._trees = trees = self._read_trees([*files, *beside])
         found = read_roles(file, self.config.layout, gold=False)
         self._notes = [f"{path}: {found.said}"]
@@ -143,7 +120,7 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     def read_text(self, raw: RawText) -> list[Example]:
         return self._examples(sentences_of_text(raw), self._trees)
 
-    def formats(self) -> dict[str, Writer]:
+    def formats(self) -> dict[str, sp.Writer]:
         return role_formats()
 
     def parse(self, item: Any) -> Example:
@@ -153,19 +130,9 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         return self._example(*parsed(item))
 
     def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
-        inputs, _ = collate_words([example.entry for example in examples], self.indexers)
-        inputs["predicate_at"] = _table([example.predicates for example in examples], -1)
-        for column, end in enumerate(("first", "last")):
-            inputs[f"candidate_{end}"] = _table([example.candidates[:, column] for example in examples], -1)
-        sizes = np.array([len(example.pairs) for example in examples])
-        inside = np.arange(max(1, int(sizes.max(initial=0)))) < sizes[:, None]
-        for column, name in enumerate(("predicate", "candidate")):
-            inputs[f"pair_{name}"] = padded([example.pairs[:, column] for example in examples], inside)
-        gold, known = one_hot_gold([example.roles for example in examples], inside, len(self.space.tags), 0)
-        numbers = torch.arange(len(examples)) if rows is None else torch.as_tensor(rows, dtype=torch.long)
-        return SentenceBatch(X(inputs, torch.from_numpy(inside), len(examples)), numbers, gold, known, tuple(examples))
+        return collate_arcs(examples, rows, self.indexers, len(self.space.tags))
 
-    def decode(self, proposal: Proposal, x: X | None = None) -> Tensor:
+    def decode(self, proposal: sp.Proposal, x: sp.X | None = None) -> Tensor:
         """The roles under the constraints, by `repair`; without `x`, the most probable ones."""
         if x is None or proposal.chosen is not None:
             return super().decode(proposal)
@@ -177,34 +144,12 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     def metric(self) -> ArcMetric:
         return ArcMetric(self._roles, self.config.repair)
 
-    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    def predictions(self, proposal: sp.Proposal, batch: sp.Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """For each of `predicates`, its `index` and `word`, and its arguments: `role`, `start`, `end` (exclusive),
         `text` and `score`, the calibrated probability that the argument is right; a C-X has the score of its X."""
-        predictions: list[dict[str, Any]] = []
-        for example in examples:
-            words = example.entry.words
-            found = [{"index": i, "word": words[i], "arguments": []} for i in example.predicates.tolist()]
-            predictions.append({"words": list(words), "predicates": found})
-        width = batch.x.inputs["predicate_at"].shape[1]
-        for (number, argument), score in zip(*self._scored(proposal, batch), strict=True):
-            row, i = divmod(number, width)
-            words = examples[row].entry.words
-            predictions[row]["predicates"][i]["arguments"] += [
-                {
-                    "role": argument.role if k == 0 else f"C-{argument.role}",
-                    "start": first,
-                    "end": last + 1,
-                    "text": " ".join(words[first : last + 1]),
-                    "score": score,
-                }
-                for k, (first, last) in enumerate(argument.pieces)
-            ]
-        for found in predictions:
-            for predicate in found["predicates"]:
-                predicate["arguments"].sort(key=lambda argument: argument["start"])
-        return predictions
+        return predicted(examples, batch.x.inputs["predicate_at"].shape[1], *self._scored(proposal, batch))
 
-    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+    def decisions(self, proposal: sp.Proposal, batch: sp.Batch) -> sp.Decisions | None:
         """Decisions on each argument, right in the sense of `span_f1`."""
         assert isinstance(batch, SentenceBatch)
         if batch.gold is None:
@@ -212,7 +157,7 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         width = batch.x.inputs["predicate_at"].shape[1]
         arguments, confidences = self._confidences(proposal, batch, batch.labelled.cpu().numpy())
         right = [argument in batch.examples[n // width].arguments[n % width] for n, argument in arguments]
-        return Decisions("arguments", confidences, np.array(right, dtype=bool))
+        return sp.Decisions("arguments", confidences, np.array(right, dtype=bool))
 
     def protocol(self) -> dict[str, Any]:
         config = self.config
@@ -227,9 +172,9 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
             "threshold": None,
         }
 
-    def show(self, example: Example) -> Shown:
+    def show(self, example: Example) -> sp.Shown:
         gold = None if example.names is None else list(told(example, example.arguments))
-        return Shown(example.entry.words, gold)
+        return sp.Shown(example.entry.words, gold)
 
     def notes(self) -> Sequence[str]:
         return self._notes
@@ -247,8 +192,8 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         self._vocabulary = vocabulary
         self._roles = Roles(roles)
         core = [role for role, is_core in zip(roles, self._roles.core, strict=True) if is_core]
-        self.inputs = ArcInputs([PADDING, UNKNOWN, *vocabulary.words], {}, core=core)
-        self.space = TagSequence(roles)
+        self.inputs = sp.ArcInputs([PADDING, UNKNOWN, *vocabulary.words], {}, core=core)
+        self.space = sp.TagSequence(roles)
         self._number = {role: i for i, role in enumerate(roles) if i}
 
     def _where(self, part: str) -> str:
@@ -257,7 +202,7 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
     def _read_trees(self, files: Iterable[str]) -> dict[tuple[str, ...], Tree]:
         trees: dict[tuple[str, ...], Tree] = {}
         for name in files:
-            trees = read_trees(locate(name)) | trees
+            trees = read_trees(sp.locate(name)) | trees
         return trees
 
     def _examples(self, sentences: Iterable[Sentence], trees: Trees, where: str | Path | None = None) -> FileExamples:
@@ -269,27 +214,17 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
                 tree = trees.get(sentence.words)
                 if tree is None and self.config.trees and where is not None:
                     named = f"sentence {sentence.name or number}, {' '.join(sentence.words)[:60]!r}, without a tree"
-                    raise DataError(where, None, named, "a sentence of the same words in the files of task.trees")
+                    raise sp.DataError(where, None, named, "a sentence of the same words in the files of task.trees")
                 examples.append(self._example(sentence, tree))
                 rows.append(number - 1)
         return FileExamples(examples, words, rows)
 
     def _example(self, sentence: Sentence, tree: Tree | None) -> Example:
-        n = len(sentence.words)
-        candidates = all_spans(n, self.config.longest) if tree is None else tree_candidates(tree)
-        predicates = np.array([p.predicate for p in sentence.propositions], dtype=np.int64)
-        first, last = candidates.T
-        apart = (predicates[:, None] < first) | (last < predicates[:, None])
-        pairs = np.stack(np.nonzero(apart), 1)
-        tags = [p.tags for p in sentence.propositions if p.tags is not None]
-        known = len(tags) == len(predicates)
-        spans = np.concatenate([pairs[:, :1], candidates[pairs[:, 1]]], 1)
-        roles = gold_roles(tags, spans, self._number) if known else None
-        entry = self._vocabulary.entry(sentence.words)
-        return Example(entry, predicates, candidates, pairs, tuple(tags) if known else None, roles)
+        candidates = all_spans(len(sentence.words), self.config.longest) if tree is None else tree_candidates(tree)
+        return example_of(sentence, candidates, self._vocabulary.entry(sentence.words), self._number)
 
     def _confidences(
-        self, proposal: Proposal, batch: Batch, known: np.ndarray | None = None
+        self, proposal: sp.Proposal, batch: sp.Batch, known: np.ndarray | None = None
     ) -> tuple[list[tuple[int, Argument]], SpanConfidences]:
         """The decoded arguments, each with its predicate's number, and the confidences in them; of the rows `known`."""
         places, roles = self._roles.decide(proposal, batch.x, self.config.repair)
@@ -301,17 +236,9 @@ class RoleArcs(Task, WithoutGold, ReadsText, Calibrated, WritesFormats):
         spans = zip(pairs.predicate[arcs].tolist(), pairs.first[arcs].tolist(), pairs.last[arcs].tolist(), strict=True)
         number = {(n, *piece): i for i, (n, argument) in enumerate(found) for piece in argument.pieces}
         owner = np.array([number[span] for span in spans], dtype=np.int64)
-        p = TagConfidences(places.values(proposal.mean)[arcs], roles[arcs])
+        p = sp.TagConfidences(places.values(proposal.mean)[arcs], roles[arcs])
         return found, SpanConfidences(p, np.ones(len(arcs), dtype=bool), owner, len(found))
 
-    def _scored(self, proposal: Proposal, batch: Batch) -> tuple[list[tuple[int, Argument]], list[float]]:
+    def _scored(self, proposal: sp.Proposal, batch: sp.Batch) -> tuple[list[tuple[int, Argument]], list[float]]:
         found, confidences = self._confidences(proposal, batch)
         return found, rounded(confidences.at(self.temperature))
-
-
-def _table(rows: Sequence[np.ndarray], fill: int) -> Tensor:
-    """Rows of different lengths as `(row, longest)`, at least one column."""
-    table = np.full((len(rows), max(1, *(len(row) for row in rows))), fill, dtype=np.int64)
-    sizes = np.array([len(row) for row in rows])
-    table[np.arange(table.shape[1]) < sizes[:, None]] = np.concatenate(rows)
-    return torch.from_numpy(table)
