@@ -32,6 +32,7 @@ __getattr__, __all__ = lazy_names(
         ),
         "builtin.tasks.sentence_task": (
             "PredicateTask",
+            "SenseTask",
             "SentenceTask",
         ),
         "builtin.tasks.sentences": (
@@ -106,7 +107,7 @@ if TYPE_CHECKING:
         read_file_parts,
     )
     from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
-    from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SentenceTask
+    from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SenseTask, SentenceTask
     from spen_plugins.builtin.tasks.sentences import (
         PADDING,
         UNKNOWN,

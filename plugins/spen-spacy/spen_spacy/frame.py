@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from spacy.tokens import Span, Token
 
-from spen_plugins import rolesets
+from spen_spacy import lexicon
 
 DIGITS = 6
 """Digits after the point of reported probabilities and energies, as `spen predict` writes them."""
@@ -47,8 +47,7 @@ class Argument(_Argument):
     def description(self) -> str | None:
         """PropBank's words for the role in the predicate's sense: "thing given"; None without a sense, and for roles
         that mean the same everywhere, such as ARGM-TMP."""
-        known = None if self._sense is None else rolesets().get(self._sense)
-        return None if known is None else known.describe(self.role)
+        return lexicon.describe(self._sense, self.role)
 
     def to_dict(self) -> dict[str, Any]:
         """`role`, `description`, the place as in `Frame.to_dict`, and `score`."""
@@ -78,8 +77,7 @@ class Frame:
     @property
     def gloss(self) -> str | None:
         """The meaning of the sense in a few words: "transfer"; None without a sense, or of one that PropBank lacks."""
-        known = None if self.sense is None else rolesets().get(self.sense)
-        return None if known is None else known.gloss or None
+        return lexicon.gloss(self.sense)
 
     def to_dict(self) -> dict[str, Any]:
         """The frame in plain types, for `json.dumps`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from spacy.symbols import VERB
 from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 
-from spen_plugins import ConfigError, SemanticRoles, Senses, Tagging
+from spen_plugins import ConfigError, SemanticRoles, Tagging
+from spen_plugins.sentences import SenseTask
 from spen_spacy.component import WordComponent
 from spen_spacy.extensions import ENERGIES, SCORES, SENSE_SCORES, SENSES, STARTS, group_of, keep_frames
 from spen_spacy.places import folders
@@ -63,7 +63,7 @@ class SpenSrl(WordComponent):
 
     def check(self, part: str, run: Run) -> None:
         if part == "senses":
-            if not isinstance(run.task, Senses):
+            if not isinstance(run.task, SenseTask):
                 raise ConfigError(
                     f"{self.name}: found senses_model, a run that finds no senses; expected one of task 'senses', as "
                     "senses trains"
@@ -128,7 +128,7 @@ class SpenSrl(WordComponent):
                 if sentence is None or sentence[0] != window:
                     words = reading.words[window.start : window.end]
                     sentence = window, run.task.parse({"words": words, "predicate": place - window.start})
-                example = _moved(run, sentence[1], place - window.start)
+                example = run.task.moved(sentence[1], place - window.start)
                 seen = run.seen(example)
                 if seen is None:
                     break
@@ -218,8 +218,3 @@ class SpenSrl(WordComponent):
             allow_overlap=True,
         )
         return {name.replace(f"spans_{key}", "srl"): score for name, score in scores.items()} | scores
-
-
-def _moved(run: Run, example: Any, predicate: int) -> Any:
-    """An example of another predicate of the same words."""
-    return run.task.moved(example, predicate) if isinstance(run.task, Senses) else replace(example, predicate=predicate)

@@ -22,7 +22,7 @@ from spen_plugins.builtin.tasks.file_parts import (
 from spen_plugins.builtin.tasks.role_parts import read_parts
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
-from spen_plugins.builtin.tasks.sentence_task import PredicateTask
+from spen_plugins.builtin.tasks.sentence_task import SenseTask
 from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
@@ -64,7 +64,7 @@ class Example:
         return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
-class Senses(PredicateTask):
+class Senses(SenseTask):
     """Senses of predicates: words and a marked predicate -> one of the rolesets of its lemma.
 
     Candidates are the senses that PropBank's lexicon or the training part has for the lemma, those with a particle
@@ -165,13 +165,12 @@ class Senses(PredicateTask):
         ):
             sense = example.candidates[place].sense or None
             words = list(example.words)
-            known = rolesets().get(sense or "")
             found.append(
                 {
                     "words": words,
                     "predicate": {"index": example.predicate, "word": words[example.predicate]},
                     "sense": sense,
-                    "gloss": None if known is None else known.gloss,
+                    "gloss": None if sense is None else self.gloss(sense),
                     "score": score if sense else None,
                 }
             )
@@ -199,6 +198,16 @@ class Senses(PredicateTask):
     def moved(self, example: Example, predicate: int) -> Example:
         """An example of another predicate of the same sentence, without gold."""
         return self._example(example.words, Proposition(predicate, None, None), example.entry)
+
+    @classmethod
+    def gloss(cls, sense: str) -> str | None:
+        known = rolesets().get(sense)
+        return None if known is None else known.gloss
+
+    @classmethod
+    def describe(cls, sense: str, role: str) -> str | None:
+        known = rolesets().get(sense)
+        return None if known is None else known.describe(role)
 
     def _set(self, vocabulary: Vocabulary, inventory: Inventory, names: Sequence[str]) -> None:
         self._vocabulary, self._inventory = vocabulary, inventory

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,10 @@ class PredicateTask(SentenceTask):
         numbers: dict[tuple[str, ...], int] = {}
         return np.array([numbers.setdefault(example.entry.words, len(numbers)) for example in examples])
 
+    def moved(self, example: Any, predicate: int) -> Any:
+        """An example of another predicate of the same sentence."""
+        return replace(example, predicate=predicate)
+
     def _inputs(self, entries: Sequence[Entry], predicates: Sequence[int]) -> tuple[dict[str, Tensor], np.ndarray]:
         """The tensors of marked sentences, and the mask `(batch, token)` boolean."""
         inputs, inside = collate_words(entries, self.indexers)
@@ -68,3 +74,17 @@ class PredicateTask(SentenceTask):
         inputs["predicate"] = torch.zeros_like(inputs["words"])
         inputs["predicate"][torch.arange(len(entries)), torch.tensor(predicates, dtype=torch.long)] = 1
         return inputs, inside
+
+
+class SenseTask(PredicateTask):
+    """A task that finds senses of predicates: a prediction has `sense` and its probability `score`."""
+
+    @classmethod
+    @abstractmethod
+    def gloss(cls, sense: str) -> str | None:
+        """The meaning of a sense in a few words, if known: "transfer"."""
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, sense: str, role: str) -> str | None:
+        """The meaning of a role in this sense, if known: "thing given"."""
