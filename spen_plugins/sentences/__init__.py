@@ -22,6 +22,7 @@ __getattr__, __all__ = lazy_names(
             "note_unseen",
             "read_file_parts",
         ),
+        "builtin.tasks.predicate_kinds": ("kind_of",),
         "builtin.tasks.role_parts": (
             "hide_roles",
             "kept",
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
         note_unseen,
         read_file_parts,
     )
+    from spen_plugins.builtin.tasks.predicate_kinds import kind_of
     from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
     from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SenseTask, SentenceTask
     from spen_plugins.builtin.tasks.sentences import (
