@@ -51,7 +51,7 @@ local parts(names, taught) = {
   },
   // A sentence is read once for all its predicates, whose own state chooses. Small, so that the package stays below 15 MB.
   senses: {
-    task: { type: 'senses' } + roles,
+    task: { type: 'propbank.senses' } + roles,
     features: {
       type: 'one_reading',
       reader: bilstm { hash_dim: 32, hash_rows: 3000, affix_dim: 16, hidden: 104, dropout: 0.4 },

@@ -35,7 +35,7 @@ local parts(names) = {
   },
   // The words are the encoder's, the predicate's state is what chooses: no LSTMs above.
   senses: {
-    task: { type: 'senses' } + roles,
+    task: { type: 'propbank.senses' } + roles,
     features: { type: 'one_reading', reader: minilm, dim: 256, layers: 0, dropout: 0.3 },
     inference_net: { type: 'choice', dim: 96 },
     trainer+: { batch_size: 32, epoch_updates_at_most: 320 },

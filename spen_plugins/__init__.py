@@ -29,7 +29,6 @@ __getattr__, _NAMES = lazy_names(
         "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
         "builtin.nets.gbi": ("Gbi", "gbi_score"),
-        "builtin.tasks.senses": ("Senses",),
         "builtin.tasks.srl": ("SemanticRoles",),
         "builtin.tasks.tagging": ("Tagging",),
         "builtin.tasks.text": ("TextLabels",),
@@ -56,7 +55,6 @@ __getattr__, _NAMES = lazy_names(
         "inference_net": ("CostNet", "InferenceNet"),
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
-        "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
         "builtin.tasks.facts": ("listed", "number", "numbers"),
         "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
         "registry": ("Registry",),
@@ -94,7 +92,6 @@ if TYPE_CHECKING:
     from spen_plugins.builtin.losses.dvn import Dvn
     from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
     from spen_plugins.builtin.tasks.facts import listed, number, numbers
-    from spen_plugins.builtin.tasks.senses import Senses
     from spen_plugins.builtin.tasks.srl import SemanticRoles
     from spen_plugins.builtin.tasks.tagging import Tagging
     from spen_plugins.builtin.tasks.text import TextLabels
@@ -121,7 +118,6 @@ if TYPE_CHECKING:
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
-    from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
     from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder

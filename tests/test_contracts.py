@@ -70,7 +70,7 @@ SMALL = {
     "denoising": {"corpus": "sample"},
     "segmentation": {"corpus": "sample"},
     "multilabel": {"corpus": "sample"},
-    "senses": {"corpus": "sample"},
+    "propbank.senses": {"corpus": "sample"},
     "srl": {"corpus": "sample"},
     "arcs": {"corpus": "sample", "longest": 2},
     "tagging": {"corpus": "ner", "scheme": "bio", "encoding": "bioes", "columns": {"pos": 1, "chunk": 2}},

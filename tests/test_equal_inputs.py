@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.text import TextLabels
@@ -20,6 +19,7 @@ from spen_plugins.datasets import split_file, stratify
 from spen_plugins.datasets.equal_inputs import number_inputs, shared_inputs
 from spen_plugins.datasets.parts import carve
 from spen_plugins.errors import DataError
+from spen_propbank.senses import Senses
 
 WORDS = [f"{a}{b}" for a in "bdfgklmnps" for b in "aeiou"]
 """Fifty words."""

@@ -85,7 +85,7 @@ def test_scores_and_gradients_are_those_of_reading_each_row(reader: str, net: st
 
 
 def test_senses_are_chosen_from_one_reading_too(tmp_path: Path) -> None:
-    others = {"task": {"type": "senses", "corpus": "sample"}, "energy": None}
+    others = {"task": {"type": "propbank.senses", "corpus": "sample"}, "energy": None}
     config = {"features": {"type": "one_reading", "dim": 7, "layers": 0, "reader": BILSTM}}
     task, model = made("bilstm", tmp_path, "choice", **(others | config))
     task.indexers.update(task.sentence_indexers())

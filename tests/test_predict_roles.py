@@ -94,7 +94,7 @@ def test_one_marked_predicate_speaks_for_the_file(runs: dict[str, Path], spen: S
     assert refused.exit_code == 2 and "no file of sentences of which none has a predicate marked" in refused.stderr
 
 
-@pytest.mark.parametrize("task", ["srl", "arcs", "senses"])
+@pytest.mark.parametrize("task", ["srl", "arcs", "propbank.senses"])
 def test_tasks_of_predicates(spen: Spen, task: str) -> None:
     """Each has an example for each predicate, or for each sentence with one."""
     made = loaded(task, corpus="sample")
@@ -147,7 +147,7 @@ def test_without_a_run_of_predicates(runs: dict[str, Path], tmp_path: Path, monk
 
 
 def test_python_values_need_a_predicate() -> None:
-    for task in ("srl", "senses"):
+    for task in ("srl", "propbank.senses"):
         with pytest.raises(DataError) as error:
             loaded(task, corpus="sample").parse_all([{"words": WORDS[0], "verbs": []}])
         assert "input 0: found no predicate among the keys words, verbs; expected one" in str(error.value)

@@ -77,7 +77,7 @@ def test_a_folder_may_have_a_pattern_as_its_name(tmp_path: Path) -> None:
     [
         ("srl", {}),
         ("arcs", {}),
-        ("senses", {}),
+        ("propbank.senses", {}),
         ("tagging", {"format": "predicates", "scheme": "bio"}),
     ],
     ids=["srl", "arcs", "senses", "predicates"],
@@ -105,7 +105,7 @@ def test_tasks_of_roles_take_folders_and_patterns(folder: Path, task: str, setti
             {},
             r"found a folder of 2 files \(\*.gold_skel, \*.parse\); expected a folder with CoNLL-2012 files below",
         ),
-        ("senses", {}, "expected a folder with CoNLL-2012 files"),
+        ("propbank.senses", {}, "expected a folder with CoNLL-2012 files"),
         ("tagging", {"format": "predicates", "scheme": "bio"}, "expected a folder with CoNLL-2012 files"),
         ("tagging", {}, "found a folder without them; expected Parquet or Arrow files"),
         ("text", {}, "found a folder without them; expected Parquet or Arrow files"),

@@ -13,7 +13,6 @@ import spen_plugins as sp
 from spen_plugins.builtin.tasks.arcs import RoleArcs
 from spen_plugins.builtin.tasks.citations import Citations
 from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.builtin.tasks.tagging import Tagging
 from spen_plugins.builtin.tasks.text import TextLabels
@@ -23,6 +22,7 @@ from spen_plugins.datasets.column_keys import ColumnKeys
 from spen_plugins.datasets.strata import strata_of
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.runs import runner
+from spen_propbank.senses import Senses
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"
 CONLLU = "".join(

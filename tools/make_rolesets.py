@@ -1,4 +1,4 @@
-"""Writes the package's lexicon of PropBank's rolesets: what is used of them, compressed.
+"""Writes spen-propbank's lexicon of PropBank's rolesets: what is used of them, compressed.
 
     python tools/make_rolesets.py FOLDER
 
@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent.parent / "spen_plugins/readers/frames"
+HERE = Path(__file__).resolve().parent.parent / "plugins/spen-propbank/spen_propbank/frames"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 4 << 20}]
 
 
 def line(roleset: Mapping[str, Any]) -> str:
-    """Id, lemma, gloss, aliases and roles, apart by tabs, as `spen_plugins.readers.rolesets` reads them."""
+    """Id, lemma, gloss, aliases and roles, apart by tabs, as `spen_propbank.lexicon` reads them."""
     aliases = " ".join(f"{form.replace(' ', '_')}/{pos}" for form, pos in roleset["aliases"])
     roles = [f"{role['role']}={_plain(role['description'])}" for role in roleset["roles"]]
     return "\t".join([roleset["id"], roleset["lemma"], _plain(roleset["name"]), aliases, *roles])

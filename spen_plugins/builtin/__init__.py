@@ -14,7 +14,6 @@ def spen_task() -> Classes:
         "denoising": "spen_plugins.builtin.tasks.denoising:Denoising",
         "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
         "segmentation": "spen_plugins.builtin.tasks.segmentation:Segmentation",
-        "senses": "spen_plugins.builtin.tasks.senses:Senses",
         "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
         "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
         "text": "spen_plugins.builtin.tasks.text:TextLabels",

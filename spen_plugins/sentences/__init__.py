@@ -59,7 +59,6 @@ __getattr__, __all__ = lazy_names(
             "Format",
             "Head",
         ),
-        "readers.irregular": ("irregular",),
         "readers.raw_text": ("RawText",),
         "readers.role_items": (
             "FORMS",
@@ -127,7 +126,6 @@ if TYPE_CHECKING:
     from spen_plugins.readers.columns import TaggedSentence
     from spen_plugins.readers.conllu import read_conllu
     from spen_plugins.readers.formats import Format, Head
-    from spen_plugins.readers.irregular import irregular
     from spen_plugins.readers.raw_text import RawText
     from spen_plugins.readers.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
     from spen_plugins.readers.roles import read_roles, role_files

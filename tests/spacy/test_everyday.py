@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import spacy
 
-import spen_plugins as sp
+from spen_propbank import rolesets
 
 EVERYDAY = runpy.run_path(str(Path(__file__).resolve().parent.parent.parent / "tools/everyday.py"))
 FLOORS = {"spen_en": 0.8, "spen_en_md": 0.9}
@@ -16,12 +16,12 @@ FLOORS = {"spen_en": 0.8, "spen_en_md": 0.9}
 
 
 def test_there_are_fifty_sentences_with_frames_of_propbank() -> None:
-    sentences, rolesets = EVERYDAY["read"](), sp.rolesets()
+    sentences, lexicon = EVERYDAY["read"](), rolesets()
     assert len(sentences) == 50 and all(sentence.frames for sentence in sentences)
     assert len({sentence.kind for sentence in sentences}) == 8
     for frame in (frame for sentence in sentences for frame in sentence.frames):
         roles = {argument.role.removeprefix("R-") for argument in frame.arguments}
-        assert {role for role in roles if not role.startswith("ARGM-")} <= set(rolesets[frame.sense].roles), frame
+        assert {role for role in roles if not role.startswith("ARGM-")} <= set(lexicon[frame.sense].roles), frame
 
 
 @pytest.mark.parametrize("line", ["love.01 [ARG0 We] [V love] it !", "love.01 [ARG0 I] love it !"])

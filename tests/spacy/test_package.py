@@ -230,7 +230,7 @@ SRL = {"type": "srl"}
 @pytest.mark.parametrize(
     ("tasks", "predicates", "message"),
     [
-        ([{"type": "multilabel"}], None, r"run of task 'multilabel'.* tagging, srl, senses and text"),
+        ([{"type": "multilabel"}], None, r"run of task 'multilabel'.* tagging, srl, propbank.senses and text"),
         ([NER, NER], None, r"run0 and .*run1 would both be the component 'spen_ner'; .* other_ner=.*run1"),
         ([SRL], None, r"no run finds its predicates; give one .*format: predicates.*--predicates verbs"),
         ([SRL], "verbs", r"--predicates verbs needs parts of speech"),

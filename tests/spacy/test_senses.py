@@ -27,7 +27,7 @@ TEXT = "The old farmer gave the book. Then they told Anna it."
 def senses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     values = {"features.hidden": "8", "trainer.epochs": "1", "trainer.patience": "1"}
     out = tmp_path_factory.mktemp("senses") / "senses"
-    return run(evaluate(ROOT / "configs/senses.jsonnet", values), "senses", out=out, device="cpu", quiet=True)
+    return run(evaluate("senses", values), "senses", out=out, device="cpu", quiet=True)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from spen_plugins import PluginError, Registry
 if TYPE_CHECKING:
     from spen_plugins.sentences import SenseTask
 
-TASK = "senses"
+TASK = "propbank.senses"
 """The task whose senses frames have."""
 
 

@@ -28,7 +28,7 @@ SCORES = {
 """Component -> score of a run -> its name in meta.json: spaCy's where the meaning is the same. `srl_f` of
 `spacy evaluate` is for predicted predicates, a run's score for gold ones."""
 FRAMES = {
-    "name": "PropBank frames: senses of predicates and descriptions of their roles, part of spen-plugins",
+    "name": "PropBank frames: senses of predicates and descriptions of their roles, part of spen-propbank",
     "license": "CC BY-SA 4.0",
     "url": "https://github.com/propbank/propbank-frames",
 }

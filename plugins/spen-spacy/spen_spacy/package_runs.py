@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spen_plugins import ConfigError, RunError, RunFolder, did_you_mean
+from spen_spacy import lexicon
 
 PREDICATES, SENSES = "predicates", "senses"
 ORDER = ("spen_pos", "spen_ner", "spen_srl", "spen_multilabel")
@@ -105,11 +106,11 @@ def factory(run: RunFolder) -> str:
         if PREDICATES in (task.get("format"), task.get("corpus")):
             return PREDICATES
         return "spen_pos" if task.get("scheme", "none") == "none" else "spen_ner"
-    known = {"srl": "spen_srl", "senses": SENSES, "text": "spen_multilabel"}
+    known = {"srl": "spen_srl", lexicon.TASK: SENSES, "text": "spen_multilabel"}
     if kind not in known:
         raise ConfigError(
             f"{run.path} is a run of task {kind!r}, which no component of spaCy's takes;"
-            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, senses and text"
+            f"{did_you_mean(kind, ('tagging', *known))} the tasks are tagging, srl, {lexicon.TASK} and text"
         )
     return known[kind]
 

@@ -65,8 +65,8 @@ class SpenSrl(WordComponent):
         if part == "senses":
             if not isinstance(run.task, SenseTask):
                 raise ConfigError(
-                    f"{self.name}: found senses_model, a run that finds no senses; expected one of task 'senses', as "
-                    "senses trains"
+                    f"{self.name}: found senses_model, a run that finds no senses; expected one of task "
+                    "'propbank.senses', as senses trains"
                 )
         elif part == "model":
             if not isinstance(run.task, SemanticRoles):

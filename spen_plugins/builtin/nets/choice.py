@@ -38,7 +38,7 @@ class Choice(InferenceNet):
         assert features is not None
         inputs = task.inputs
         if not isinstance(inputs, ChoiceInputs):
-            raise ConfigError("inference_net 'choice' takes candidates (task 'senses'); this task's inputs are others")
+            raise ConfigError("inference_net 'choice' takes candidates; this task's inputs are others")
         self._mark = next(iter(inputs.marks))
         self.query = nn.Linear(features.output_dim, config.dim)
         self.vectors = nn.Embedding(len(inputs.attributes) + 2, config.dim, padding_idx=0)

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from spen_plugins.builtin.nets.choice import Choice
-from spen_plugins.builtin.tasks.predicate_kinds import kind_of
-from spen_plugins.builtin.tasks.sense_candidates import PLACES, Inventory, spelt
-from spen_plugins.builtin.tasks.senses import Senses
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.role_items import sentence_of
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.rolesets import particles, rolesets
 from spen_plugins.readers.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net
+from spen_propbank import rolesets
+from spen_propbank.candidates import PLACES, Inventory, spelt
+from spen_propbank.lexicon import particles
+from spen_propbank.senses import Senses
 from tests.loaded import loaded
 
 COLUMNS = "0\tAnna\tNNP\t*\t-\t-\t(ARG0*)\n1\tgave\tVBD\t*\tgive\tgive.01\t(V*)\n2\tit\tPRP\t*\t-\t-\t(ARG1*)\n"
-CONLL_2012 = (
-    "#begin document (a); part 000\n"
-    "a 0 0 Anna NNP (TOP(S(NP*) - - - - * (ARG0*) -\n"
-    "a 0 1 gave VBD (VP* give 01 1 - * (V*) -\n"
-    "a 0 2 it PRP (NP*)))) - - - - * (ARG1*) -\n"
-    "#end document\n"
-)
-UP = (
-    "# global.columns = ID FORM UPOS UP:PRED UP:ARGSPANS\n"
-    "1\tAnna\tPROPN\t_\t_\n2\tgave\tVERB\tgive.01\tARG0:1-1|ARG1:3-3\n3\tit\tPRON\t_\t_\n"
-)
-JSON = json.dumps({"words": ["Anna", "gave", "it"], "predicates": [{"index": 1, "sense": "give.01", "lemma": "give"}]})
 
 
 def test_the_lexicon_has_senses_and_what_their_roles_mean() -> None:
@@ -46,27 +31,14 @@ def test_the_lexicon_has_senses_and_what_their_roles_mean() -> None:
     assert "florp.01" not in rolesets() and rolesets().get("florp.01") is None and len(rolesets()) == len([*rolesets()])
 
 
+def test_rolesets_of_auxiliaries_have_no_roles() -> None:
+    assert all(name in rolesets() and not rolesets()[name].roles for name in AUXILIARIES)
+
+
 def test_every_roleset_can_be_read_and_found_by_its_aliases() -> None:
     known = rolesets()
     for name in known:
         assert known[name].id == name and all(name in known.senses(form) for form, _ in known[name].aliases)
-
-
-@pytest.mark.parametrize(
-    ("text", "pos"),
-    [(COLUMNS, "VBD"), (CONLL_2012, "VBD"), (UP, "VERB"), (JSON, None)],
-    ids=["cols", "2012", "up", "json"],
-)
-def test_rolesets_are_read(text: str, pos: str | None, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text(text + "\n")
-    [sentence] = read_roles(tmp_path / "a.txt", gold=False).sentences
-    [found] = sentence.propositions
-    assert (found.roleset, found.pos, found.predicate) == ("give.01", pos, 1)
-
-
-def test_a_sense_that_is_no_text_is_refused() -> None:
-    with pytest.raises(DataError, match=r"sense 3.*give\.01"):
-        sentence_of({"words": ["a"], "predicate": 0, "sense": 3})
 
 
 def inventory() -> Inventory:
@@ -127,12 +99,12 @@ def net_of(task: Senses) -> Choice:
 
 
 def test_the_net_keeps_its_contract() -> None:
-    task = loaded("senses", corpus="sample")
+    task = loaded("propbank.senses", corpus="sample")
     check_inference_net(net_of(task), task)
 
 
 def test_only_candidates_are_probable_and_padding_changes_nothing() -> None:
-    task = loaded("senses", corpus="sample")
+    task = loaded("propbank.senses", corpus="sample")
     net = net_of(task).double().eval()
     examples = list(task.part("test")[:12])
     many = net(task.collate(examples).x).mean[:, 0, 0]
@@ -152,7 +124,7 @@ def test_the_first_candidate_is_the_most_frequent_sense(tmp_path: Path) -> None:
     """Of gold that is the first candidate, a net that always chooses the first has all right; the rest by kind."""
     (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 3 + COLUMNS.replace("give.01", "give.02") + "\n")
     files = dict.fromkeys(("train", "validation", "test"), str(tmp_path / "a.conll"))
-    task = loaded("senses", **files)
+    task = loaded("propbank.senses", **files)
     batch = task.collate(task.part("test"))
     logits = torch.zeros(4, 1, 1, PLACES)
     logits[..., 0] = 9
@@ -170,14 +142,14 @@ def test_lemmas_of_the_words_alone(tmp_path: Path) -> None:
     (tmp_path / "b.conll").write_text(COLUMNS.replace("\tgive\t", "\tfind\t") + "\n")
     files = {"train": str(tmp_path / "a.conll"), "validation": str(tmp_path / "b.conll")}
     for lemmas, first in (("file", "find.01"), ("words", "give.01")):
-        task = loaded("senses", **files, lemmas=lemmas)
+        task = loaded("propbank.senses", **files, lemmas=lemmas)
         assert task.part("validation")[0].candidates[0].sense == first
 
 
 def test_senses_that_neither_training_nor_the_lexicon_has_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text((COLUMNS + "\n") * 2)
     (tmp_path / "b.conll").write_text("\n".join(COLUMNS.replace("give.01", s) for s in ("give.14", "give.77")) + "\n")
-    task = loaded("senses", train=str(tmp_path / "a.conll"), validation=str(tmp_path / "b.conll"))
+    task = loaded("propbank.senses", train=str(tmp_path / "a.conll"), validation=str(tmp_path / "b.conll"))
     assert task.notes()[-1] == "warning: no training example has 1 of the 3 senses (give.77): they can't be learned"
 
 
@@ -185,11 +157,11 @@ def test_a_file_without_senses_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text("Anna\t-\t(ARG0*)\nleft\tleave\t(V*)\n\n")
     files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
     with pytest.raises(DataError, match=r"no predicate with a sense.*CoNLL-2012"):
-        loaded("senses", **files)
+        loaded("propbank.senses", **files)
 
 
 def test_a_prediction_reads_as_gold() -> None:
-    task = loaded("senses", corpus="sample")
+    task = loaded("propbank.senses", corpus="sample")
     example = task.part("test")[0]
     batch = task.collate([example])
     [found] = task.predictions(net_of(task).eval()(batch.x), batch, [example])
@@ -197,35 +169,3 @@ def test_a_prediction_reads_as_gold() -> None:
     again = task.parse(found)
     assert again.sense == found["sense"] and again.predicate == example.predicate
     assert task.moved(again, again.predicate).candidates == again.candidates
-
-
-WITH_AUXILIARY = (
-    "0\tAnna\tNNP\t*\t-\t-\t*\t(ARG0*)\n1\thas\tVBZ\t*\thave\thave.01\t(V*)\t*\n2\tleft\tVBN\t*\tleave\tleave.01\t*\t(V*)\n"
-    "3\tit\tPRP\t*\t-\t-\t*\t(ARG1*)\n4\tfor\tIN\t*\t-\t-\t*\t*\n\n"
-)
-
-
-def test_auxiliaries_are_left_out_where_asked(tmp_path: Path) -> None:
-    assert all(name in rolesets() and not rolesets()[name].roles for name in AUXILIARIES)
-    (tmp_path / "a.conll").write_text(WITH_AUXILIARY)
-    files = dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll"))
-    for auxiliaries in (True, False):
-        roles = loaded("srl", **files, auxiliaries=auxiliaries)
-        assert [example.predicate for example in roles.part("train")] == [1, 2][not auxiliaries :]
-        tags = loaded("tagging", **files, auxiliaries=auxiliaries, format="predicates", scheme="bio")
-        assert tags.part("train")[0].names == ("O", "B-V" if auxiliaries else "O", "B-V", "O", "O")
-    with pytest.raises(ConfigError, match=r"task\.auxiliaries: it is of predicates"):
-        loaded("tagging", **files, auxiliaries=False)
-
-
-def test_roles_are_scored_by_kind_of_predicate(tmp_path: Path) -> None:
-    (tmp_path / "a.conll").write_text(WITH_AUXILIARY.replace("VBN", "NN"))
-    task = loaded("srl", **dict.fromkeys(("train", "validation"), str(tmp_path / "a.conll")))
-    batch = task.collate(task.part("train"))
-    metric = task.metric()
-    metric.update(task.space.independent(task.space.logits(batch.gold, batch.x.mask), batch.x.mask), batch)
-    scores = metric.compute()
-    assert scores["span_f1"] == scores["nouns_f1"] == 1 and scores["verbs_f1"] == 0 and "adjectives_f1" not in scores
-    assert [kind_of(tag) for tag in ("VBD", "MD", "AUX", "NOUN", "JJ", "ADJ", "ADV", "IN", None)] == [
-        *("verbs", "verbs", "verbs", "nouns", "adjectives", "adjectives", None, None, None)
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.sentences import Proposition, Sentence
 
 SIZES = {"train": 300, "validation": 60, "test": 60}
 PEOPLE = ("Anna", "Bob", "the farmer", "the teacher", "a child", "my sister", "the old clerk", "they")

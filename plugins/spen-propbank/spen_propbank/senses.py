@@ -11,31 +11,45 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from spen_plugins.batch import Batch, ChoiceInputs, X
-from spen_plugins.builtin.tasks.facts import listed
-from spen_plugins.builtin.tasks.file_parts import (
+from spen_plugins import (
+    PARTS,
+    Batch,
+    ChoiceInputs,
+    DataError,
+    Decisions,
+    Proposal,
+    Shown,
+    TagConfidences,
+    TagSequence,
+    X,
+    listed,
+    locate,
+)
+from spen_plugins.sentences import (
+    PADDING,
+    UNKNOWN,
+    Entry,
+    FileExamples,
     FileParts,
     FilesConfig,
+    Proposition,
+    RawText,
+    SenseTask,
+    Sentence,
+    SentenceBatch,
+    Vocabulary,
     in_file_encoding,
     note_unseen,
+    of_one_predicate,
+    read_parts,
+    read_roles,
+    rounded,
+    sentences_of_text,
 )
-from spen_plugins.builtin.tasks.role_parts import read_parts
-from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
-from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
-from spen_plugins.builtin.tasks.sentence_task import SenseTask
-from spen_plugins.builtin.tasks.sentences import PADDING, UNKNOWN, Entry, SentenceBatch, Vocabulary
-from spen_plugins.datasets import locate
-from spen_plugins.errors import DataError
-from spen_plugins.readers.raw_text import RawText
-from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.rolesets import rolesets
-from spen_plugins.readers.srl import Proposition, Sentence
-from spen_plugins.readers.write_roles import FileExamples
-from spen_plugins.samples.senses import sample_senses
-from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
-from spen_plugins.spaces import Proposal, TagSequence
-from spen_plugins.task import PARTS, Shown
+from spen_propbank.candidates import PLACES, Candidate, Inventory, attributes, lemma_of
+from spen_propbank.lexicon import rolesets
+from spen_propbank.metric import DEFINITIONS, SensesMetric
+from spen_propbank.sample import sample_senses
 
 WITH_SENSES = "PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with sense"
 

@@ -42,7 +42,7 @@ function(
     seed: seed,
     precision: precision,
     inference_net: { type: 'choice' },
-    task: { type: 'senses' } + choose.files(data_sets, data, validation, test, split=split),
+    task: { type: 'propbank.senses' } + choose.files(data_sets, data, validation, test, split=split),
     features:
       if std.isObject(encoder) then encoder
       else if encoder == 'bilstm' then tuned(data, encoder).features

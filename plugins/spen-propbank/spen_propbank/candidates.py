@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from spen_plugins.readers.irregular import irregular
-from spen_plugins.readers.rolesets import particles, rolesets
-from spen_plugins.readers.srl import Proposition, Sentence
+from spen_plugins.sentences import Proposition, Sentence
+from spen_propbank.irregular import irregular
+from spen_propbank.lexicon import particles, rolesets
 
 PLACES = 40
 """Most candidates of a predicate."""

@@ -9,12 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch
-from spen_plugins.builtin.tasks.predicate_kinds import KINDS, kind_of
-from spen_plugins.builtin.tasks.sentences import SentenceBatch
-from spen_plugins.errors import DataError
-from spen_plugins.spaces import Proposal
-from spen_plugins.task import Metric
+from spen_plugins import Batch, DataError, Metric, Proposal
+from spen_plugins.sentences import SentenceBatch, kind_of
 
 DEFINITIONS = {
     "accuracy": "share of predicates with the right sense",
@@ -69,7 +65,7 @@ class SensesMetric(Metric):
             "most_frequent": self._counts["all first"] / n,
             "reach": self._counts["reached"] / n,
         }
-        for name in (*KINDS, "unseen"):
+        for name in ("verbs", "nouns", "adjectives", "unseen"):
             if some := self._counts[f"{name} n"]:
                 scores[name] = self._counts[f"{name} right"] / some
                 scores[f"{name}_most_frequent"] = self._counts[f"{name} first"] / some
