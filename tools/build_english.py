@@ -4,11 +4,11 @@
     SPEN_DATA=... python tools/build_english.py --keep pos --keep predicates --keep srl
     SPEN_DATA=... python tools/build_english.py --md
 
-spen_en: trains configs/english.jsonnet part by part into runs/english (finished parts are kept, interrupted ones
+spen_en: trains the config `english` part by part into runs/english (finished parts are kept, interrupted ones
 resumed; about two hours on one core), and spaCy's own parts for sentences, features and lemmas (`words`,
 tools/train_words.py). Its roles also learn from what spen_en_md, as it is packaged, finds in more text
 (tools/teach_roles.py). `--keep` takes a part from the packaged pipeline instead of training it. spen_en_md: trains
-configs/english_md.jsonnet, all parts together, into runs/english_md (an interrupted training is resumed), and takes
+the config `english_md`, all parts together, into runs/english_md (an interrupted training is resumed), and takes
 `words` from spen_en. Either is written as plugins/*/*/pipeline with 16-bit weights, and its card.
 """
 
@@ -51,7 +51,7 @@ from spen_spacy.package_meta import source
 from spen_spacy.package_runs import components
 
 DATA = Path("runs/english/data")
-"""Where the joined files of names are; configs/english_md.jsonnet knows it."""
+"""Where the joined files of names are; the config `english_md` knows it."""
 LICENCE = "weights: CC BY-SA 4.0 (data of names: CC BY 4.0, CC BY 2.5 and CC BY-SA 3.0{more}); code: Apache-2.0"
 
 
@@ -194,7 +194,7 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
         for part in SMALL.folders:
             if part in keep:
                 take(part, runs / part)
-            if not finish(runs / part, command("configs/english.jsonnet", {"part": part, **made}, 0)):
+            if not finish(runs / part, command("english", {"part": part, **made}, 0)):
                 raise SystemExit(f"error: the part {part} failed")
     found = components([str(runs / part) for part in pipeline.folders])
     words = spacy.load(SMALL.place if pipeline is MD or "words" in keep else train(runs / "words"))
@@ -226,10 +226,9 @@ def build(pipeline: Pipeline, runs: Path, keep: Sequence[str]) -> None:
 
 def train_together(runs: Path) -> None:
     """Train spen_en_md's parts, or go on; nothing is done if they are trained."""
-    config = "configs/english_md.jsonnet"
     words = ["--resume"]
     if not (runs / "together.json").exists():
-        words = [word for part in MD.folders for word in (f"{part}={config}", f"{part}.part={part}")]
+        words = [word for part in MD.folders for word in (f"{part}=english_md", f"{part}.part={part}")]
     spen = Path(sys.executable).with_name("spen")
     if subprocess.run([str(spen), "together", str(runs), *words], check=False).returncode != 0:
         raise SystemExit(1)
@@ -238,7 +237,7 @@ def train_together(runs: Path) -> None:
 def take(part: str, folder: Path) -> None:
     """Copy a part of spen_en, as packaged, to the folder of its run, with the config it was trained by.
 
-    Roles that were decoded otherwise than configs/english.jsonnet now says are scored again.
+    Roles that were decoded otherwise than the config `english` now says are scored again.
     """
     if folder.exists():
         return

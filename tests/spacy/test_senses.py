@@ -10,11 +10,12 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
+import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
-from spen_spacy import Argument
+from spen_spacy import Argument, lexicon
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import sources
@@ -46,13 +47,18 @@ def said(doc: Doc) -> list[object]:
     ]
 
 
-def test_a_frame_says_what_its_sense_and_its_roles_mean() -> None:
+def given() -> Doc:
+    """A doc with a frame of known sense."""
     set_extensions()
     doc = Doc(spacy.blank("en").vocab, words=["Anna", "gave", "it", "up"])
     spans = [Span(doc, 1, 2, label="V"), Span(doc, 0, 1, label="ARG0"), Span(doc, 2, 3, label="ARGM-TMP")]
     more = {STARTS: [0], ENERGIES: [], SENSES: ["give.01"], SENSE_SCORES: [0.75]}
     doc.spans["roles"] = group_of(doc, "roles", spans, [1.0, 1.0, 1.0], **more)
-    [frame] = doc._.srl
+    return doc
+
+
+def test_a_frame_says_what_its_sense_and_its_roles_mean() -> None:
+    [frame] = given()._.srl
     assert (frame.sense, frame.gloss, frame.sense_score) == ("give.01", "transfer", 0.75)
     assert [argument.description for argument in frame.arguments] == ["giver", None]
     role, span, score = frame.arguments[0]
@@ -87,6 +93,15 @@ def test_frames_have_no_sense_without_such_a_run(nlp: Language) -> None:
     for frame in nlp(TEXT)._.srl:
         assert frame.sense is frame.gloss is frame.sense_score is None
         assert all(argument.description is None for argument in frame.arguments)
+
+
+def test_without_the_plugin_nothing_is_described(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon, "Registry", lambda: sp.Registry([]))
+    monkeypatch.setattr(lexicon, "lexicon", lexicon.lexicon.__wrapped__)
+    [frame] = given()._.srl
+    assert (frame.sense, frame.gloss) == ("give.01", None)
+    assert [argument.role for argument in frame.arguments] == ["ARG0", "ARGM-TMP"]
+    assert not any(argument.description for frame in (frame, *nlp(TEXT)._.srl) for argument in frame.arguments)
 
 
 def test_a_run_of_another_task_is_refused(runs: dict[str, Path]) -> None:

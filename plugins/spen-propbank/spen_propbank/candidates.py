@@ -1,4 +1,4 @@
-"""The senses that a predicate may have, and what is known of each: candidates of task `senses`."""
+"""The senses that a predicate may have, and what is known of each: candidates of task `propbank.senses`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of task `senses`."""
+"""Scores of task `propbank.senses`."""
 
 from __future__ import annotations
 

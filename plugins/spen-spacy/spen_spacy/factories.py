@@ -134,8 +134,8 @@ def spen_srl(
             returns a doc's predicates, as tokens or indices.
         predicates_model: the run that tags them, of task `tagging` with `format: predicates`; None: the one saved with
             the model.
-        senses_model: a run of task `senses`, which gives each frame its sense; None: the one saved with the model, or
-            none, and frames have no senses.
+        senses_model: a run of task `propbank.senses`, which gives each frame its sense; None: the one saved with the
+            model, or none, and frames have no senses.
         spans_key: key of `doc.spans` for predicates (as V) and arguments; None: the component's name.
         sentences: as of `spen_pos`.
         window: most words per window; in a longer sentence, those around the predicate.

@@ -1,8 +1,8 @@
 // Which sense a predicate has: one of PropBank's rolesets of its lemma, learned from the files of semantic roles.
 //
-//     spen-run configs/senses.jsonnet                                  # made-up sentences, seconds on a CPU
-//     spen-run configs/senses.jsonnet data=ewt
-//     spen-run configs/senses.jsonnet data=a.conll validation=b.conll test=c.conll
+//     spen-run senses                                  # made-up sentences, seconds on a CPU
+//     spen-run senses data=ewt
+//     spen-run senses data=a.conll validation=b.conll test=c.conll
 local choose = import 'lib/choose.libsonnet';
 local own = import 'lib/own.libsonnet';
 local patches = import 'lib/patches.libsonnet';

@@ -1,6 +1,6 @@
 // The five nets of the pipeline spen_en_md, over one pretrained encoder, for `make english-md`.
 //
-//     spen together runs/english_md pos=configs/english_md.jsonnet pos.part=pos ner=configs/english_md.jsonnet ner.part=ner
+//     spen together runs/english_md pos=english_md pos.part=pos ner=english_md ner.part=ner
 //
 // The encoder, MiniLM, reads words in lower case; what a word looks like is seen beside it.
 local choose = import 'lib/choose.libsonnet';

@@ -1,6 +1,6 @@
-// The five nets of the pipeline spen_en (plugins/spen-en), for `make english`.
+// The five nets of the pipeline spen_en, for `make english`.
 //
-//     spen-run configs/english.jsonnet part=pos
+//     spen-run english part=pos
 //
 // Words are seen by hashes, affixes, shapes and letters: the pipeline brings neither vectors nor vocabularies.
 local choose = import 'lib/choose.libsonnet';
