@@ -197,9 +197,7 @@ def _small_samples() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for corpus in (labels, tagged):
             patch.setattr(corpus, "SIZES", {"train": 40, "validation": 12, "test": 12})
-        tagged.sample_corpus.cache_clear()
         yield
-    tagged.sample_corpus.cache_clear()
 
 
 def train(folder: Path, config: str, **arguments: str) -> RunFolder:

@@ -111,7 +111,7 @@ def test_an_unknown_name():
     assert found.exit_code == 2 and "Did you mean 'srl_seal'?" in found.output
 
 
-def test_wheel_and_sdist_hold_the_configs(elsewhere):
+def test_wheel_and_sdist_hold_configs_and_sample_corpora(elsewhere):
     """Both are built as pip builds them, from what git knows and the link that a checkout has."""
     source = elsewhere / "source"
     source.mkdir()
@@ -124,11 +124,14 @@ def test_wheel_and_sdist_hold_the_configs(elsewhere):
     subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
     [wheel], [sdist] = (source / "out").glob("*.whl"), (source / "out").glob("*.tar.gz")
     wanted = {str(path.relative_to(ROOT / "configs")) for path in (ROOT / "configs").rglob("*") if path.is_file()}
+    corpora = {path.name for path in (ROOT / "spen_plugins/samples").iterdir() if path.suffix not in (".py", "")}
     with zipfile.ZipFile(wheel) as file:
+        samples = {name.rpartition("/")[2] for name in file.namelist() if name.startswith("spen_plugins/samples/")}
         inside = {
             name.partition("/configs/")[2] for name in file.namelist() if name.startswith("spen_plugins/configs/")
         }
-    assert inside == wanted
+    assert inside == wanted and corpora and corpora <= samples
     with tarfile.open(sdist) as file:
+        assert corpora <= {Path(m.name).name for m in file.getmembers() if "/spen_plugins/samples/" in m.name}
         members = [m for m in file.getmembers() if "/spen_plugins/configs/" in m.name and m.isfile()]
     assert {member.name.partition("/configs/")[2] for member in members} == wanted

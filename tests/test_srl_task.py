@@ -13,8 +13,6 @@ import torch
 
 from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers import write_roles
-from spen_plugins.samples.lexicon import NOUNS, VERBS
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of
 from spen_plugins.spaces import Proposal
@@ -290,10 +288,8 @@ def test_indexers_see_each_sentence_once(task):
     assert batch.x.inputs["lengths"].tolist() == [20, 20, 11] and len(seen) == 2
 
 
-def test_the_sample_corpus(tmp_path):
+def test_the_sample_corpus():
     corpus = sample_corpus()
-    sample_corpus.cache_clear()
-    assert sample_corpus() == corpus
     assert {part: len(corpus[part]) for part in PARTS} == SIZES
     words = [sentence.words for part in PARTS for sentence in corpus[part]]
     assert len(set(words)) == len(words) and max(map(len, words)) <= 28
@@ -308,25 +304,6 @@ def test_the_sample_corpus(tmp_path):
     for proposition, each in zip(propositions, spans, strict=True):
         far += any(min(abs(i - proposition.predicate) for i in span[1:]) > 5 for span in each)
     assert far > 0.1 * len(propositions)
-    (tmp_path / "a").write_text(write_roles.columns(corpus["test"]))
-    (tmp_path / "b").write_text(write_roles.columns(sample_corpus()["test"]))
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-
-
-def test_the_sample_s_verbs_take_the_nouns_they_can():
-    verbs = {verb.lemma: verb for verb in VERBS}
-    kinds = {noun: kind for kind, nouns in NOUNS.items() for noun in nouns}
-    clauses = {"report": {"ARG1"}, "subject-control": {"ARG1"}, "object-control": {"ARG2"}}
-    seen = 0
-    for sentence in (sentence for part in sample_corpus().values() for sentence in part):
-        for proposition in sentence.propositions:
-            verb = verbs[proposition.lemma]
-            for role, first, last in spans_of(proposition.tags):
-                if CORE.fullmatch(role) and role not in clauses.get(verb.frame, ()):
-                    noun = next(word for word in sentence.words[first : last + 1] if word in kinds)
-                    assert kinds[noun] in verb.fillers(role), (sentence.words, verb.lemma, role)
-                    seen += 1
-    assert seen > 2000
 
 
 def test_scoring_five_thousand_predicates_takes_seconds(sample):

@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.samples.tagged import LONGEST, SIZES, sample_corpus
-from spen_plugins.samples.tagged_lexicon import ENDINGS, PLACES
+from spen_plugins.samples.tagged import SIZES, sample_corpus
 
 KINDS = ("pos", "ner")
 
@@ -25,7 +24,6 @@ def test_sizes_and_no_sentence_twice(kind: str) -> None:
     sentences = everything(kind)
     assert len({sentence.words for sentence in sentences}) == len(sentences)
     for sentence in sentences:
-        assert 0 < len(sentence.words) <= LONGEST
         assert len(sentence.tags) == len(sentence.words) and all(sentence.words) and all(sentence.tags)
 
 
@@ -33,7 +31,6 @@ def test_sizes_and_no_sentence_twice(kind: str) -> None:
 def test_the_same_sentences_everywhere(kind: str, begins: str) -> None:
     text = "\n".join(f"{s.words} {s.tags} {sorted(s.columns.items())}" for s in everything(kind))
     assert hashlib.sha256(text.encode()).hexdigest().startswith(begins)
-    assert sample_corpus(kind, seed=1)["train"][0] != sample_corpus(kind)["train"][0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,21 +59,6 @@ def test_words_alone_do_not_decide(kind: str) -> None:
     assert right < 0.87 and ambiguous > 0.18 and unknown > 0.03
 
 
-def test_endings_tell_what_unknown_words_are() -> None:
-    corpus = sample_corpus("pos")
-    known = {word.lower() for s in corpus["train"] for word in s.words}
-    telling = {ending: tag for tag, endings in ENDINGS.items() for ending in endings if ending != "er"}
-    unknown = [
-        (word, tag)
-        for s in corpus["test"]
-        for word, tag in zip(s.words, s.tags, strict=True)
-        if word.lower() not in known
-    ]
-    guessed = [(tag, telling[e]) for word, tag in unknown for e in telling if word.endswith((e, f"{e}s"))]
-    assert len(guessed) > 0.5 * len(unknown)
-    assert sum(tag == guess for tag, guess in guessed) > 0.9 * len(guessed)
-
-
 def test_names_are_whole_and_stand_for_several_kinds() -> None:
     kinds: dict[str, set[str]] = defaultdict(set)
     for sentence in everything("ner"):
@@ -84,7 +66,7 @@ def test_names_are_whole_and_stand_for_several_kinds() -> None:
             assert not tag.startswith("I-") or before[2:] == tag[2:], sentence
         for word, tag in zip(sentence.words, sentence.tags, strict=True):
             kinds[word].add(tag[2:])
-    assert sum({"PER", "LOC", "ORG"} <= kinds[place] for place in PLACES) > 10
+    assert sum({"PER", "LOC", "ORG"} <= some for some in kinds.values()) > 10
 
 
 def test_columns_of_names() -> None:

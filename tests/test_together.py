@@ -37,10 +37,7 @@ def few():
     with pytest.MonkeyPatch.context() as patch:
         for corpus in (srl, tagged):
             patch.setattr(corpus, "SIZES", {"train": 100, "validation": 20, "test": 20})
-            corpus.sample_corpus.cache_clear()
         yield
-    for corpus in (srl, tagged):
-        corpus.sample_corpus.cache_clear()
 
 
 def config(folder: Path, part: str = "tags", **trainer: Any) -> dict[str, Any]:

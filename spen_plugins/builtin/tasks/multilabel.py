@@ -180,7 +180,7 @@ class MultiLabel(LabelTask, TakesExamples, TakesMatrices, ReadsInputs):
 
         words = dict.fromkeys(sample.words(), ("0", "1"))
         self._set_columns(Columns(words, tuple(sample.labels())))
-        self._parts = {n: list(map(Example, x, y)) for n, (x, y) in sample.make().items()}
+        self._parts = {n: list(map(Example, x, y)) for n, (x, y) in sample.bags().items()}
         self._split = "the sample corpus's own (synthetic)"
 
     def _set_columns(self, columns: Columns) -> None:

@@ -247,10 +247,10 @@ class TextLabels(LabelTask, TakesExamples, ReadsInputs, ReadsText):
         self._split = facts["split"]
 
     def _load_sample(self) -> None:
-        from spen_plugins.samples import texts
+        from spen_plugins.samples import labels as sample
 
-        self._set_labels(texts.labels())
-        self._parts = {name: [Example(*pair) for pair in pairs] for name, pairs in texts.make().items()}
+        self._set_labels(sample.labels())
+        self._parts = {name: [Example(*pair) for pair in pairs] for name, pairs in sample.texts().items()}
         self._split = "the sample corpus's own (synthetic)"
 
     def _load_files(self) -> None:
