@@ -76,7 +76,6 @@ __getattr__, __all__ = lazy_names(
             "Sentence",
         ),
         "readers.write_roles": ("FileExamples",),
-        "samples.made_up": ("coin",),
         "scores.calibration": (
             "SpanConfidences",
             "rounded",
@@ -134,6 +133,5 @@ if TYPE_CHECKING:
     from spen_plugins.readers.roles import read_roles, role_files
     from spen_plugins.readers.srl import Proposition, Sentence
     from spen_plugins.readers.write_roles import FileExamples
-    from spen_plugins.samples.made_up import coin
     from spen_plugins.scores.calibration import SpanConfidences, rounded
     from spen_plugins.scores.spans import CORE, Argument, SpanCounts, arguments_of, join, spans_of

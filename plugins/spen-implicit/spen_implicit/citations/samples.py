@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from functools import cache
 
+from spen_implicit.citations.made_up import coin
 from spen_implicit.citations.reader import tagged
-from spen_plugins.sentences import TaggedSentence, coin
+from spen_plugins.sentences import TaggedSentence
 
 SIZES = {"train": 120, "validation": 40, "test": 40}
 
