@@ -24,7 +24,6 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
 from spen_plugins.research import label_plots
-from spen_plugins.research.game_plots import game_figure
 from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
 from spen_plugins.research.training_plots import training_figure
 from spen_plugins.runs import runner
@@ -212,60 +211,6 @@ def test_the_score_alone(tmp_path: Path) -> None:
     assert list(axes) == ["validation f1"] and set(curves(axes["validation f1"])) == {"a", "b"}
 
 
-# The game between energy and nets
-
-
-def played(path: Path, epochs: int, term: str = "test_time", others: tuple[str, ...] = ("cross_entropy",)) -> RunFolder:
-    """A run with an epoch of the net alone before the game and one after it."""
-    names = [f"inference_net.{name}" for name in (term, *others)]
-    alone = {"updates": {"inference_net": 5}, "losses": {"inference_net.energy": 1.0}, "gradient_norms": {}}
-    records = [{"stage": "pretrain", **alone}]
-    for epoch in range(epochs):
-        norms = {name: 10.0 * i + epoch for i, name in enumerate(names, 1)} if len(names) > 1 else {}
-        records.append(
-            {
-                "stage": "joint",
-                "updates": {"inference_net": 5, "energy": 5},
-                "losses": dict.fromkeys(names, 1.0) | {"energy.margin": 1.0},
-                "gradient_norms": norms | {"inference_net": 40.0 + epoch, "energy": 20.0**epoch},
-                "measures": {"energy.l1": 3.0 - epoch, "energy.l0": float(epoch)},
-            }
-        )
-    records.append({"stage": "finetune", **alone})
-    return written(path, [0.1] * len(records), **{k: [r.get(k) for r in records] for k in (*records[1], "measures")})
-
-
-def test_the_game_is_what_was_measured_while_the_energy_trained(tmp_path: Path) -> None:
-    two = Group("k=1", [played(tmp_path / str(seed), epochs) for seed, epochs in ((0, 3), (1, 2))])
-    one = Group("perceptron", [played(tmp_path / "one", 2, "energy")])
-    alone = Group("no cross entropy", [played(tmp_path / "alone", 2, "energy", ())])
-    figure = game_figure([two, one, alone])
-    l1, l0, energy, net = figure.axes
-    assert "l1" in l1.get_title() and "l0" in l0.get_title() and l1.get_xlabel() == "epoch of the game"
-    assert curves(l1)["perceptron"] == [[1, 2], [3.0, 2.0]] and curves(l0)["perceptron"] == [[1, 2], [0.0, 1.0]]
-    assert curves(l1)["k=1 (2 seeds)"] == [[1, 2], [3.0, 2.0]], "as far as both seeds went"
-    thin = [line for line in l1.lines if line.get_label().startswith("_")]
-    assert len(thin) == 2 and {line.get_color() for line in thin} == {l1.lines[2].get_color()}
-    assert curves(energy)["perceptron"] == [[1, 2], [1.0, 20.0]] and energy.get_yscale() == "log"
-    assert curves(net) == {
-        "k=1 (2 seeds)": [[1, 2], [10.0, 11.0]],
-        "perceptron": [[1, 2], [10.0, 11.0]],
-        "no cross entropy": [[1, 2], [40.0, 41.0]],  # of one term the whole gradient
-    }
-    assert legend(figure) == list(curves(net))
-
-
-def test_what_was_not_measured_in_the_game_has_no_panel(tmp_path: Path) -> None:
-    figure = game_figure([Group("a", [played(tmp_path / "a", 2, "cross", ())])])
-    assert [axis.get_title()[:3] for axis in figure.axes] == ["(a)", "(b)", "(c)"]
-
-
-def test_a_run_without_measures_is_told_how_to_get_them(tmp_path: Path) -> None:
-    groups = [Group("a", [played(tmp_path / "a", 2)]), Group("b", [written(tmp_path / "b", [0.1, 0.2])])]
-    with pytest.raises(ConfigError, match=r"b has no l1.*infnet\.joint.*trainer\.gradient_norms_every=10"):
-        game_figure(groups)
-
-
 # Gradients of label pairs
 
 
@@ -396,7 +341,6 @@ def test_the_commands_say_what_is_wrong(trained: Path, tmp_path: Path) -> None:
     for words, message in (
         (["training", str(tmp_path / "nothing")], "there is no run"),
         (["gradients", str(trained), "--labels", "0,x"], "'x' is not a label"),
-        (["game", str(trained)], "trainer.gradient_norms_every"),
     ):
         done = call(*words)
         assert done.exit_code == 2 and re.search(message, done.stderr), done.output

@@ -85,7 +85,6 @@ def spen_command() -> Functions:
         "compare": "spen_plugins.cli.compare:compare",
         "sweep": "spen_plugins.cli.sweep:sweep",
         "report": "spen_plugins.cli.report:report",
-        "cost_net": "spen_plugins.cli.cost_net:cost_net",
         "plot": "spen_plugins.cli.figures:app",
         "data": "spen_plugins.cli.data:app",
         "configs": "spen_plugins.cli.configs:app",
@@ -97,6 +96,4 @@ def spen_figure() -> Functions:
     return {
         "training": "spen_plugins.cli.plot:training",
         "gradients": "spen_plugins.cli.plot:gradients",
-        "hessian": "spen_plugins.cli.plot:hessian",
-        "game": "spen_plugins.cli.plot:game",
     }

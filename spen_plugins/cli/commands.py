@@ -19,7 +19,7 @@ from spen_plugins.registry.kinds import KINDS
 if TYPE_CHECKING:
     from spen_plugins.registry.host import PluginHost
 
-ELSEWHERE = {"annotate": "spen-spacy", "package": "spen-spacy"}
+ELSEWHERE = {"annotate": "spen-spacy", "cost-net": "spen-infnet", "package": "spen-spacy"}
 """Commands in the docs -> the distribution that provides them."""
 
 

@@ -10,10 +10,10 @@ import torch
 from typer.testing import CliRunner
 
 import spen_plugins as sp
+from spen_infnet.cost_net_report import Beside, beside, differing, markdown, named
 from spen_plugins.cli import main
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.research.cost_net import Beside, beside, differing, markdown, named
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.own_data import load_task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spen_plugins import Classes, hookimpl
+from spen_plugins import Classes, Functions, hookimpl
 
 
 @hookimpl
@@ -18,3 +18,8 @@ def spen_energy_loss() -> Classes:
 @hookimpl
 def spen_trainer() -> Classes:
     return {"bilevel": "spen_implicit.bilevel:Bilevel"}
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {"hessian": "spen_implicit.figures:hessian"}

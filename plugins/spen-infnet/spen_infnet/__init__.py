@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spen_plugins import Classes, hookimpl
+from spen_plugins import Classes, Functions, hookimpl
 
 
 @hookimpl
@@ -39,3 +39,13 @@ def spen_cost_net() -> Classes:
 @hookimpl
 def spen_trainer() -> Classes:
     return {"joint": "spen_infnet.joint:Joint"}
+
+
+@hookimpl
+def spen_command() -> Functions:
+    return {"cost_net": "spen_infnet.commands:cost_net"}
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {"game": "spen_infnet.figures:game"}

@@ -12,14 +12,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from spen_plugins.energy import BoundEnergy
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.own_data import load_task
-from spen_plugins.runs.predictor import Predictor
-from spen_plugins.spaces import LabelSet, TagSequence
-from spen_plugins.task import ArcInputs, Task
+import spen_plugins as sp
+from spen_plugins.figures import load_task
 
 At = Literal["output", "gold"]
 
@@ -64,7 +58,7 @@ class Pairs:
         return f"rank correlation over {pairs} pairs of {count} {kind}: {value} ({self.where})"
 
 
-def learned_pairs(run: RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
+def learned_pairs(run: sp.RunFolder, label: str, count: int = 40, at: At = "output", examples: int = 50) -> Pairs:
     """Second derivatives of a run's energy, mean over validation examples, and counts of its training data.
 
     Source: Shankar & Piratla, appendix C, Fig. 1 and 2.
@@ -80,23 +74,25 @@ def learned_pairs(run: RunFolder, label: str, count: int = 40, at: At = "output"
         ConfigError: no energy, or other outputs.
         DataError: the data are missing or have changed, or there is nothing to differentiate at.
     """
-    registry = Registry()
-    predictor = Predictor(run, registry=registry)
+    registry = sp.Registry()
+    predictor = sp.Predictor(run, registry=registry)
     space = predictor.task.space
     if predictor.model.energy is None:
-        raise ConfigError(
+        raise sp.ConfigError(
             f"{run.path} was trained, or saved, without an energy; there are no second derivatives to plot"
         )
-    if isinstance(predictor.task.inputs, ArcInputs) or not isinstance(space, (LabelSet, TagSequence)):
-        found = "arcs" if isinstance(predictor.task.inputs, ArcInputs) else type(space).__name__
-        raise ConfigError(f"{run.path}: its outputs are {found}; expected sets of labels, or tags of words in sequence")
+    if isinstance(predictor.task.inputs, sp.ArcInputs) or not isinstance(space, (sp.LabelSet, sp.TagSequence)):
+        found = "arcs" if isinstance(predictor.task.inputs, sp.ArcInputs) else type(space).__name__
+        raise sp.ConfigError(
+            f"{run.path}: its outputs are {found}; expected sets of labels, or tags of words in sequence"
+        )
     data = load_task(run, registry)
     chosen = frequent(data, count)
-    counted = label_correlation(data, chosen) if isinstance(space, LabelSet) else bigram_ratios(data, chosen)
-    names = space.labels if isinstance(space, LabelSet) else space.tags
+    counted = label_correlation(data, chosen) if isinstance(space, sp.LabelSet) else bigram_ratios(data, chosen)
+    names = space.labels if isinstance(space, sp.LabelSet) else space.tags
     part = data.part("validation")[:examples]
     learned = mean_hessian(predictor, part, chosen, at)
-    ordered = isinstance(space, TagSequence)
+    ordered = isinstance(space, sp.TagSequence)
     if not ordered:
         order = clustered(counted)
         chosen, counted = chosen[order], counted[order][:, order]
@@ -105,7 +101,7 @@ def learned_pairs(run: RunFolder, label: str, count: int = 40, at: At = "output"
     return Pairs(label, [names[i] for i in chosen.tolist()], -learned, counted, ordered, where)
 
 
-def mean_hessian(predictor: Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
+def mean_hessian(predictor: sp.Predictor, examples: Sequence[Any], chosen: Tensor, at: At) -> Tensor:
     """The mean of ∂²E/∂y∂y over examples of label sets, or over neighbouring tokens, `(chosen, chosen)`, float64.
 
     Raises:
@@ -114,7 +110,7 @@ def mean_hessian(predictor: Predictor, examples: Sequence[Any], chosen: Tensor, 
     total, seen = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
     for proposal, batch, _ in predictor.proposals(examples):
         if at == "gold" and not batch.labelled.all():
-            raise DataError("the validation part", None, "examples without gold", "gold, or --at output")
+            raise sp.DataError("the validation part", None, "examples without gold", "gold, or --at output")
         with torch.no_grad():
             energy = predictor.energy.at(batch.x)
             y = batch.gold if at == "gold" else proposal.mean
@@ -122,11 +118,11 @@ def mean_hessian(predictor: Predictor, examples: Sequence[Any], chosen: Tensor, 
         total += one[0]
         seen += one[1]
     if not seen:
-        raise DataError("the validation part", None, "no pairs", "examples, some of more than one token")
+        raise sp.DataError("the validation part", None, "no pairs", "examples, some of more than one token")
     return total / seen
 
 
-def second_derivatives(energy: BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
+def second_derivatives(energy: sp.BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
     """Rows of ∂²E/∂y∂y, exact, by differentiating dE/dy once more.
 
     Each row is a sample of its own, at the same y: energies of samples do not depend on one another, so one pass gives
@@ -149,13 +145,13 @@ def second_derivatives(energy: BoundEnergy, y: Tensor, rows: Tensor) -> Tensor:
     return torch.autograd.grad(picked, copies, materialize_grads=True)[0]
 
 
-def label_hessian(energy: BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
+def label_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
     """The sum over examples of ∂²E/∂y_i∂y_j, `(chosen, chosen)`, and their number; y is `(batch, 1, label)`."""
     found = [second_derivatives(energy, y, rows)[..., chosen].sum(0) for rows in chosen.split(_at_once(y))]
     return torch.cat(found).double(), len(y)
 
 
-def neighbour_hessian(energy: BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
+def neighbour_hessian(energy: sp.BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[Tensor, int]:
     """The sum over neighbouring tokens of ∂²E/∂y_{t,a}∂y_{t+1,b}, `(chosen, chosen)`, and their number.
 
     Args:
@@ -177,15 +173,15 @@ def neighbour_hessian(energy: BoundEnergy, y: Tensor, chosen: Tensor) -> tuple[T
     return total, int(both.sum())
 
 
-def frequent(task: Task, count: int) -> Tensor:
+def frequent(task: sp.Task, count: int) -> Tensor:
     """Numbers of the `count` most frequent labels or tags of the training part, the most frequent first."""
     total = sum(gold.flatten(0, -2).sum(0) for gold in _gold(task))
     if not isinstance(total, Tensor):
-        raise DataError("the training part", None, "no gold", "gold to count pairs in")
+        raise sp.DataError("the training part", None, "no gold", "gold to count pairs in")
     return total.argsort(descending=True, stable=True)[:count]
 
 
-def label_correlation(task: Task, chosen: Tensor) -> Tensor:
+def label_correlation(task: sp.Task, chosen: Tensor) -> Tensor:
     """Correlation φ of labels in the training part, `(chosen, chosen)`: positive for two that occur together more often
     than if they were independent, 0 where one never or always occurs, NaN on the diagonal."""
     together, rows = torch.zeros(len(chosen), len(chosen), dtype=torch.float64), 0
@@ -201,7 +197,7 @@ def label_correlation(task: Task, chosen: Tensor) -> Tensor:
     return found.fill_diagonal_(torch.nan)
 
 
-def bigram_ratios(task: Task, chosen: Tensor) -> Tensor:
+def bigram_ratios(task: sp.Task, chosen: Tensor) -> Tensor:
     """ln of how often tag b follows tag a in the training part, over how often it would if tags were independent.
 
     ln (n_ab + ½) / (n_a n_b / n + ½), `(chosen, chosen)`, with n_a and n_b the counts of a as first and of b as second
@@ -236,7 +232,7 @@ def clustered(correlation: Tensor) -> Tensor:
     return torch.from_numpy(leaves_list(tree)).long()
 
 
-def _gold(task: Task) -> Iterator[Tensor]:
+def _gold(task: sp.Task) -> Iterator[Tensor]:
     """The training part's gold in batches, `(rows, *variables)`, float64, without rows that have none."""
     examples = task.part("train")
     for start in range(0, len(examples), 256):

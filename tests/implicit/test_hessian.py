@@ -15,15 +15,8 @@ import torch
 from torch import Tensor
 from typer.testing import CliRunner
 
-from spen_infnet.high_order import SkipChain
-from spen_infnet.tag_lm import TagLm
-from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.cli.figures import app
-from spen_plugins.config.evaluation import evaluate
-from spen_plugins.energy import BoundEnergy
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.research import hessian
-from spen_plugins.research.hessian import (
+from spen_implicit import hessian
+from spen_implicit.hessian import (
     Pairs,
     bigram_ratios,
     clustered,
@@ -34,8 +27,17 @@ from spen_plugins.research.hessian import (
     neighbour_hessian,
     rank_correlation,
 )
+from spen_infnet.high_order import SkipChain
+from spen_infnet.tag_lm import TagLm
+from spen_plugins.builtin.energies.basic import LinearChain, Local
+from spen_plugins.cli.figures import app
+from spen_plugins.config.evaluation import evaluate
+from spen_plugins.energy import BoundEnergy
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.registry import Registry
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.samples import labels, tagged
 from spen_plugins.task import ArcInputs
@@ -43,7 +45,7 @@ from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import by_length, collate, relaxed
 from spen_seal.labels import Labels
 
-CONFIGS = Path(__file__).parent.parent / "configs"
+CONFIGS = Path(__file__).parent.parent.parent / "configs"
 
 
 def bound(cls: Any, task: Any, **fields: Any) -> tuple[BoundEnergy, Tensor]:
@@ -225,7 +227,7 @@ def test_of_the_seal_energy_they_are_its_closed_form(of_labels: RunFolder, at: A
     """∂²E/∂y∂y = −Mᵀ diag(v σ′(M y + c)) M, for the most frequent labels, in the order of the names."""
     found = learned_pairs(of_labels, "mine", 7, at, 5)
     predictor = Predictor(of_labels)
-    task = hessian.load_task(of_labels, hessian.Registry())
+    task = load_task(of_labels, Registry())
     examples = task.part("validation")[:5]
     [(proposal, batch, _)] = predictor.proposals(examples)
     y = (batch.gold if at == "gold" else proposal.mean)[:, 0]
@@ -248,14 +250,14 @@ def test_of_a_run_with_a_chain_they_are_its_matrix(of_tags: RunFolder) -> None:
     numbers = [predictor.task.space.tags.index(name) for name in found.names]
     wanted = predictor.energy.pairs.detach()[numbers][:, numbers]
     torch.testing.assert_close(found.learned, wanted.double(), rtol=1e-4, atol=1e-6)
-    task = hessian.load_task(of_tags, hessian.Registry())
+    task = load_task(of_tags, Registry())
     assert found.ordered and numbers == frequent(task, 9).tolist()
     torch.testing.assert_close(found.counted, bigram_ratios(task, torch.tensor(numbers)))
 
 
 def test_the_figure_has_both_matrices(of_tags: RunFolder) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.hessian_plots import hessian_figure
+    from spen_implicit.hessian_plots import hessian_figure
 
     found = learned_pairs(of_tags, "mine", 5, examples=2)
     figure = hessian_figure(found)
@@ -296,7 +298,7 @@ def test_other_outputs_are_an_error(of_tags: RunFolder, monkeypatch: pytest.Monk
     arcs.inputs = ArcInputs(ToyTags.WORDS, {})
     for task, message in ((ToyImages(), "its outputs are RealGrid"), (arcs, "its outputs are arcs")):
         stand_in = SimpleNamespace(task=task, model=SimpleNamespace(energy=object()))
-        monkeypatch.setattr(hessian, "Predictor", lambda *_, kept=stand_in, **__: kept)
+        monkeypatch.setattr(hessian.sp, "Predictor", lambda *_, kept=stand_in, **__: kept)
         with pytest.raises(ConfigError, match=rf"{message}; expected sets of labels, or tags"):
             learned_pairs(of_tags, "mine")
 

@@ -14,18 +14,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spen_plugins.batch import Batch
-from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.inference_net import CostNet
-from spen_plugins.loop.evaluation import proposals
-from spen_plugins.registry import Registry
-from spen_plugins.research.tables import markdown_cell
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.own_data import load_task
-from spen_plugins.runs.predictor import Predictor
-from spen_plugins.scores.bootstrap import scale
-from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence
-from spen_plugins.task import Task
+from spen_plugins import (
+    Batch,
+    ConfigError,
+    CostNet,
+    DataError,
+    LabelSet,
+    OutputSpace,
+    Predictor,
+    Registry,
+    RunFolder,
+    TagSequence,
+    Task,
+)
+from spen_plugins.figures import load_task, markdown_cell
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ def compared(predictor: Predictor, net: CostNet, examples: Sequence[Any], where:
     Raises:
         DataError: no example has gold.
     """
-    task, model = predictor.task, predictor.model
+    task = predictor.task
     ours, theirs, counts = task.metric(), task.metric(), 0
     labelled = False
-    for proposal, batch, _ in proposals(model, task, examples, predictor.batch_size, predictor.device):
+    for proposal, batch, _ in predictor.proposals(examples):
         if batch.gold is None:
             continue
         labelled = True
@@ -152,7 +154,8 @@ def before_fine_tuning(run: RunFolder, task: Task, file: str | None) -> Beside:
 
 def markdown(found: Beside, top: int = 10) -> str:
     """Both parts of the table, scores in per cent or in their unit."""
-    a, f = (scale(found.unit) * score for score in (found.test_time, found.cost_augmented))
+    scale = 1 if found.unit else 100
+    a, f = (scale * score for score in (found.test_time, found.cost_augmented))
     lines = [
         "| score | A | F | A − F |",
         "|---|---:|---:|---:|",

@@ -1,4 +1,4 @@
-"""`spen cost-net`: a cost-augmented net compared with the test-time net."""
+"""Commands of `spen`: `cost-net`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import guarded
+from spen_plugins import RunFolder
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="A run folder.")]
 File = Annotated[
@@ -21,10 +21,8 @@ File = Annotated[
 Top = Annotated[int, typer.Option(min=0, help="Number of differences to show.")]
 
 
-@guarded
 def cost_net(run: Run, file: File = None, top: Top = 10) -> None:
     """Compare a run's cost-augmented net, which sees gold, with the test-time net; markdown."""
-    from spen_plugins.research.cost_net import beside, markdown
-    from spen_plugins.runs.folder import RunFolder
+    from spen_infnet.cost_net_report import beside, markdown
 
     typer.echo(markdown(beside(RunFolder.open(run), file), top), nl=False)

@@ -5,14 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spen_plugins.errors import ConfigError
-from spen_plugins.figures.kit import Curve, Record, Scale, draw_seeds, points, set_scale, styled
-from spen_plugins.figures.layout import filled, legend_below, looks, new_figure, whole_numbers
+from spen_plugins import ConfigError
+from spen_plugins.figures import (
+    Curve,
+    Record,
+    Scale,
+    draw_seeds,
+    filled,
+    legend_below,
+    looks,
+    new_figure,
+    points,
+    set_scale,
+    styled,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.runs.groups import Group
+    from spen_plugins.figures import Group
 
 TEST_TIME = ("inference_net.test_time", "inference_net.energy")
 """The energy's term for the net that predicts: next to a cost-augmented net, and with one net only."""
@@ -26,7 +38,7 @@ def game_figure(groups: Sequence[Group]) -> Figure:
     (a) l1 = Δ(F(x), y) − E(x, F(x)), the cost-augmented objective, and (b) l0 = [l1 + E(x, y)]₊, the margin-rescaled
     hinge loss, both after the nets' updates and before the energy's (with trainer.first='energy' the nets' last updates
     were on the batch before); (c) the norm of the energy's gradient when it moves; (d) the norm of the gradient of the
-    energy's term for the test-time net. Seeds are drawn as in `training_figure`.
+    energy's term for the test-time net. Seeds are drawn as `draw_seeds` does.
 
     Raises:
         ConfigError: a run has no measures of joint training.
