@@ -172,3 +172,8 @@ def attributes(found: Iterable[Sequence[Candidate]], least: int = 2) -> list[str
     """The attributes that candidates have at least so often, in alphabetical order."""
     counts = Counter(name for some in found for candidate in some for name in candidate.attributes)
     return sorted(name for name, count in counts.items() if count >= least)
+
+
+def senses_of(sentence: Sentence) -> set[str]:
+    """The senses of a sentence's predicates."""
+    return {proposition.roleset for proposition in sentence.propositions if proposition.roleset}

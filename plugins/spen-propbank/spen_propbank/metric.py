@@ -1,16 +1,19 @@
-"""Scores of task `propbank.senses`."""
+"""Examples of task `propbank.senses` and their scores."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from spen_plugins import Batch, DataError, Metric, Proposal
-from spen_plugins.sentences import SentenceBatch, kind_of
+from spen_plugins.sentences import Entry, SentenceBatch, kind_of
+from spen_propbank.candidates import Candidate
 
 DEFINITIONS = {
     "accuracy": "share of predicates with the right sense",
@@ -21,6 +24,30 @@ DEFINITIONS = {
     "reach": "share of predicates whose sense is among the candidates",
 }
 """Definitions of the scores, for a run's protocol."""
+
+
+@dataclass(eq=False)
+class Example:
+    """One predicate of a sentence with its candidates; `sense` is gold, `place` its candidate's, -1 if none is."""
+
+    entry: Entry
+    """The words that are read."""
+    at: int
+    """The predicate among these."""
+    words: tuple[str, ...]
+    """All words."""
+    predicate: int
+    candidates: tuple[Candidate, ...]
+    seen: bool
+    """True if the lemma is in the training part."""
+    sense: str | None = None
+    pos: str | None = None
+    numbers: np.ndarray | None = None
+    """`(candidate, attribute)` indices, once they are known."""
+
+    @property
+    def place(self) -> int:
+        return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
 class SensesMetric(Metric):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -46,36 +45,12 @@ from spen_plugins.sentences import (
     rounded,
     sentences_of_text,
 )
-from spen_propbank.candidates import PLACES, Candidate, Inventory, attributes, lemma_of
+from spen_propbank.candidates import PLACES, Inventory, attributes, lemma_of, senses_of
 from spen_propbank.lexicon import rolesets
-from spen_propbank.metric import DEFINITIONS, SensesMetric
+from spen_propbank.metric import DEFINITIONS, Example, SensesMetric
 from spen_propbank.sample import sample_senses
 
 WITH_SENSES = "PropBank's columns, CoNLL-2012, CoNLL-2009, CoNLL-U with roles, or JSONL with sense"
-
-
-@dataclass(eq=False)
-class Example:
-    """One predicate of a sentence with its candidates; `sense` is gold, `place` its candidate's, -1 if none is."""
-
-    entry: Entry
-    """The words that are read."""
-    at: int
-    """The predicate among these."""
-    words: tuple[str, ...]
-    """All words."""
-    predicate: int
-    candidates: tuple[Candidate, ...]
-    seen: bool
-    """True if the lemma is in the training part."""
-    sense: str | None = None
-    pos: str | None = None
-    numbers: np.ndarray | None = None
-    """`(candidate, attribute)` indices, once they are known."""
-
-    @property
-    def place(self) -> int:
-        return next((i for i, candidate in enumerate(self.candidates) if candidate.sense == self.sense), -1)
 
 
 class Senses(SenseTask):
@@ -271,8 +246,3 @@ class Senses(SenseTask):
         """Places `(row,)` of the chosen rows, and the confidences in them."""
         best = self.decode(proposal)[:, 0, 0].argmax(-1).cpu().numpy()[rows]
         return best, TagConfidences(proposal.mean[:, 0, 0].detach().float().cpu().numpy()[rows], best)
-
-
-def senses_of(sentence: Sentence) -> set[str]:
-    """The senses of a sentence's predicates."""
-    return {proposition.roleset for proposition in sentence.propositions if proposition.roleset}
