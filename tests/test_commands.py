@@ -322,7 +322,7 @@ def test_commands_of_results_are_checked() -> None:
             parse_spen(words[1:])
         elif words[0] == "spen-run":
             given = typer.main.get_command(app).make_context("spen-run", words[1:]).params
-            path = ROOT / given["config"]
+            path = ROOT / given["config"] if given["config"].suffix else given["config"]
             check(evaluate(path, parse_arguments(given["arguments"])), path, Registry())
         else:
             assert words[0] in ("python", "make")

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
 TEXT = ROOT / "configs/text_seal.jsonnet"
 TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("pos_infnet", "ner_infnet", "predicates"))
-ALL = sorted((ROOT / "configs").glob("*.jsonnet"))
+ALL = sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
 REGISTRY = Registry()
 
 SEAL = ("nce", "ranking", "margin", "margin_compound", "regression", "regression_s")
@@ -418,7 +418,7 @@ def test_every_row_of_the_results_is_an_experiment(name: str) -> None:
     for row in group["rows"].values():
         given = {**group.get("arguments", {}), **(row.get("arguments") or {})}
         texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-        experiment(ROOT / group["config"], **texts)
+        experiment(ROOT / group["config"] if "/" in group["config"] else Path(group["config"]), **texts)
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
