@@ -14,6 +14,7 @@ from spen_plugins.config.evaluation import TABLES, evaluate, parameters, parse_a
 from spen_plugins.config.experiment import ExperimentConfig
 from spen_plugins.errors import ConfigError
 
+ROOT = Path(__file__).resolve().parents[1]
 FUNCTION = """
 local lib = import 'lib/base.libsonnet';
 // What to do: function(nothing) here.
@@ -336,7 +337,9 @@ def test_the_tables_are_those_of_an_experiment():
 
 
 @pytest.mark.parametrize(
-    "path", sorted((Path(__file__).parent.parent / "configs").glob("*.jsonnet")), ids=lambda p: p.name
+    "path",
+    sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")]),
+    ids=lambda p: p.name,
 )
 def test_our_own_configs_evaluate_and_explain_their_arguments(path):
     config = evaluate(path)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MLC, SRL = ROOT / "configs/mlc_seal.jsonnet", ROOT / "configs/srl_seal.jsonnet"
 TEXT = ROOT / "configs/text_seal.jsonnet"
 TAGGING = tuple(ROOT / f"configs/{name}.jsonnet" for name in ("pos_infnet", "ner_infnet", "predicates"))
-ALL = sorted((ROOT / "configs").glob("*.jsonnet"))
+ALL = sorted([*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
 REGISTRY = Registry()
 
 SEAL = ("nce", "ranking", "margin", "margin_compound", "regression", "regression_s")

@@ -1,4 +1,4 @@
-"""PSNR of BM3D on the test part of `configs/denoise_e2e.jsonnet data=bsd`, with that part's own noise.
+"""PSNR of BM3D on the test part of `denoise_e2e data=bsd`, with that part's own noise.
 
     pip install bm3d                      # for research only: read its licence
     python tools/bm3d_psnr.py             # BSD68 at sigma 25, about 14 seconds of processor time an image
