@@ -5,7 +5,8 @@
     sp.train("mlc_seal", data="bibtex", out="runs/mine")
     sp.load("runs/mine").predict([...])
 
-Plugins import this package, `spen_plugins.nn` and, in tests, `spen_plugins.testing`; docs/plugins.md lists their names.
+Plugins import this package, `spen_plugins.nn`, `spen_plugins.sentences`, `spen_plugins.figures` and, in tests,
+`spen_plugins.testing`; docs/plugins.md lists their names.
 Names are imported at first use, so importing this package costs neither torch nor transformers.
 """
 
@@ -56,7 +57,8 @@ __getattr__, _NAMES = lazy_names(
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
         "readers.rolesets": ("Roleset", "Rolesets", "rolesets"),
-        "readers.text": ("sha256",),
+        "builtin.tasks.facts": ("listed", "number", "numbers"),
+        "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
         "registry": ("Registry",),
         "runs.folder": ("RunFolder",),
         "runs.predictor": ("Predictor", "load"),
@@ -76,7 +78,7 @@ __getattr__, _NAMES = lazy_names(
             "SparseLabels",
             "TagSequence",
         ),
-        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task"),
+        "task": ("PARTS", "Indexer", "Metric", "Shown", "Task", "Writer"),
         "trainer": ("Context", "OneBatch", "Phase", "Stage", "Trainer", "TrainerConfig", "Update"),
     },
 )
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
     from spen_plugins.builtin.nets.gbi import Gbi, gbi_score
+    from spen_plugins.builtin.tasks.facts import listed, number, numbers
     from spen_plugins.builtin.tasks.senses import Senses
     from spen_plugins.builtin.tasks.srl import SemanticRoles
     from spen_plugins.builtin.tasks.tagging import Tagging
@@ -119,7 +122,7 @@ if TYPE_CHECKING:
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
     from spen_plugins.readers.rolesets import Roleset, Rolesets, rolesets
-    from spen_plugins.readers.text import sha256
+    from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry
     from spen_plugins.runs.folder import RunFolder
     from spen_plugins.runs.predictor import Predictor, load
@@ -139,5 +142,5 @@ if TYPE_CHECKING:
         SparseLabels,
         TagSequence,
     )
-    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task
+    from spen_plugins.task import PARTS, Indexer, Metric, Shown, Task, Writer
     from spen_plugins.trainer import Context, OneBatch, Phase, Stage, Trainer, TrainerConfig, Update

@@ -65,6 +65,15 @@ def spen_command() -> Functions:
 
 
 @hookspec
+def spen_figure() -> Functions:
+    """Figures of finished runs: functions that Typer turns into a command, `spen plot NAME`, as `spen_command`.
+
+    `spen_plugins.figures` has the plotting kit, the usual arguments and `save`, which writes the files. Names of the
+    core's figures are refused.
+    """
+
+
+@hookspec
 def spen_model() -> Functions:
     """Models of spaCy components: functions without arguments that return the folder of a saved component.
 

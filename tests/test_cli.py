@@ -495,7 +495,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 )
 def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, monkeypatch, command):
     fake("runs.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
-    fake("research.groups", read_groups=lambda *given: pytest.fail("runs were read"))
+    fake("runs.groups", read_groups=lambda *given: pytest.fail("runs were read"))
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()

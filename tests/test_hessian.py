@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from spen_infnet.high_order import SkipChain
 from spen_infnet.tag_lm import TagLm
 from spen_plugins.builtin.energies.basic import LinearChain, Local
-from spen_plugins.cli.plot import app
+from spen_plugins.cli.figures import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError, DataError

@@ -140,8 +140,8 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.groups import read_groups
     from spen_plugins.research.mask_plots import masked, masks_figure
+    from spen_plugins.runs.groups import read_groups
 
     found = masked(read_groups([f"ours={run}", f"net={net}"]), 2)
     image, mask = sample.make()["test"]
@@ -158,7 +158,7 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     from spen_plugins.research import mask_plots
-    from spen_plugins.research.groups import read_groups
+    from spen_plugins.runs.groups import read_groups
 
     images = sample.make(seed=2)
     arrays = {

@@ -18,18 +18,19 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.figure import Figure
 
-from spen_plugins.cli.plot import app
+from spen_plugins.cli.figures import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.figures.kit import save, styled, svg
+from spen_plugins.figures.layout import decades, new_figure, shortened
 from spen_plugins.research import label_plots
 from spen_plugins.research.game_plots import game_figure
 from spen_plugins.research.gbi_plots import gbi_figure, read_trajectory, trajectory_figure
-from spen_plugins.research.groups import Group, read_groups
 from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
-from spen_plugins.research.layout import decades, new_figure, shortened
-from spen_plugins.research.plots import save, styled, svg, training_figure
+from spen_plugins.research.training_plots import training_figure
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.groups import Group, read_groups
 from spen_plugins.runs.predictor import Predictor
 
 CONFIGS = Path(__file__).parent.parent / "configs"

@@ -18,11 +18,17 @@ import pytest
 from pydantic import BaseModel
 
 import spen_plugins as sp
-from spen_plugins import nn, testing
+from spen_plugins import figures, nn, sentences, testing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs/plugins.md").read_text()
-MODULES = {"spen_plugins": sp, "spen_plugins.nn": nn, "spen_plugins.testing": testing}
+MODULES = {
+    "spen_plugins": sp,
+    "spen_plugins.nn": nn,
+    "spen_plugins.sentences": sentences,
+    "spen_plugins.figures": figures,
+    "spen_plugins.testing": testing,
+}
 WRITTEN = (  # a plugin subclasses them, or is given them
     *("Component", "FeatureNetwork", "InferenceNet", "Energy", "EnergyLoss", "CostNet", "Trainer", "Task", "Metric"),
     *("OutputSpace", "Proposal", "Indexer", "Confidences", "Decisions", "Shown", "X", "Batch", "BoundEnergy"),
@@ -44,7 +50,11 @@ WRITTEN = (  # a plugin subclasses them, or is given them
 
 
 @pytest.mark.parametrize(
-    "name", ["spen_plugins", *(f"spen_plugins.{part}" for part in ("nn", "registry", "sklearn", "testing"))]
+    "name",
+    [
+        "spen_plugins",
+        *(f"spen_plugins.{part}" for part in ("nn", "sentences", "figures", "registry", "sklearn", "testing")),
+    ],
 )
 def test_dir_lists_the_names_that_a_module_imports_at_first_use(name: str) -> None:
     module = importlib.import_module(name)
@@ -135,10 +145,12 @@ def test_checks_are_called_as_the_page_says(name: str) -> None:
     assert f"({parameters})" == str(inspect.Signature(plain))
 
 
-@pytest.mark.parametrize("name", [name for name in (*sp.__all__, *nn.__all__) if name.islower()])
+@pytest.mark.parametrize(
+    "name", [name for name in (*sp.__all__, *nn.__all__, *sentences.__all__, *figures.__all__) if name.islower()]
+)
 def test_functions_are_called_as_the_page_says(name: str) -> None:
     """Each parameter that the page names is one of the function's, in its order."""
-    function = getattr(sp, name, None) or getattr(nn, name)
+    function = next(getattr(module, name) for module in (sp, nn, sentences, figures) if name in module.__all__)
     for call in re.findall(rf"\| `{name}\((.*?)\)`", PAGE):
         parameters = list(inspect.signature(function).parameters)
         names = [part.split("=")[0].strip("* ") for part in re.split(r",\s(?![^(]*\))", call)]
@@ -146,7 +158,8 @@ def test_functions_are_called_as_the_page_says(name: str) -> None:
 
 
 def test_type_checkers_see_the_same_names() -> None:
-    for module, package in (("spen_plugins", sp), ("spen_plugins/nn", nn)):
+    for package in (sp, nn, sentences, figures):
+        module = package.__name__.replace(".", "/")
         [block] = [
             node
             for node in ast.parse((ROOT / module / "__init__.py").read_text()).body
@@ -159,8 +172,9 @@ def test_type_checkers_see_the_same_names() -> None:
 
 
 def test_importing_what_hooks_need_imports_nothing_else() -> None:
-    heavy = {"torch", "numpy", "pydantic", "transformers", "rich"}
-    code = "import sys, spen_plugins.nn; from spen_plugins import Classes, Functions, hookimpl; print(*sys.modules)"
+    heavy = {"torch", "numpy", "pydantic", "transformers", "rich", "matplotlib"}
+    modules = ", ".join(name for name in MODULES if not name.endswith("testing"))
+    code = f"import sys, {modules}; from spen_plugins import Classes, Functions, hookimpl; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert not heavy & set(done.stdout.split())
 

@@ -23,8 +23,8 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
 from spen_plugins.research.compare import compare
-from spen_plugins.research.groups import read_groups
 from spen_plugins.runs.evaluating import task_again
+from spen_plugins.runs.groups import read_groups
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets

@@ -18,7 +18,7 @@ from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = sorted(path.stem for path in (ROOT / "configs").glob("*.jsonnet"))
+NAMES = sorted(path.stem for path in [*ROOT.glob("configs/*.jsonnet"), *ROOT.glob("plugins/*/*/configs/*.jsonnet")])
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,36 @@ def test_all_configs_ship():
     listed = CliRunner().invoke(app, ["configs"]).output.splitlines()
     assert [line.split()[0] for line in listed] == NAMES
     assert all(len(line.split()) > 4 for line in listed)  # with a word on what it trains
+
+
+def test_plugins_ship_configs(elsewhere, monkeypatch, tmp_path_factory):
+    def install(plugin, text):
+        site = tmp_path_factory.mktemp("site")
+        folder = site / f"spen_{plugin}" / "configs"
+        folder.mkdir(parents=True)
+        (folder / "leaves.jsonnet").write_text(text)
+        (folder / "srl_seal.jsonnet").write_text("{ seed: 9 }")
+        (folder.parent / "__init__.py").write_text("raise ValueError('imported')")
+        info = site / f"spen_{plugin}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: spen-{plugin}\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[spen_plugins]\n{plugin} = spen_{plugin}\n")
+        monkeypatch.syspath_prepend(site)
+
+    install(
+        "acme", "// Leaves.\nlocal choose = import 'lib/choose.libsonnet';\n{ seed: 7, big: choose.is_path('a.b') }"
+    )
+    assert evaluate("leaves") == {"seed": 7, "big": True}
+    assert evaluate("srl_seal")["task"]["type"] == "srl"  # the core's own
+    assert "leaves" in CliRunner().invoke(app, ["configs"]).output
+    copied = shipped.copy("leaves", elsewhere / "mine")
+    assert [path.relative_to(elsewhere / "mine").as_posix() for path in copied] == [
+        "leaves.jsonnet",
+        "lib/choose.libsonnet",
+    ]
+    install("other", "{}")
+    with pytest.raises(ConfigError, match=r"'leaves' ships with two plugins; give the path of one: .*acme.*other"):
+        evaluate("leaves")
 
 
 @pytest.mark.parametrize("name", ["srl_seal", "srl_seal.jsonnet"])

@@ -91,7 +91,21 @@ def spen_command() -> Functions:
         "sweep": "spen_plugins.cli.sweep:sweep",
         "report": "spen_plugins.cli.report:report",
         "cost_net": "spen_plugins.cli.cost_net:cost_net",
-        "plot": "spen_plugins.cli.plot:app",
+        "plot": "spen_plugins.cli.figures:app",
         "data": "spen_plugins.cli.data:app",
         "configs": "spen_plugins.cli.configs:app",
+    }
+
+
+@hookimpl
+def spen_figure() -> Functions:
+    return {
+        "training": "spen_plugins.cli.plot:training",
+        "gradients": "spen_plugins.cli.plot:gradients",
+        "hessian": "spen_plugins.cli.plot:hessian",
+        "gbi": "spen_plugins.cli.plot:gbi",
+        "game": "spen_plugins.cli.plot:game",
+        "denoise": "spen_plugins.cli.plot:denoise",
+        "masks": "spen_plugins.cli.plot:masks",
+        "trajectory": "spen_plugins.cli.plot:trajectory",
     }

@@ -1,11 +1,11 @@
-"""The commands of `spen`: the core's and those of plugins, all registered by the hook `spen_command`."""
+"""The commands of `spen` and the figures of `spen plot`: the core's and those of plugins, registered by hooks."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from spen_plugins import builtin
 from spen_plugins.cli.common import guarded, say, typed
 from spen_plugins.errors import PluginError, did_you_mean, visible
+from spen_plugins.registry.kinds import KINDS
 
 if TYPE_CHECKING:
     from spen_plugins.registry.host import PluginHost
@@ -25,9 +26,13 @@ ELSEWHERE = {"annotate": "spen-spacy", "package": "spen-spacy"}
 class Commands(TyperGroup):
     """The core's commands, imported when used, and those of plugins, searched when a name is not the core's."""
 
+    kind, program = "command", "spen"
+    elsewhere: Mapping[str, str] = ELSEWHERE
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._core = {typed(name): target for name, target in builtin.spen_command().items()}
+        table = getattr(builtin, KINDS[self.kind].hook)()
+        self._core = {typed(name): target for name, target in table.items()}
         self._host: PluginHost | None = None
 
     @property
@@ -41,17 +46,19 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:
         """The core's commands in order, then those of plugins that can be imported."""
-        return [*self._core, *sorted(set(map(typed, self.host.providers("command"))) - self._core.keys())]
+        return [*self._core, *sorted(set(map(typed, self.host.providers(self.kind))) - self._core.keys())]
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
         """A command by its typed name; an unknown name ends the program with an error."""
         if cmd_name in self._core:
             module, _, attribute = self._core[cmd_name].partition(":")
-            return _made(cmd_name, getattr(importlib.import_module(module), attribute))
-        plugins = self.host.providers("command").get(cmd_name.replace("-", "_"), [])
+            command = _made(cmd_name, getattr(importlib.import_module(module), attribute))
+            command.invoke = guarded(command.invoke)
+            return command
+        plugins = self.host.providers(self.kind).get(cmd_name.replace("-", "_"), [])
         if plugins:
-            return PluginCommand(self.host, plugins, cmd_name)
-        return _fail(self._missing(cmd_name) if cmd_name in ELSEWHERE else self._unknown(ctx, cmd_name))
+            return PluginCommand(self.host, self.kind, plugins, cmd_name)
+        return _fail(self._missing(cmd_name) if cmd_name in self.elsewhere else self._unknown(ctx, cmd_name))
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:
         """Write the help, and errors of plugins to stderr."""
@@ -61,20 +68,30 @@ class Commands(TyperGroup):
 
     def _missing(self, name: str) -> str:
         """The error for a command whose plugin is broken or not installed."""
-        distribution = ELSEWHERE[name]
+        distribution = self.elsewhere[name]
         plugin = self.host.known.get(distribution.removeprefix("spen-"))
         if plugin is not None and plugin.error is not None:
             return plugin.error
         return f"`spen {name}` comes with the plugin {distribution}, which is not installed: pip install {distribution}"
 
     def _unknown(self, ctx: typer.Context, name: str) -> str:
-        known = [*self.list_commands(ctx), *ELSEWHERE]
+        known = [*self.list_commands(ctx), *self.elsewhere]
         return "\n".join(
-            [f"there is no command {name!r}.{did_you_mean(name, known)} `spen --help` lists them", *self._notes()]
+            [
+                f"there is no {self.kind} {name!r}.{did_you_mean(name, known)} `{self.program} --help` lists them",
+                *self._notes(),
+            ]
         )
 
     def _notes(self) -> list[str]:
         return [f"note: {plugin.error}" for plugin in self.host.known.values() if plugin.error is not None]
+
+
+class Figures(Commands):
+    """The figures of `spen plot`."""
+
+    kind, program = "figure", "spen plot"
+    elsewhere = {}  # noqa: RUF012
 
 
 class PluginCommand(TyperCommand):
@@ -82,12 +99,13 @@ class PluginCommand(TyperCommand):
 
     Args:
         host: the plugin host.
+        kind: "command" or "figure".
         plugins: names of the plugins that register the command.
         name: the typed name.
     """
 
-    def __init__(self, host: PluginHost, plugins: Sequence[str], name: str) -> None:
-        self._host, self._plugins, self._short = host, plugins, name.replace("-", "_")
+    def __init__(self, host: PluginHost, kind: str, plugins: Sequence[str], name: str) -> None:
+        self._host, self._kind, self._plugins, self._short = host, kind, plugins, name.replace("-", "_")
         super().__init__(name, help=" ".join(self._summary(plugin) for plugin in plugins))
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -97,13 +115,13 @@ class PluginCommand(TyperCommand):
     def _import(self) -> Any:
         if len(self._plugins) > 1:
             who = " and ".join(str(self._host.known[plugin]) for plugin in self._plugins)
-            raise PluginError(f"command {self.name!r}: {who} both have it; uninstall all but one")
-        command = _made(str(self.name), self._host.member("command", self._plugins[0], self._short))
+            raise PluginError(f"{self._kind} {self.name!r}: {who} both have it; uninstall all but one")
+        command = _made(str(self.name), self._host.member(self._kind, self._plugins[0], self._short))
         command.invoke = guarded(command.invoke)  # here, so that an application's subcommands are guarded too
         return command
 
     def _summary(self, plugin: str) -> str:
-        target = self._host.load(plugin)["command"][self._short]
+        target = self._host.load(plugin)[self._kind][self._short]
         return visible(f"{docstring(target)} ({self._host.known[plugin].distribution})".strip())
 
 

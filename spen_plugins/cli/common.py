@@ -16,19 +16,12 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import typer
 from typer.core import TyperGroup
 
+from spen_plugins.console import say
 from spen_plugins.errors import ConfigError, SpenError, visible
 from spen_plugins.files import is_stream, to_json, writing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Runs = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN",
-        show_default=False,
-        help="Run folders, or folders of one run a seed, or of several methods; label=folder names one.",
-    ),
-]
 Against = Annotated[
     list[str] | None,
     typer.Option(
@@ -168,11 +161,6 @@ def _say_error(text: str) -> None:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     typer.secho("error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
     say(text)
-
-
-def say(text: str) -> None:
-    """Print a message to standard error."""
-    typer.echo(visible(text), err=True)
 
 
 def typed(name: str) -> str:

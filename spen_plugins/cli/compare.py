@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spen_plugins.cli.common import Against, Out, Part, Runs, guarded
+from spen_plugins.cli.common import Against, Out, Part, guarded
 from spen_plugins.errors import ConfigError, visible
+from spen_plugins.figures.options import Runs
 
 if TYPE_CHECKING:
     from spen_plugins.research.compare import Comparison
@@ -68,7 +69,7 @@ def compare(
         form = SUFFIXES[out.suffix] if out is not None else form
     from spen_plugins.research import tables
     from spen_plugins.research.compare import compare as comparing
-    from spen_plugins.research.groups import read_groups
+    from spen_plugins.runs.groups import read_groups
 
     wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
     comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)

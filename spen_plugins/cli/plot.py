@@ -1,27 +1,16 @@
-"""`spen plot`: figures of finished runs, as PNG and SVG."""
+"""The core's figures of finished runs."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from spen_plugins.cli.common import Runs, guarded, say
-from spen_plugins.cli.common import app as make_app
 from spen_plugins.errors import ConfigError
+from spen_plugins.figures.options import Out, Run, Runs, group_of, groups_of, save_figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from spen_plugins.research.groups import Group
-
-app = make_app("Figures of finished runs, as PNG and SVG.")
-
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; for a folder of seeds the first.")
-]
 Seeds = Annotated[
     str, typer.Argument(metavar="RUN", show_default=False, help="A run folder, or a folder with one run per seed.")
 ]
@@ -50,14 +39,6 @@ Trajectories = Annotated[
         help="Output of `spen evaluate --trajectory --out FILE`; label=file names one.",
     ),
 ]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="STEM",
-        show_default=False,
-        help="Writes STEM.png and STEM.svg; default: RUN/plots/NAME, or FILE without its suffix.",
-    ),
-]
 
 
 class At(StrEnum):
@@ -70,85 +51,71 @@ class At(StrEnum):
 Where = Annotated[At, typer.Option(help="Where the energy is differentiated: at the net's relaxed output, or at gold.")]
 
 
-@app.command()
-@guarded
 def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:
     """Validation score, losses and gradient norms over epochs."""
-    from spen_plugins.research.plots import training_figure
+    from spen_plugins.research.training_plots import training_figure
 
-    groups = _groups(runs)
-    _save(training_figure(groups, score_only), groups[0], "training", out)
+    groups = groups_of(runs)
+    save_figure(training_figure(groups, score_only), groups[0], "training", out)
 
 
-@app.command()
-@guarded
 def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
     """The energy's gradient for label k as a function of label i, next to cross entropy's."""
     from spen_plugins.research.label_plots import couplings, gradients_figure
 
-    group = _one(run)
-    _save(gradients_figure(couplings(group.runs[0], group.label, labels, others, example)), group, "gradients", out)
+    group = group_of(run)
+    save_figure(
+        gradients_figure(couplings(group.runs[0], group.label, labels, others, example)), group, "gradients", out
+    )
 
 
-@app.command()
-@guarded
 def hessian(run: Run, labels: Shown = 40, at: Where = At.output, examples: Examples = 50, out: Out = None) -> None:
     """What the energy has learned about pairs: −∂²E/∂y∂y of labels or neighbouring tags, next to counts."""
     from spen_plugins.research.hessian import learned_pairs
     from spen_plugins.research.hessian_plots import hessian_figure
 
-    group = _one(run)
+    group = group_of(run)
     found = learned_pairs(group.runs[0], group.label, labels, at.value, examples)
     typer.echo(found.summary())
-    _save(hessian_figure(found), group, "hessian", out)
+    save_figure(hessian_figure(found), group, "hessian", out)
 
 
-@app.command()
-@guarded
 def gbi(run: Seeds, alone: Alone = None, out: Out = None) -> None:
     """Scores of gradient-based inference while the energy trains; needs runs with trainer.probe."""
     from spen_plugins.research.gbi_plots import gbi_figure
 
-    group, *others = _groups([run, *(alone or [])])
-    _save(gbi_figure(group, others), group, "gbi", out)
+    group, *others = groups_of([run, *(alone or [])])
+    save_figure(gbi_figure(group, others), group, "gbi", out)
 
 
-@app.command()
-@guarded
 def game(runs: Runs, out: Out = None) -> None:
     """Losses after the nets' steps and gradient norms in joint training; needs runs of infnet.joint."""
     from spen_plugins.research.game_plots import game_figure
 
-    groups = _groups(runs)
-    _save(game_figure(groups), groups[0], "game", out)
+    groups = groups_of(runs)
+    save_figure(game_figure(groups), groups[0], "game", out)
 
 
-@app.command()
-@guarded
 def denoise(runs: Runs, images: Images = 3, out: Out = None) -> None:
     """Test images: clean, noisy and denoised by each run, with their PSNR."""
     from spen_plugins.research.image_plots import denoised, denoising_figure
 
-    groups = _groups(runs)
-    _save(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
+    groups = groups_of(runs)
+    save_figure(denoising_figure(denoised(groups, images)), groups[0], "denoise", out)
 
 
-@app.command()
-@guarded
 def masks(runs: Runs, images: Images = 4, out: Out = None) -> None:
     """Test images: image, gold mask, and the mask predicted by each run, with its IoU."""
     from spen_plugins.research.mask_plots import masked, masks_figure
 
-    groups = _groups(runs)
-    _save(masks_figure(masked(groups, images)), groups[0], "masks", out)
+    groups = groups_of(runs)
+    save_figure(masks_figure(masked(groups, images)), groups[0], "masks", out)
 
 
-@app.command()
-@guarded
 def trajectory(files: Trajectories, score: Score = None, out: Out = None) -> None:
     """Energy and score after each step of gradient-based inference."""
+    from spen_plugins.figures.kit import save
     from spen_plugins.research.gbi_plots import read_trajectory, trajectory_figure
-    from spen_plugins.research.plots import save
 
     named = dict(map(_labelled, files))
     if len(named) < len(files):
@@ -167,33 +134,3 @@ def _labelled(word: str) -> tuple[str, Path]:
             f"there is no file {path}; expected what spen evaluate RUN FILE --trajectory --out FILE wrote"
         )
     return label or path.stem, path
-
-
-def _groups(words: list[str]) -> list[Group]:
-    """Groups of runs, with unfinished runs as far as they are trained."""
-    from spen_plugins.research.groups import read_groups
-
-    groups = read_groups(words, unfinished=True)
-    for note in (note for group in groups for note in group.notes):
-        say(f"note: {note}")
-    return groups
-
-
-def _one(word: str) -> Group:
-    """The group of a figure of one run; of several seeds the first is plotted."""
-    group, *others = _groups([word])
-    if others:
-        paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
-        raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
-    if len(group.runs) > 1:
-        say(f"note: of several seeds the first is plotted: {group.runs[0].path}")
-    return group
-
-
-def _save(figure: Figure, group: Group, name: str, out: Path | None) -> None:
-    from spen_plugins.research.plots import save
-
-    first = group.runs[0].path
-    folder = first if len(group.runs) == 1 else first.parent
-    for path in save(figure, out or folder / "plots" / name):
-        typer.echo(str(path))

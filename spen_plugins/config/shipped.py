@@ -1,29 +1,35 @@
-"""The configs that ship with the package, in its folder `configs`."""
+"""The configs that ship with the core and with plugins, each in the folder `configs` of its package."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.files import save_text
+from spen_plugins.registry.host import PluginHost
 
 FOLDER = (Path(__file__).parent.parent / "configs").resolve()
-"""Configs, with imported libraries below `lib/`; users' configs may import them by the same names."""
+"""The core's configs, with imported libraries below `lib/`; other configs may import them by the same names."""
 
 
 def names() -> list[str]:
     """Names of the shipped configs, `srl_seal`."""
-    return sorted(path.stem for path in FOLDER.glob("*.jsonnet"))
+    return sorted(_files())
 
 
 def find(path: Path) -> Path:
-    """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists."""
-    shipped = FOLDER / f"{path.name.removesuffix('.jsonnet')}.jsonnet"
-    if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet") or not shipped.is_file():
+    """The file for a user's path: `path` itself, or the shipped config of that name if no such file exists.
+
+    Raises:
+        ConfigError: two plugins ship a config of that name.
+    """
+    if path.is_file() or path.name != str(path) or path.suffix not in ("", ".jsonnet"):
         return path
-    return shipped
+    core = FOLDER / f"{path.stem}.jsonnet"
+    return core if core.is_file() else _shipped(path.stem) if path.stem in _files() else path
 
 
 def summary(name: str) -> str:
@@ -42,7 +48,8 @@ def copy(name: str, folder: Path) -> list[Path]:
         RunError: a file can't be written.
     """
     sources = list(dict.fromkeys(_with_imports(_shipped(name))))
-    targets = [folder / source.relative_to(FOLDER) for source in sources]
+    own = sources[0].parent
+    targets = [folder / source.relative_to(own if source.is_relative_to(own) else FOLDER) for source in sources]
     texts = {target: source.read_bytes() for source, target in zip(sources, targets, strict=True)}
     other = [str(path) for path, text in texts.items() if path.exists() and path.read_bytes() != text]
     if other:
@@ -53,11 +60,27 @@ def copy(name: str, folder: Path) -> list[Path]:
     return targets
 
 
+def _files() -> dict[str, list[Path]]:
+    """Files of each shipped config: one, unless several plugins have a config of that name. The core's come first."""
+    files = {path.stem: [path] for path in FOLDER.glob("*.jsonnet")}
+    core = set(files)
+    for plugin in PluginHost().known.values():
+        spec = find_spec(plugin.entry.partition(":")[0].partition(".")[0])  # of a whole package: imports nothing
+        for place in (spec and spec.submodule_search_locations) or ():
+            for path in (Path(place) / "configs").resolve().glob("*.jsonnet"):
+                if path.stem not in core:
+                    files.setdefault(path.stem, []).append(path)
+    return files
+
+
 def _shipped(name: str) -> Path:
-    known = names()
-    if name.removesuffix(".jsonnet") not in known:
-        raise ConfigError(f"no config {name!r} ships.{did_you_mean(name, known)} There are: {', '.join(known)}")
-    return FOLDER / f"{name.removesuffix('.jsonnet')}.jsonnet"
+    files = _files()
+    found = files.get(name.removesuffix(".jsonnet"), [])
+    if not found:
+        raise ConfigError(f"no config {name!r} ships.{did_you_mean(name, files)} There are: {', '.join(sorted(files))}")
+    if len(found) > 1:
+        raise ConfigError(f"config {name!r} ships with two plugins; give the path of one: {', '.join(map(str, found))}")
+    return found[0]
 
 
 def _with_imports(path: Path) -> Iterator[Path]:

@@ -39,7 +39,7 @@ class Plugin:
             (its name is taken or invalid).
         distribution: the distribution that provides it; all of them if several claim the name.
         version: version of the distribution.
-        error: reason why it, or one of its commands, is broken or refused.
+        error: reason why it, or one of its commands or figures, is broken or refused.
         entry: the entry point's value, `module` or `module:object`.
     """
 
@@ -182,20 +182,22 @@ class PluginHost:
             raise
         if not any(tables.values()):
             raise PluginError(f"{plugin}: {plugin.entry!r} registers nothing; its hooks may be {_hooks()}")
-        error = None if name == CORE else self._refuse_commands(plugin, tables["command"])
+        error = None if name == CORE else self._refuse_taken(plugin, tables)
         self._tables[name] = {kind: table for kind, table in tables.items() if table}
         self.known[name] = replace(plugin, status="loaded", error=error)
         return self._tables[name]
 
-    def _refuse_commands(self, plugin: Plugin, commands: Table) -> str | None:
-        """Remove commands with a name of the core's from a table; returns a message about them, None without any."""
-        taken = [name for name in commands if name in self._tables[CORE]["command"]]
-        for name in taken:
-            del commands[name]
-        if not taken:
-            return None
-        names = ", ".join(map(repr, taken))
-        return f"{plugin}: spen has commands of these names itself, so they are refused: {names}"
+    def _refuse_taken(self, plugin: Plugin, tables: Tables) -> str | None:
+        """Remove commands and figures with a name of the core's; returns a message about them, None without any."""
+        errors = []
+        for kind in ("command", "figure"):
+            taken = [name for name in tables[kind] if name in self._tables[CORE][kind]]
+            for name in taken:
+                del tables[kind][name]
+            if taken:
+                names = ", ".join(map(repr, taken))
+                errors.append(f"{plugin}: spen has {kind}s of these names itself, so they are refused: {names}")
+        return "; ".join(errors) or None
 
     def _refuse_bare_hooks(self, name: str, module: Any) -> None:
         """Raise for a hook without its marker, which would be ignored silently."""

@@ -88,6 +88,7 @@ KINDS = {
     "cost_net": Kind("spen_cost_net", ("inference_net", "CostNet"), features=True),
     "trainer": Kind("spen_trainer", ("trainer", "Trainer"), ("trainer", "TrainerConfig")),
     "command": Kind("spen_command"),
+    "figure": Kind("spen_figure"),
     "model": Kind("spen_model"),
 }
 """Kinds by name. Kinds of classes are keys of a config; a cost net's table is inside the energy loss

@@ -12,9 +12,9 @@ import numpy as np
 from spen_plugins.errors import ConfigError, did_you_mean
 from spen_plugins.registry import Registry
 from spen_plugins.research.costs import Costs, costs_of, mean_costs
-from spen_plugins.research.groups import Group
 from spen_plugins.research.resampled import Difference, Resampled
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.groups import Group
 from spen_plugins.runs.selection import selection_of, unit_of
 from spen_plugins.scores.bootstrap import Estimate, estimate
 

@@ -19,9 +19,9 @@ from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.inference_net import CostNet
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
-from spen_plugins.research.report_outputs import load_task
 from spen_plugins.research.tables import markdown_cell
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.scores.bootstrap import scale
 from spen_plugins.spaces import LabelSet, OutputSpace, TagSequence

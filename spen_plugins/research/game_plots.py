@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.layout import filled, legend_below, looks, new_figure, whole_numbers
-from spen_plugins.research.plots import Curve, Record, Scale, draw_seeds, points, set_scale, styled
+from spen_plugins.figures.kit import Curve, Record, Scale, draw_seeds, points, set_scale, styled
+from spen_plugins.figures.layout import filled, legend_below, looks, new_figure, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.research.groups import Group
+    from spen_plugins.runs.groups import Group
 
 TEST_TIME = ("inference_net.test_time", "inference_net.energy")
 """The energy's term for the net that predicts: next to a cost-augmented net, and with one net only."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.figures.kit import Record, draw_seeds, mark_stages, points, selection, styled
+from spen_plugins.figures.layout import COLOURS, legend_below, looks, new_figure, whole_numbers
 from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.research.layout import COLOURS, legend_below, looks, new_figure, whole_numbers
-from spen_plugins.research.plots import Record, draw_seeds, mark_stages, points, selection, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.research.groups import Group
+    from spen_plugins.runs.groups import Group
 
 CURVES = {"net": ("net", "-"), "net_gbi": ("net + GBI", "--"), "random_gbi": ("random + GBI", ":")}
 """Entries of a history record's `probe`: name in the legend and line style."""

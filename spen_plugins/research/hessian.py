@@ -15,8 +15,8 @@ from torch import Tensor
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import ArcInputs, Task

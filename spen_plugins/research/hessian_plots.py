@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from spen_plugins.figures.kit import styled
+from spen_plugins.figures.layout import new_figure, shortened
 from spen_plugins.research.hessian import Pairs
-from spen_plugins.research.layout import new_figure, shortened
-from spen_plugins.research.plots import styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

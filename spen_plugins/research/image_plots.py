@@ -11,10 +11,10 @@ from torch import Tensor
 
 from spen_plugins.builtin.tasks.denoising_metric import psnr, squared_error
 from spen_plugins.errors import ConfigError
+from spen_plugins.figures.kit import images_figure
 from spen_plugins.registry import Registry
-from spen_plugins.research.plots import images_figure
-from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import RealGrid
 from spen_plugins.task import ImageInputs, Task
@@ -22,7 +22,7 @@ from spen_plugins.task import ImageInputs, Task
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.research.groups import Group
+    from spen_plugins.runs.groups import Group
 
 WIDTH = 2.2  # inches, of an image
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from spen_plugins.errors import ConfigError, did_you_mean
+from spen_plugins.figures.kit import styled
+from spen_plugins.figures.layout import looks, new_figure, shortened
 from spen_plugins.registry import Registry
-from spen_plugins.research.layout import looks, new_figure, shortened
-from spen_plugins.research.plots import styled
-from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet
 

@@ -11,15 +11,15 @@ import torch
 
 from spen_plugins.builtin.tasks.segmentation import Segmentation
 from spen_plugins.errors import ConfigError
+from spen_plugins.figures.kit import images_figure
 from spen_plugins.registry import Registry
-from spen_plugins.research.plots import images_figure
-from spen_plugins.research.report_outputs import load_task
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.research.groups import Group
+    from spen_plugins.runs.groups import Group
 
 WIDTH = 1.6  # inches, of an image
 

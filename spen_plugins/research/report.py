@@ -10,14 +10,14 @@ from typing import Any
 
 from spen_plugins import __version__
 from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.figures.layout import visible
 from spen_plugins.files import save_text
 from spen_plugins.research import report_data as data
-from spen_plugins.research.groups import Group
-from spen_plugins.research.layout import visible
 from spen_plugins.research.report_errors import Confusion, label_errors, pieces, tag_errors
 from spen_plugins.research.report_outputs import Output, Outputs, read_outputs
 from spen_plugins.runs.devices import check_device
 from spen_plugins.runs.folder import RunFolder, methods_of
+from spen_plugins.runs.groups import Group
 from spen_plugins.scores.bootstrap import scale
 from spen_plugins.spaces import LabelSet, TagSequence
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from spen_plugins.errors import ConfigError
 from spen_plugins.research.compare import check_baselines, compare
-from spen_plugins.research.groups import Group, seed_of
 from spen_plugins.research.tables import caption, cells, heads
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.groups import Group, seed_of
 from spen_plugins.scores.bootstrap import estimate
 
 NONE = "–"
@@ -224,7 +224,8 @@ def training_svg(groups: Sequence[Group]) -> str:
     """
     if not any(run.history() for group in groups for run in group.runs):
         return ""
-    from spen_plugins.research.plots import svg, training_figure
+    from spen_plugins.figures.kit import svg
+    from spen_plugins.research.training_plots import training_figure
 
     # Otherwise each figure contains web addresses.
     text = svg(training_figure(groups), ("Date", "Creator", "Type", "Format"))

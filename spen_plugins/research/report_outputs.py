@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,15 +11,14 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.config.experiment import check, make_task
-from spen_plugins.errors import DataError
 from spen_plugins.files import to_json
 from spen_plugins.loop.evaluation import proposals
 from spen_plugins.registry import Registry
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.runs.predictor import Predictor
 from spen_plugins.spaces import LabelSet, OutputSpace, Proposal, TagSequence
-from spen_plugins.task import DECIDED, ArcInputs, Shown, Task
+from spen_plugins.task import ArcInputs, Shown, Task
 
 LONG = 500
 """Characters of a prediction before it is shortened."""
@@ -76,27 +74,6 @@ def read_outputs(run: RunFolder, part: str, device: str = "cpu") -> Outputs:
             found.examples += _batch(predictor, proposal, batch, [(row, examples[row]) for row in rows])
     found.examples.sort(key=lambda output: output.row)
     return found
-
-
-def load_task(run: RunFolder, registry: Registry) -> Task:
-    """A run's task with its data.
-
-    Raises:
-        DataError: the data are missing, or differ from those of training.
-    """
-    experiment = check(run.config(), str(run.path / "config.json"), registry)
-    task = make_task(experiment)
-    task.load()
-    now = task.checksums()
-    for path, digest in run.environment().get("data_sha256", {}).items():
-        if now.get(path) != digest:
-            raise DataError(path, None, "other contents than the run was trained on", f"sha256 {digest}")
-    facts, theirs = json.loads(json.dumps(task.facts())), run.facts()
-    data = (facts.keys() & theirs.keys()) - {*DECIDED, "split"}
-    changed = [name for name in data if facts[name] != theirs[name]]
-    if changed:
-        raise DataError(run.path, None, f"other {', '.join(sorted(changed))} than its data give now", "the same")
-    return task
 
 
 def _batch(predictor: Predictor, proposal: Proposal, batch: Batch, rows: Sequence[tuple[int, Any]]) -> list[Output]:

@@ -218,8 +218,8 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.groups import read_groups
     from spen_plugins.research.image_plots import denoised, denoising_figure
+    from spen_plugins.runs.groups import read_groups
 
     images = denoised(read_groups([f"ours={run}", f"net={convnet}"]), 2)
     assert len(images) == 2 and list(images[0].outputs) == ["ours", "net"]
@@ -239,8 +239,8 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 
 
 def runner_task(run: Path) -> sp.Task:
-    from spen_plugins.research.report_outputs import load_task
     from spen_plugins.runs.folder import RunFolder
+    from spen_plugins.runs.own_data import load_task
 
     return load_task(RunFolder.open(run), REGISTRY)
 
@@ -255,8 +255,8 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from spen_plugins.research.groups import read_groups
     from spen_plugins.research.image_plots import denoised
+    from spen_plugins.runs.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
@@ -266,7 +266,7 @@ def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path)
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     from spen_plugins.research import image_plots
-    from spen_plugins.research.groups import read_groups
+    from spen_plugins.runs.groups import read_groups
 
     monkeypatch.setattr(image_plots, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"dp3 has no images to show: its task is ToyLabels; expected 'denoising'"):

@@ -14,9 +14,9 @@ from spen_plugins.cli import main
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
 from spen_plugins.research.cost_net import Beside, beside, differing, markdown, named
-from spen_plugins.research.report_outputs import load_task
 from spen_plugins.runs import runner
 from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.own_data import load_task
 from spen_plugins.spaces import LabelSet, TagSequence
 
 

@@ -19,6 +19,7 @@ from spen_plugins.builtin.tasks.arc_repair import Repair
 from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import in_file_encoding
 from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
+from spen_plugins.builtin.tasks.role_parts import read_parts, role_formats, unseen_roles
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
     UNKNOWN,
@@ -28,7 +29,7 @@ from spen_plugins.builtin.tasks.sentences import (
     one_hot_gold,
     padded,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles, read_parts, role_formats, unseen_roles
+from spen_plugins.builtin.tasks.srl import SemanticRoles
 from spen_plugins.datasets import locate
 from spen_plugins.errors import DataError
 from spen_plugins.readers.raw_text import RawText

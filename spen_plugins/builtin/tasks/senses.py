@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,11 +16,10 @@ from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import (
     FileParts,
     FilesConfig,
-    files_of,
     in_file_encoding,
     note_unseen,
-    read_file_parts,
 )
+from spen_plugins.builtin.tasks.role_parts import read_parts
 from spen_plugins.builtin.tasks.sense_candidates import PLACES, Candidate, Inventory, attributes, lemma_of
 from spen_plugins.builtin.tasks.senses_metric import DEFINITIONS, SensesMetric
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
@@ -34,6 +32,7 @@ from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.rolesets import rolesets
 from spen_plugins.readers.srl import Proposition, Sentence
 from spen_plugins.readers.write_roles import FileExamples
+from spen_plugins.samples.senses import sample_senses
 from spen_plugins.scores.calibration import Decisions, TagConfidences, rounded
 from spen_plugins.spaces import Proposal, TagSequence
 from spen_plugins.task import PARTS, Shown
@@ -92,7 +91,7 @@ class Senses(PredicateTask):
 
     @in_file_encoding
     def load(self) -> None:
-        self._read = read_parts(self.config)
+        self._read = read_parts(self.config, sample_senses, senses_of, "senses", gold=False)
         sentences = {part: some for part, (_, some) in self._read.parts.items()}
         inventory = Inventory.of(sentences["train"])
         if not inventory.counts:
@@ -103,7 +102,7 @@ class Senses(PredicateTask):
         self._parts = {part: self._examples(sentences[part]) for part in PARTS}
         names = attributes(example.candidates for example in self._parts["train"])
         self._set(vocabulary, inventory, names)
-        senses = {part: set().union(*map(_senses, some)) for part, some in sentences.items()}
+        senses = {part: set().union(*map(senses_of, some)) for part, some in sentences.items()}
         every = set().union(*senses.values())
         unseen = sorted(sense for sense in every - senses["train"] if rolesets().get(sense) is None)
         self._read.notes.extend(note_unseen(unseen, len(every), "senses"))
@@ -251,21 +250,6 @@ class Senses(PredicateTask):
         return best, TagConfidences(proposal.mean[:, 0, 0].detach().float().cpu().numpy()[rows], best)
 
 
-def read_parts(config: Any) -> FileParts[Sentence]:
-    """The sentences of each part."""
-    files = files_of(config, ["sample"])
-    if not files:
-        from spen_plugins.samples.senses import sample_senses
-
-        parts = {part: ("the sample", some) for part, some in sample_senses().items()}
-        return FileParts(parts, {}, [], "sample (synthetic)")
-
-    def read(path: Path) -> tuple[list[Sentence], str]:
-        found = read_roles(path, config.layout, gold=False)
-        return found.sentences, found.said
-
-    return read_file_parts(files, read, _senses, "senses")
-
-
-def _senses(sentence: Sentence) -> set[str]:
+def senses_of(sentence: Sentence) -> set[str]:
+    """The senses of a sentence's predicates."""
     return {proposition.roleset for proposition in sentence.propositions if proposition.roleset}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +13,10 @@ from spen_plugins.builtin.tasks.facts import listed
 from spen_plugins.builtin.tasks.file_parts import (
     FileParts,
     FilesConfig,
-    files_of,
     in_file_encoding,
-    note_unseen,
-    read_file_parts,
 )
-from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, WithoutGold, hide_gold
+from spen_plugins.builtin.tasks.partly_labelled import PartlyLabelledConfig, WithoutGold
+from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, unseen_roles
 from spen_plugins.builtin.tasks.sentence_task import PredicateTask
 from spen_plugins.builtin.tasks.sentences import (
     PADDING,
@@ -38,7 +34,7 @@ from spen_plugins.readers.role_items import of_one_predicate, sentences_of_text
 from spen_plugins.readers.roles import read_roles
 from spen_plugins.readers.schemes import complete_tags
 from spen_plugins.readers.srl import Proposition, Sentence
-from spen_plugins.readers.write_roles import FileExamples, columns, conllu, predicted, props
+from spen_plugins.readers.write_roles import FileExamples
 from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
 from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
 from spen_plugins.spaces import Proposal, TagSequence
@@ -217,66 +213,3 @@ class SemanticRoles(PredicateTask, WithoutGold):
             proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
         )
         return arguments, owner, confidences
-
-
-def role_formats() -> dict[str, Writer]:
-    """The formats of predicted roles, each with all sentences of the file that was read."""
-
-    def writer(write: Callable[[list[Sentence]], str]) -> Writer:
-        return lambda predictions, examples: write(predicted(predictions, examples))
-
-    return {name: writer(write) for name, write in (("conll", columns), ("props", props), ("conllu", conllu))}
-
-
-def read_parts(config: Any) -> FileParts[Sentence]:
-    """The sentences of each part."""
-    files = files_of(config, ["sample"])
-    if not files:
-        from spen_plugins.samples.srl import sample_corpus
-
-        parts = {part: ("the sample", some) for part, some in sample_corpus().items()}
-        return FileParts(parts, {}, [], "sample (synthetic)")
-
-    def read(path: Path) -> tuple[list[Sentence], str]:
-        found = read_roles(path, config.layout)
-        return kept(config, found.sentences), found.said
-
-    return read_file_parts(files, read, _roles, "roles")
-
-
-def hide_roles(config: Any, found: FileParts[Sentence]) -> FileParts[Sentence]:
-    """The training part with the roles that the config allows, and with its files of marked predicates without roles.
-
-    Raises:
-        DataError: fewer sentences than `task.labelled`, or no predicate in a file of `task.unlabelled`.
-    """
-
-    def read(path: Path) -> list[Sentence]:
-        sentences = kept(config, read_roles(path, config.layout, gold=False).sentences)
-        if not any(sentence.propositions for sentence in sentences):
-            raise DataError(path, None, "no predicate (task.unlabelled)", "sentences with a predicate marked")
-        return sentences
-
-    def hidden(sentence: Sentence) -> Sentence:
-        return replace(sentence, propositions=tuple(replace(p, tags=None) for p in sentence.propositions))
-
-    where, sentences = found.parts["train"]
-    gold, others, sums = hide_gold(config, where, sentences, hidden, read, "sentences")
-    parts = {**found.parts, "train": (where, [*gold, *others])}
-    return found._replace(parts=parts, checksums=found.checksums | sums)
-
-
-def kept(config: Any, sentences: list[Sentence]) -> list[Sentence]:
-    """The sentences without auxiliaries, if the config says so."""
-    return sentences if getattr(config, "auxiliaries", True) else [s.without_auxiliaries() for s in sentences]
-
-
-def _roles(sentence: Sentence) -> set[str]:
-    return {tag for proposition in sentence.propositions for tag in proposition.tags or ()}
-
-
-def unseen_roles(sentences: Mapping[str, Sequence[Sentence]]) -> list[str]:
-    """A warning if other parts have roles that no training sentence has."""
-    roles = {part: {tag[2:] for sentence in some for tag in _roles(sentence)} for part, some in sentences.items()}
-    every = set().union(*roles.values()) - {"", "V"}
-    return note_unseen(sorted(every - roles["train"]), len(every), "roles")

@@ -1,0 +1,71 @@
+"""What functions of the hook `spen_figure` take and do: runs, options of the command line, saving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spen_plugins.console import say
+from spen_plugins.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from spen_plugins.runs.groups import Group
+
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN",
+        show_default=False,
+        help="Run folders, or folders of one run a seed, or of several methods; label=folder names one.",
+    ),
+]
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", show_default=False, help="A run folder; for a folder of seeds the first.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="STEM",
+        show_default=False,
+        help="Writes STEM.png and STEM.svg; default: RUN/plots/NAME, or FILE without its suffix.",
+    ),
+]
+
+
+def groups_of(words: list[str]) -> list[Group]:
+    """Groups of runs, with unfinished runs as far as they are trained."""
+    from spen_plugins.runs.groups import read_groups
+
+    groups = read_groups(words, unfinished=True)
+    for note in (note for group in groups for note in group.notes):
+        say(f"note: {note}")
+    return groups
+
+
+def group_of(word: str) -> Group:
+    """The group of a figure of one run; of several seeds the first is plotted.
+
+    Raises:
+        ConfigError: the folder holds runs of several methods.
+    """
+    group, *others = groups_of([word])
+    if others:
+        paths = ", ".join(str(one.runs[0].path.parent) for one in (group, *others))
+        raise ConfigError(f"{word} holds runs of several methods; name one of {paths}")
+    if len(group.runs) > 1:
+        say(f"note: of several seeds the first is plotted: {group.runs[0].path}")
+    return group
+
+
+def save_figure(figure: Figure, group: Group, name: str, out: Path | None) -> None:
+    """Write a figure as PNG and SVG, by default below the group's folder, and print the files' names."""
+    from spen_plugins.figures.kit import save
+
+    first = group.runs[0].path
+    folder = first if len(group.runs) == 1 else first.parent
+    for path in save(figure, out or folder / "plots" / name):
+        typer.echo(str(path))
