@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spen_plugins.cli import main, run
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.plans import check_same_data
+from spen_plugins.runs.many.plans import check_same_data
 
 PARTS = ("train", "validation", "test")
 

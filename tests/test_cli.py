@@ -59,7 +59,7 @@ def spen_run(spen):
 def fake(monkeypatch):
     """A module of the package that does what a test wants."""
     # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
-    for user in ("research.seeds", "research.sweep", "research.report", "research.label_plots", "runs.tokenised"):
+    for user in ("runs.many.seeds", "runs.many.sweep", "research.report", "research.label_plots", "runs.tokenised"):
         importlib.import_module(f"spen_plugins.{user}")
     importlib.import_module("spen_plugins.runs.writing")
 

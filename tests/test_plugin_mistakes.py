@@ -362,7 +362,7 @@ def rehearsed(toy: ToyTask, energy: type[sp.Energy] = ToyEnergy, **second: Any) 
         sp.Stage("first", (replace(net_phase(), loss=wanted),), 1, frozen=frozen),
         sp.Stage("second", (replace(net_phase(), **fields),), 1, frozen=frozen, **second),
     ]
-    rehearse(model, toy, Given(stages), 0, Accelerator(cpu=True))
+    rehearse(model, toy, Given(stages), check_stages(model, stages), 0, Accelerator(cpu=True))
     return model
 
 
@@ -468,7 +468,7 @@ def test_a_rehearsal_changes_nothing(toy: ToyTask) -> None:
 
     model.inference_net.eval()
     before = state()
-    rehearse(model, toy, Given(stages), 0, Accelerator(cpu=True))
+    rehearse(model, toy, Given(stages), check_stages(model, stages), 0, Accelerator(cpu=True))
     assert state() == before
     assert all(parameter.grad is None for parameter in model.parameters())
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from spen_plugins.cli.run import app, parse_seeds
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files.lock import locked
-from spen_plugins.research import jobs as many
 from spen_plugins.runs import runner
+from spen_plugins.runs.many import jobs as parallel
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]
@@ -191,7 +191,7 @@ def test_stopping_before_a_run_begins_names_no_folder_to_resume(several, tmp_pat
     def stopped(*_):
         raise Interrupted("stopped")
 
-    monkeypatch.setattr(many, "side_by_side", stopped)
+    monkeypatch.setattr(parallel, "side_by_side", stopped)
     done = spen_run("mlc_seal", *several.split(), "--jobs", 2, "--out", tmp_path / "x")
     assert done.exit_code == 130 and "Give the same command again" in done.stderr
     assert "--resume" not in done.stderr and not (tmp_path / "x").exists()

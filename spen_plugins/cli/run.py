@@ -15,7 +15,7 @@ from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
     from spen_plugins.config.fields import Field
-    from spen_plugins.research.seeds import Outcome
+    from spen_plugins.runs.many.seeds import Outcome
 
 MOST_SEEDS = 1000
 
@@ -113,7 +113,7 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
         def of_method(method: str, seed: int) -> dict[str, Any]:
             return evaluate(config, {**arguments, "method": method, "seed": str(seed)})
 
-        from spen_plugins.research.seeds import run_methods
+        from spen_plugins.runs.many.seeds import run_methods
 
         return _chosen(run_methods(of_method, methods, seeds, str(config), out, options), options)
     if "seeds" in lists:
@@ -123,7 +123,7 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
             return evaluate(config, {**arguments, "seed": str(seed)})
 
         of_seed(seeds[0])
-        from spen_plugins.research.seeds import run_seeds
+        from spen_plugins.runs.many.seeds import run_seeds
 
         return run_seeds(of_seed, seeds, str(config), out, options)
     if options.jobs > 1:
@@ -138,10 +138,10 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
 
 def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
-    from spen_plugins.research.plans import is_parent
-    from spen_plugins.research.seeds import resume_methods, resume_seeds
     from spen_plugins.runs import runner
     from spen_plugins.runs.folder import methods_of
+    from spen_plugins.runs.many.plans import is_parent
+    from spen_plugins.runs.many.seeds import resume_methods, resume_seeds
 
     if methods_of(path):
         return _chosen(resume_methods(path, options), options)

@@ -73,8 +73,8 @@ def sweep(
 
     fixed = parse_arguments(arguments or [])
     folder = out or Path("runs") / f"sweep-{config.stem}-{space.stem}"
-    from spen_plugins.research.sweep import Sweep
-    from spen_plugins.research.sweep import sweep as run
+    from spen_plugins.runs.many.sweep import Sweep
+    from spen_plugins.runs.many.sweep import sweep as run
 
     run(
         Sweep(config, space, fixed, trials, folder, storage, name, pruner.value, seed, timeout, device),

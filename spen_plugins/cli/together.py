@@ -46,7 +46,7 @@ def together(
     if resume and words:
         raise ConfigError(f"--resume takes the parts from {out}; omit {' '.join(words)}")
     configs = {} if resume else configs_of(words or [])
-    from spen_plugins.runs import together as work
+    from spen_plugins.runs.many import together as work
 
     options = RunOptions(device, quiet, checkpoint_every)
     folders = work.resume(out, options) if resume else work.run(configs, out, options)

@@ -23,7 +23,7 @@ from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.denormals import without_denormals
 from spen_plugins.loop.evaluation import batches, evaluate
 from spen_plugins.loop.order import epochs_of
-from spen_plugins.loop.ownership import assign, check_stages, touched
+from spen_plugins.loop.ownership import Owned, check_stages, parameters_of, touched
 from spen_plugins.loop.position import Position
 from spen_plugins.loop.processes import everyones, restore_own, same_weights, shares, wait_for_all
 from spen_plugins.loop.progress import Reporter
@@ -49,6 +49,7 @@ class Loop:
         stop: polled after every batch; true saves and raises `Interrupted`.
         after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
         after_validation: called with the epoch and its validation scores; its result is added to the record.
+        owned: the owners of all parameters, from `check_stages`; None to check the stages here.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Loop:
         stop: Callable[[], bool] = lambda: False,
         after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
         after_validation: Callable[[int, dict[str, Any]], dict[str, Any]] = lambda epoch, scores: {},
+        owned: Owned | None = None,
     ) -> None:
         self.model, self.task, self.stages, self.config = model, task, stages, config
         self.folder, self.seed, self.accelerator, self.reporter = folder, seed, accelerator, reporter
@@ -74,7 +76,7 @@ class Loop:
         self.position = Position()
         self.nets, self.constant = NetStates(model), Constant(task, config.evaluated_at_once)
         self._saved_at, self._asked = time.monotonic(), [0.0, 0.0]
-        check_stages(model, stages)
+        self.owned = check_stages(model, stages) if owned is None else owned
         for stage in stages:
             alone = [phase.name for phase in stage.phases if not phase.additive]
             if alone and (config.accumulate > 1 or accelerator.num_processes > 1):
@@ -140,7 +142,7 @@ class Loop:
         self.position.started = True
         if stage.set is not None:
             stage.set(self.model)
-        owned = assign(self.model, stage)
+        owned = {name: parameters_of(self.model, names) for name, names in self.owned[stage.name].items()}
         self.active = [
             ActivePhase(phase, owned[phase.name], touched(self.model, owned[phase.name].values()), self.accelerator, n)
             for phase, n in ((phase, planned_updates(stage, phase, self.epochs.batches)) for phase in stage.phases)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from torch import nn
 
@@ -10,6 +11,9 @@ from spen_plugins.errors import ConfigError, PluginError, did_you_mean
 from spen_plugins.model import Model
 from spen_plugins.player import is_below, layers_below_top
 from spen_plugins.trainer import Stage
+
+Owned: TypeAlias = Mapping[str, Mapping[str, Sequence[str]]]
+"""Stage -> phase -> names of the parameters that it trains."""
 
 
 def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
@@ -42,8 +46,11 @@ def assign(model: Model, stage: Stage) -> dict[str, dict[str, nn.Parameter]]:
     return owned
 
 
-def check_stages(model: Model, stages: Sequence[Stage]) -> None:
+def check_stages(model: Model, stages: Sequence[Stage]) -> Owned:
     """Check that all stages can run on a model: names, epochs, owners of parameters, and prefixes and layers of rates.
+
+    Returns:
+        The owners of all parameters.
 
     Raises:
         PluginError: it is no list of stages.
@@ -63,8 +70,8 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
         raise ConfigError(f"the trainer trains for no epoch: {said}; expected at least one")
     for stage in stages:
         _check_prefixes(model, stage)
-    assigned = [(stage, assign(model, stage)) for stage in stages]
-    owned = [(phase, list(by_phase[phase.name])) for stage, by_phase in assigned for phase in stage.phases]
+    owners = {stage.name: {phase: list(some) for phase, some in assign(model, stage).items()} for stage in stages}
+    owned = [(phase, owners[stage.name][phase.name]) for stage in stages for phase in stage.phases]
     aliases = _aliases(model)
     for phase, moved in owned:
         groups = phase.player.groups
@@ -95,6 +102,7 @@ def check_stages(model: Model, stages: Sequence[Stage]) -> None:
                     f"phase {phase.name!r}: its player's groups name {prefix!r}, and no parameter that it moves begins "
                     f"so.{did_you_mean(prefix, known)} They begin with: {first}; for one rate of all: groups={{}}"
                 )
+    return owners
 
 
 def _check_prefixes(model: Model, stage: Stage) -> None:
@@ -117,6 +125,11 @@ def _aliases(model: Model) -> dict[str, list[str]]:
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
     return {aliases[0]: aliases for aliases in names.values()}
+
+
+def parameters_of(model: Model, names: Iterable[str]) -> dict[str, nn.Parameter]:
+    """A model's parameters of these names."""
+    return {name: model.get_parameter(name) for name in names}
 
 
 def touched(model: Model, parameters: Iterable[nn.Parameter]) -> frozenset[str]:

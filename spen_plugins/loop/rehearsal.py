@@ -24,7 +24,7 @@ from spen_plugins.loop.context import LiveContext, NetStates
 from spen_plugins.loop.evaluation import batches
 from spen_plugins.loop.memory import is_out_of_memory
 from spen_plugins.loop.order import epochs_of
-from spen_plugins.loop.ownership import assign, touched
+from spen_plugins.loop.ownership import Owned, parameters_of, touched
 from spen_plugins.loop.random_state import random_state, set_random_state
 from spen_plugins.model import Model
 from spen_plugins.task import Task
@@ -34,12 +34,18 @@ MISTAKES = (AttributeError, ImportError, IndexError, NameError, RuntimeError, Ty
 """Errors of code, such as a wrong name or shape, which do not depend on the weights that earlier stages learn."""
 
 
-def rehearse(model: Model, task: Task, trainer: Trainer, seed: int, accelerator: Accelerator) -> None:
+def rehearse(model: Model, task: Task, trainer: Trainer, owned: Owned, seed: int, accelerator: Accelerator) -> None:
     """Computes the losses, gradients and measures of every phase on one batch, so that a mistake in a component
     shows before the stages ahead of it are trained.
 
     A copy of the model and the trainer takes part, and random states are restored. A model that cannot be copied is
     not rehearsed.
+
+    Args:
+        model, task, trainer: the parts of the run.
+        owned: the owners of all parameters, from `check_stages`.
+        seed: seed of the row order.
+        accelerator: device and precision.
 
     Raises:
         PluginError: a component raised an error; the message names its class and method.
@@ -59,7 +65,7 @@ def rehearse(model: Model, task: Task, trainer: Trainer, seed: int, accelerator:
         for number, stage in enumerate(own.stages(twin, task)):
             if stage.epochs and stage.phases:
                 with attention_of(stage):
-                    _Rehearsal(nets, task, stage, own.config, (seed, number), accelerator).run()
+                    _Rehearsal(nets, task, stage, own.config, owned, (seed, number), accelerator).run()
     except _LeftToTrainingError:
         pass
     finally:
@@ -79,11 +85,13 @@ class _Rehearsal:
         task: Task,
         stage: Stage,
         config: TrainerConfig,
+        owned: Owned,
         place: tuple[int, int],
         accelerator: Accelerator,
     ) -> None:
         self.nets, self.model, self.task, self.stage = nets, nets.model, task, stage
-        self.config, self.place, self.accelerator = config, place, accelerator
+        self.config, self.owned = config, owned[stage.name]
+        self.place, self.accelerator = place, accelerator
 
     def run(self) -> None:
         stage, model = self.stage, self.model
@@ -94,7 +102,7 @@ class _Rehearsal:
         batch = self._first_batch()
         if batch is None:
             return
-        owned = assign(model, stage)
+        owned = {name: parameters_of(model, names) for name, names in self.owned.items()}
         phases = [
             ActivePhase(phase, owned[phase.name], touched(model, owned[phase.name].values()), self.accelerator)
             for phase in stage.phases

@@ -107,7 +107,7 @@ class Together:
             if stop or (number + 1 < len(turns) and time.monotonic() - self._saved_at >= self.checkpoint_seconds):
                 self._save()
             if stop:
-                raise Interrupted("stopped by the user; everything is saved")
+                raise Interrupted(f"stopped by the user; everything is saved in {self.checkpoint.folder.parent}")
         self._validate(time.perf_counter() - started)
 
     def _validate(self, seconds: float) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from spen_plugins.console import Console
 from spen_plugins.research.compare import compare
-from spen_plugins.research.seeds import Outcome
 from spen_plugins.research.tables import terminal
 from spen_plugins.runs.groups import read_group
+from spen_plugins.runs.many.seeds import Outcome
 
 
 def print_choice(outcome: Outcome, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""Signals that stop a run."""
+"""Signals that stop a run, and what it says then."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from spen_plugins.errors import Interrupted
+from spen_plugins.loop.memory import memory_errors
+from spen_plugins.loop.processes import ProcessLost
 
 
 @contextmanager
@@ -30,3 +34,23 @@ def interrupts() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def training(afterwards: str) -> Iterator[threading.Event]:
+    """As `interrupts`, for a loop that trains: an error that stops it ends in a sentence on how to go on, `afterwards`,
+    and memory that runs out is an error, too."""
+    try:
+        with interrupts() as stop, memory_errors("training"):
+            yield stop
+    except (Interrupted, ProcessLost) as error:
+        raise type(error)(f"{error}. {afterwards}") from error
+
+
+@contextmanager
+def last_evaluation(afterwards: str) -> Iterator[None]:
+    """Inside, Ctrl-C is an error that says how to go on: training is done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped in its last evaluation; training is done and saved. {afterwards}") from None

@@ -17,6 +17,7 @@ from spen_plugins.runs import runner
 from spen_plugins.runs.devices import callers_settings
 from spen_plugins.runs.options import RunOptions
 from spen_plugins.runs.predictor import Predictor, load
+from spen_plugins.runs.preparing import Given
 from spen_plugins.task import HELD_OUT
 from spen_plugins.task_parts import TakesExamples
 
@@ -63,7 +64,7 @@ def train(
     """
     given = None
     if data is not None and not isinstance(data, (str, Path)):
-        given = runner.Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
+        given = Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
         data = "files"  # the numbers of one's own data
         if isinstance(config, Mapping) or "data" not in [parameter.name for parameter in parameters(config)]:
             data = None

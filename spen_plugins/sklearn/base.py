@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from spen_plugins.runs.predictor import Predictor
-from spen_plugins.runs.runner import Given
+from spen_plugins.runs.preparing import Given
 from spen_plugins.sklearn.stored import StoredRun
 
 INSTEAD = {

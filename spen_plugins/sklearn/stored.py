@@ -11,7 +11,7 @@ from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, Interrupted, PluginError
 from spen_plugins.runs.predictor import Predictor, load
-from spen_plugins.runs.runner import Given
+from spen_plugins.runs.preparing import Given
 from spen_plugins.runs.training import train
 
 

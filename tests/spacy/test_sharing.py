@@ -12,7 +12,7 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 import spen_plugins as sp
-from spen_plugins.runs import together
+from spen_plugins.runs.many import together
 from spen_plugins.runs.options import RunOptions
 from spen_spacy import predicting, sharing
 from spen_spacy.extensions import TOKEN_SCORES

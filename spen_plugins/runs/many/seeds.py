@@ -13,9 +13,11 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.research.choice import Choice, choose_among
-from spen_plugins.research.jobs import run_all
-from spen_plugins.research.plans import (
+from spen_plugins.runs import runner
+from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
+from spen_plugins.runs.many.choice import Choice, choose_among
+from spen_plugins.runs.many.jobs import run_all
+from spen_plugins.runs.many.plans import (
     Configs,
     beginning,
     folder_of,
@@ -24,8 +26,6 @@ from spen_plugins.research.plans import (
     seeds_of,
     writable,
 )
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
 from spen_plugins.runs.options import DEFAULTS, RunOptions
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from spen_plugins.errors import ConfigError, RunError, SpenError
 from spen_plugins.files.lock import locked
-from spen_plugins.research.trials import running
+from spen_plugins.runs.many.trials import running
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

@@ -17,26 +17,23 @@ from typing import Any
 
 from accelerate import Accelerator
 
-from spen_plugins.config.experiment import Built, Experiment, build, check, make_task
+from spen_plugins.config.experiment import Built, Experiment, check
 from spen_plugins.console import Console
-from spen_plugins.errors import ConfigError, Interrupted, RunError
+from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.loop import Loop
 from spen_plugins.loop.checkpoint import Checkpoint
-from spen_plugins.loop.memory import memory_errors
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.loop.random_state import seed_everything
 from spen_plugins.loop.together import Together
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import launched, make_accelerator
 from spen_plugins.runs.finishing import finish
 from spen_plugins.runs.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
-from spen_plugins.runs.runner import TOGETHER, built_again, describe, stages_of
-from spen_plugins.runs.signals import interrupts
-from spen_plugins.trainer import Stage
+from spen_plugins.runs.preparing import Ready, build_again, build_first, describe, make_ready
+from spen_plugins.runs.runner import TOGETHER
+from spen_plugins.runs.signals import last_evaluation, training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 EQUAL = ("precision", "seed")
@@ -70,14 +67,14 @@ def run(
     experiments = {name: check(dict(config), source, registry) for name, (config, source) in configs.items()}
     RunFolder.check_free(out, f"spen together {quote(str(out))} --resume" if (out / TOGETHER).exists() else None)
     accelerator = _accelerator(experiments, options.device)
-    built = {name: _built(experiment) for name, experiment in experiments.items()}
-    stages = _stages(experiments, built, accelerator)
+    built = {name: build_first(experiment) for name, experiment in experiments.items()}
+    parts = _make_ready(experiments, built, accelerator)
     folders = {name: RunFolder(out / name) for name in configs}
     with _held(out, folders, {name: experiment.table() for name, experiment in experiments.items()}):
         for name, experiment in experiments.items():
             RunFolder.create(folders[name].path, experiment.table())
             describe(folders[name], experiment, built[name], accelerator, registry, configs[name][1])
-        return _train(experiments, built, stages, folders, out, accelerator, options, False)
+        return _train(parts, folders, out, options, False)
 
 
 def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> list[Path]:
@@ -104,11 +101,10 @@ def resume(out: Path, options: RunOptions = DEFAULTS, registry: Registry | None 
         accelerator = _accelerator(experiments, options.device or before)
         console = Console(quiet=options.quiet, stderr=True)
         built = {
-            name: built_again(experiment, folders[name], accelerator, registry, console)
+            name: build_again(experiment, folders[name], accelerator, registry, console)
             for name, experiment in experiments.items()
         }
-        stages = _stages(experiments, built, accelerator)
-        return _train(experiments, built, stages, folders, out, accelerator, options, True)
+        return _train(_make_ready(experiments, built, accelerator), folders, out, options, True)
 
 
 def share_encoder(built: Mapping[str, Built]) -> None:
@@ -191,31 +187,21 @@ def _accelerator(experiments: Mapping[str, Experiment], device: str | None) -> A
     return make_accelerator(one.precision, device)
 
 
-def _built(experiment: Experiment) -> Built:
-    """A part's objects, drawn as those of a run of its own."""
-    seed_everything(experiment.seed)
-    task = make_task(experiment)
-    task.load()
-    return build(experiment, task)
-
-
-def _stages(
+def _make_ready(
     experiments: Mapping[str, Experiment], built: Mapping[str, Built], accelerator: Accelerator
-) -> dict[str, Stage]:
-    """The one stage of each part, over the shared encoder."""
+) -> dict[str, Ready]:
+    """The parts, each of one stage, over the shared encoder."""
     share_encoder(built)
-    found = {}
-    for name, part in built.items():
-        stages = stages_of(part, accelerator)
-        if len(stages) != 1 or len(stages[0].phases) != 1 or stages[0].select is not None:
+    parts = {name: make_ready(experiments[name], part, accelerator) for name, part in built.items()}
+    for name, part in parts.items():
+        if len(part.stages) != 1 or len(part.stages[0].phases) != 1 or part.stages[0].select is not None:
             raise ConfigError(
                 f"{name}: found trainer {experiments[name].trainer.type!r}, whose training has several stages or "
                 "phases; expected 'cross_entropy'"
             )
-        if stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
+        if part.stages[0].phases[0].player.average is not None:  # each part would have another mean of the encoder
             raise ConfigError(f"{name}: found trainer.net.average; parts that are trained together have no mean: null")
-        [found[name]] = stages
-    return found
+    return parts
 
 
 @contextmanager
@@ -234,47 +220,27 @@ def _held(
 
 
 def _train(
-    experiments: Mapping[str, Experiment],
-    built: Mapping[str, Built],
-    stages: Mapping[str, Stage],
-    folders: Mapping[str, RunFolder],
-    out: Path,
-    accelerator: Accelerator,
-    options: RunOptions,
-    resume: bool,
+    parts: Mapping[str, Ready], folders: Mapping[str, RunFolder], out: Path, options: RunOptions, resume: bool
 ) -> list[Path]:
     console, checkpoint = Console(quiet=options.quiet), Checkpoint(out / "checkpoint")
-    seed = next(iter(experiments.values())).seed
-    go_on = f"Go on with: spen together {quote(str(out))} --resume"
-    with Reporter(console, "mean", options.quiet) as reporter, interrupts() as stop:
+    first = next(iter(parts.values()))
+    seed, accelerator = first.experiment.seed, first.accelerator
+    afterwards = f"Go on with: spen together {quote(str(out))} --resume"
+    with Reporter(console, "mean", options.quiet) as reporter, training(afterwards) as stop:
         reporter.say(f"folder {out}; seed {seed}; {accelerator.device}")
         loops = {}
-        for name, part in built.items():
-            for note in part.task.notes():
+        for name, part in parts.items():
+            model, task = part.built.model, part.built.task
+            for note in task.notes():
                 reporter.say(f"{name}: {note}")
-            counts = sum(parameter.numel() for parameter in part.model.parameters())
-            reporter.say(f"{name}: {len(part.task.part('train')):,} examples, {counts:,} parameters, encoder included")
+            counts = sum(parameter.numel() for parameter in model.parameters())
+            reporter.say(f"{name}: {len(task.part('train')):,} examples, {counts:,} parameters, encoder included")
             folders[name].checkpoint = checkpoint
-            loops[name] = Loop(
-                part.model,
-                part.task,
-                [stages[name]],
-                part.trainer.config,
-                folders[name],
-                seed,
-                accelerator,
-                reporter,
-            )
-        together = Together(loops, seed, checkpoint, accelerator, reporter, options.checkpoint_seconds, stop.is_set)
-        try:
-            with memory_errors("training"):
-                together.run(resume)
-        except Interrupted as error:
-            raise Interrupted(f"{error} in {out}. {go_on}") from error
-    try:
-        for name, part in built.items():
+            loops[name] = part.loop(folders[name], reporter)
+        every = options.checkpoint_seconds
+        Together(loops, seed, checkpoint, accelerator, reporter, every, stop.is_set).run(resume)
+    with last_evaluation(afterwards):
+        for name, part in parts.items():
             console.print(f"\n{name}")
-            finish(part, folders[name], accelerator, console, True, loops[name].constant)
-    except KeyboardInterrupt:
-        raise Interrupted(f"stopped in its last evaluation; training is done and saved. {go_on}") from None
+            finish(part.built, folders[name], accelerator, console, True, loops[name].constant)
     return [folder.path for folder in folders.values()]

@@ -1,0 +1,1 @@
+"""Several runs: seeds, methods, sweeps, and several tasks at once."""
