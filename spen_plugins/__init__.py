@@ -29,9 +29,9 @@ __getattr__, _NAMES = lazy_names(
         "batch": ("ArcInputs", "Batch", "ChoiceInputs", "ImageInputs", "TextInputs", "VectorInputs", "WordInputs", "X"),
         "builtin.losses.dvn": ("Dvn",),
         "inference.gbi": ("Gbi", "gbi_score"),
-        "builtin.tasks.srl": ("SemanticRoles",),
-        "builtin.tasks.tagging": ("Tagging",),
-        "builtin.tasks.text": ("TextLabels",),
+        "builtin.tasks.roles.srl": ("SemanticRoles",),
+        "builtin.tasks.tags.tagging": ("Tagging",),
+        "builtin.tasks.labels.text": ("TextLabels",),
         "builtin.trainers.phases": (
             "cost_net_phase",
             "cross_entropy",
@@ -42,9 +42,9 @@ __getattr__, _NAMES = lazy_names(
             "net_terms",
         ),
         "component": ("Component",),
-        "config.config": ("Config",),
-        "datasets.catalogue": ("DataSet",),
-        "datasets.places": ("locate",),
+        "settings.config": ("Config",),
+        "data.catalogue.catalogue": ("DataSet",),
+        "data.catalogue.places": ("locate",),
         "energy": ("BoundEnergy", "Energy"),
         "energy_loss": ("EnergyLoss", "Terms"),
         "errors": ("ConfigError", "DataError", "PluginError", "RunError", "SpenError", "did_you_mean"),
@@ -56,15 +56,15 @@ __getattr__, _NAMES = lazy_names(
         "inference_net": ("CostNet", "InferenceNet"),
         "model": ("Model",),
         "player": ("PlateauConfig", "Player", "Schedule"),
-        "readers.jsonl": ("read_json_lines",),
-        "builtin.tasks.facts": ("listed", "number", "numbers"),
-        "readers.shards": ("checksum",),
-        "readers.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
+        "data.jsonl": ("read_json_lines",),
+        "settings.facts": ("listed", "number", "numbers"),
+        "data.disk.shards": ("checksum",),
+        "data.text": ("opened", "read_lines", "sha256", "shorten", "split_lines"),
         "registry": ("Registry",),
-        "runs.folder": ("RunFolder",),
-        "runs.predictor": ("Predictor", "load"),
-        "runs.tokenised": ("note_unspaced",),
-        "runs.training": ("train",),
+        "runs.folder.folder": ("RunFolder",),
+        "runs.predict.predictor": ("Predictor", "load"),
+        "runs.predict.tokenised": ("note_unspaced",),
+        "runs.train.training": ("train",),
         "scores.calibration": ("Confidences", "Decisions", "LabelConfidences", "TagConfidences"),
         "spaces": (
             "BinaryGrid",
@@ -108,10 +108,9 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
     from spen_plugins.builtin.losses.dvn import Dvn
-    from spen_plugins.builtin.tasks.facts import listed, number, numbers
-    from spen_plugins.builtin.tasks.srl import SemanticRoles
-    from spen_plugins.builtin.tasks.tagging import Tagging
-    from spen_plugins.builtin.tasks.text import TextLabels
+    from spen_plugins.builtin.tasks.labels.text import TextLabels
+    from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+    from spen_plugins.builtin.tasks.tags.tagging import Tagging
     from spen_plugins.builtin.trainers.phases import (
         cost_net_phase,
         cross_entropy,
@@ -122,9 +121,11 @@ if TYPE_CHECKING:
         net_terms,
     )
     from spen_plugins.component import Component
-    from spen_plugins.config.config import Config
-    from spen_plugins.datasets.catalogue import DataSet
-    from spen_plugins.datasets.places import locate
+    from spen_plugins.data.catalogue.catalogue import DataSet
+    from spen_plugins.data.catalogue.places import locate
+    from spen_plugins.data.disk.shards import checksum
+    from spen_plugins.data.jsonl import read_json_lines
+    from spen_plugins.data.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.energy import BoundEnergy, Energy
     from spen_plugins.energy_loss import EnergyLoss, Terms
     from spen_plugins.errors import ConfigError, DataError, PluginError, RunError, SpenError, did_you_mean
@@ -137,15 +138,14 @@ if TYPE_CHECKING:
     from spen_plugins.inference_net import CostNet, InferenceNet
     from spen_plugins.model import Model
     from spen_plugins.player import PlateauConfig, Player, Schedule
-    from spen_plugins.readers.jsonl import read_json_lines
-    from spen_plugins.readers.shards import checksum
-    from spen_plugins.readers.text import opened, read_lines, sha256, shorten, split_lines
     from spen_plugins.registry import Registry
-    from spen_plugins.runs.folder import RunFolder
-    from spen_plugins.runs.predictor import Predictor, load
-    from spen_plugins.runs.tokenised import note_unspaced
-    from spen_plugins.runs.training import train
+    from spen_plugins.runs.folder.folder import RunFolder
+    from spen_plugins.runs.predict.predictor import Predictor, load
+    from spen_plugins.runs.predict.tokenised import note_unspaced
+    from spen_plugins.runs.train.training import train
     from spen_plugins.scores.calibration import Confidences, Decisions, LabelConfidences, TagConfidences
+    from spen_plugins.settings.config import Config
+    from spen_plugins.settings.facts import listed, number, numbers
     from spen_plugins.spaces import (
         BinaryGrid,
         IndependentLabels,

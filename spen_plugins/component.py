@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from spen_plugins.config.config import Config
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Indexer, Task
 
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.config import Config
-from spen_plugins.datasets.places import locate
+from spen_plugins.data.catalogue.places import locate
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.text import sha256
 from spen_plugins.errors import DataError
-from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.text import sha256
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Metric, Task
 from spen_plugins.task_parts import parse_item, shown_form

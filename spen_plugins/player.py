@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 from torch import nn
 
-from spen_plugins.config.config import Config
+from spen_plugins.settings.config import Config
 
 _LAYER = re.compile(r"(?P<encoder>.*?\.encoder)\.(?:\w+\.)*?(?:layers?|blocks?|h)\.(?P<layer>\d+)\.")
 """A parameter of a layer of a feature network's `encoder`, by the names that Hugging Face's models have."""

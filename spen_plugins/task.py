@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor
 
 from spen_plugins.batch import ArcInputs, Batch, ChoiceInputs, ImageInputs, TextInputs, VectorInputs, WordInputs, X
-from spen_plugins.config.config import Config
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace, Proposal
 
 PARTS = ("train", "validation", "test")

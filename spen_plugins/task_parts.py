@@ -12,9 +12,9 @@ import numpy as np
 from torch import Tensor
 
 from spen_plugins.batch import Batch, X
+from spen_plugins.data.raw_text import RawText
+from spen_plugins.data.tables.matrix import is_matrix
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.matrix import is_matrix
-from spen_plugins.readers.raw_text import RawText
 from spen_plugins.scores.calibration import Decisions
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import HELD_OUT, Indexer, Metric, Task, Writer

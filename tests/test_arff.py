@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.table import Ragged
+from spen_plugins.data.tables.arff import ancestry, class_sets, read_arff
+from spen_plugins.data.tables.arff_rows import split_cells
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_names import read_label_names
+from spen_plugins.data.tables.table_columns import Columns, positive
+from spen_plugins.data.text import read_lines
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.arff import ancestry, class_sets, read_arff
-from spen_plugins.readers.arff_rows import split_cells
-from spen_plugins.readers.label_names import read_label_names
-from spen_plugins.readers.table import Ragged
-from spen_plugins.readers.table_columns import Columns, positive
-from spen_plugins.readers.text import read_lines
 
 SPEN_DATA = os.environ.get("SPEN_DATA")
 

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from spen_plugins.builtin.features.attention import MOST, Float32Attention
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from tests.test_encoders import SENTENCE, ready, save_model
 
 HALF = torch.bfloat16

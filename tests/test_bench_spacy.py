@@ -13,12 +13,12 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
+from spen_plugins.data.schemes import spans
+from spen_plugins.data.sentences import write_roles
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.srl import Proposition, Sentence
 from spen_plugins.errors import DataError
-from spen_plugins.readers import write_roles
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.schemes import spans
-from spen_plugins.readers.srl import Proposition, Sentence
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.samples import srl
 from spen_plugins.samples.tagged import sample_corpus
 from spen_plugins.scores.spans import Argument

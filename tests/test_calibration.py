@@ -14,13 +14,13 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.nets.crf import CrfProposal
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.cli import main
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.scores.calibration import (
     BINS,
     Decisions,

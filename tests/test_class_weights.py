@@ -12,11 +12,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.class_weights import weigh_labels, weigh_tags
-from spen_plugins.builtin.tasks.given import pairs
 from spen_plugins.builtin.trainers.phases import cross_entropy
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import build, check
+from spen_plugins.data.parts.class_weights import weigh_labels, weigh_tags
+from spen_plugins.data.parts.given import pairs
 from spen_plugins.registry import Registry
 from spen_plugins.testing.comparing import double
 

@@ -59,9 +59,9 @@ def spen_run(spen):
 def fake(monkeypatch):
     """A module of the package that does what a test wants."""
     # Whoever imports the module by name must have done so before, or the fake would stay with him after the test.
-    for user in ("runs.many.seeds", "runs.many.sweep", "research.report", "research.label_plots", "runs.tokenised"):
+    for user in ("runs.many.seeds", "runs.many.sweep", "report.report", "report.label_plots", "runs.predict.tokenised"):
         importlib.import_module(f"spen_plugins.{user}")
-    importlib.import_module("spen_plugins.runs.writing")
+    importlib.import_module("spen_plugins.runs.predict.writing")
 
     def put(name: str, **members):
         module = types.ModuleType(f"spen_plugins.{name}")
@@ -244,7 +244,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
         calls.append((evaluated, source, options))
         return Path("runs/x")
 
-    fake("runs.runner", run=runs)
+    fake("runs.train.runner", run=runs)
     done = spen_run(
         str(config), "data=mine", "trainer.epochs=3", "--out", "o", "--device", "cpu", "-q", "--checkpoint-every", "5"
     )
@@ -258,7 +258,7 @@ def test_a_run_gets_config_and_options(spen_run, fake, config, tmp_path):
 
 def test_resume_takes_the_folder_alone(spen_run, fake, config):
     calls = []
-    fake("runs.runner", resume=lambda *given: calls.append(given) or Path("r"))
+    fake("runs.train.runner", resume=lambda *given: calls.append(given) or Path("r"))
     assert spen_run("--resume", "runs/r").exit_code == 0
     assert calls == [(Path("runs/r"), RunOptions())]
     refused = spen_run(str(config), "--resume", "runs/r")
@@ -282,7 +282,7 @@ def test_errors_are_one_message_with_their_status(spen_run, fake, config, error,
     def fails(*_, **__):
         raise error
 
-    fake("runs.runner", run=fails)
+    fake("runs.train.runner", run=fails)
     done = spen_run(str(config))
     assert done.exit_code == status
     assert done.stdout == ""
@@ -294,7 +294,7 @@ def test_of_a_very_long_error_beginning_and_end_are_shown(spen_run, fake, config
     def fails(*_, **__):
         raise ConfigError("begins " + "x" * 100_000 + " ends")
 
-    fake("runs.runner", run=fails)
+    fake("runs.train.runner", run=fails)
     said = spen_run(str(config)).stderr
     assert said.startswith("error: begins xxx") and said.endswith("xxx ends\n") and len(said) < 10_000
 
@@ -303,7 +303,7 @@ def test_a_mistake_of_ours_is_not_hidden(spen_run, fake, config):
     def fails(*_, **__):
         raise ZeroDivisionError
 
-    fake("runs.runner", run=fails)
+    fake("runs.train.runner", run=fails)
     assert isinstance(spen_run(str(config)).exception, ZeroDivisionError)
 
 
@@ -452,8 +452,8 @@ class Predictor:
 
 @pytest.fixture
 def predictor(fake):
-    fake("runs.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
-    fake("runs.sources", seen_in_training=lambda loaded, file: [])
+    fake("runs.predict.predictor", load=lambda run, device, refine=None, precision="no": Predictor())
+    fake("runs.folder.sources", seen_in_training=lambda loaded, file: [])
 
 
 @pytest.mark.parametrize(
@@ -494,8 +494,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     "command", [("predict", "--text", "Hello"), ("evaluate", "f"), ("score", "f"), ("compare",), ("report",)]
 )
 def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, monkeypatch, command):
-    fake("runs.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
-    fake("runs.groups", read_groups=lambda *given: pytest.fail("runs were read"))
+    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    fake("runs.many.groups", read_groups=lambda *given: pytest.fail("runs were read"))
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).name != "read_only")
     (tmp_path / "read_only").mkdir()
     (tmp_path / "file").touch()
@@ -518,7 +518,7 @@ def test_where_out_cannot_be_written_nothing_is_computed(spen, fake, tmp_path, m
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "score"])
 def test_out_is_neither_the_input_nor_a_file_of_a_run(spen, fake, tmp_path, command):
-    fake("runs.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
+    fake("runs.predict.predictor", load=lambda *given, **also: pytest.fail("a run was loaded"))
     file, weights = tmp_path / "in.csv", tmp_path / "run" / "weights.safetensors"
     weights.parent.mkdir()
     for one in (file, weights, weights.with_name("config.json")):

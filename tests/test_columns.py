@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from spen_plugins.data.schemes import BrokenTags, Span, convert, spans, write_tags
+from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.columns import read_columns
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.schemes import BrokenTags, Span, convert, spans, write_tags
 
 
 def file(tmp_path: Path, text: str) -> Path:

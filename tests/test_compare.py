@@ -25,13 +25,13 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop.evaluation import example_ratios
 from spen_plugins.registry import Registry
-from spen_plugins.research.compare import compare
-from spen_plugins.research.costs import costs_of
-from spen_plugins.research.tables import comma_separated, latex, markdown, markdown_cell, terminal
-from spen_plugins.runs import runner
-from spen_plugins.runs.environment import FORMAT, parameter_counts
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.groups import read_groups
+from spen_plugins.report.compare import compare
+from spen_plugins.report.costs import costs_of
+from spen_plugins.report.tables import comma_separated, latex, markdown, markdown_cell, terminal
+from spen_plugins.runs.folder.environment import FORMAT, parameter_counts
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.train import runner
 from spen_plugins.scores import bootstrap
 from spen_plugins.scores.bootstrap import differences, estimate, interval, resampled_scores, with_seeds
 from spen_plugins.testing import ToyTags

@@ -22,23 +22,23 @@ from spen_images.masks import read_arrays
 from spen_plugins.cli.main import app
 from spen_plugins.cli.run import app as run_app
 from spen_plugins.config.evaluation import evaluate, parse_arguments
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.row_split import read_split
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
+from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.tables.table_files import read_table
+from spen_plugins.data.text import read_lines, sha256
+from spen_plugins.data.texts.labelled_texts import Layout, read_texts
+from spen_plugins.data.texts.reuters import read_reuters
+from spen_plugins.data.words.clusters import read_clusters
+from spen_plugins.data.words.vectors import read_vectors
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.files import read_json, save_json
 from spen_plugins.loop.checkpoint import Checkpoint
-from spen_plugins.readers.clusters import read_clusters
-from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.labelled_texts import Layout, read_texts
-from spen_plugins.readers.reuters import read_reuters
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.split import read_split
-from spen_plugins.readers.table_files import read_table
-from spen_plugins.readers.tagged import TagPlaces, read_tagged
-from spen_plugins.readers.tagged_shards import tagged_rows
-from spen_plugins.readers.text import read_lines, sha256
-from spen_plugins.readers.vectors import read_vectors
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.tokenised import argument, standard_input
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.predict.tokenised import argument, standard_input
+from spen_plugins.runs.train import runner
 
 SMALL = {
     "features.hidden": "[4]",

@@ -18,8 +18,12 @@ import numpy as np
 import pytest
 
 from spen_plugins import datasets
-from spen_plugins.datasets import catalogue, ewt, fetch, get, locate, split_file, stratify
-from spen_plugins.datasets.catalogue import CATALOGUE, DataSet, File
+from spen_plugins.data.catalogue import catalogue, locate
+from spen_plugins.data.catalogue.catalogue import CATALOGUE, DataSet, File
+from spen_plugins.data.download import ewt, fetch
+from spen_plugins.data.download.fetch import get
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.parts.stratification import stratify
 from spen_plugins.errors import ConfigError, DataError, RunError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ from spen_plugins.inference.descent import Descent, minimise, starts
 from spen_plugins.inference.gbi import Gbi
 from spen_plugins.nn import margin_cost
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task_parts import selection_score
 from spen_plugins.testing import ToyLabels, ToyTags
@@ -263,7 +263,7 @@ def test_a_net_that_no_start_wants_does_not_run():
 
 
 def test_other_predictions_than_the_models_are_scored_at_a_threshold_of_their_own():
-    from spen_plugins.builtin.tasks.multilabel import MultiLabel
+    from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
     from spen_plugins.scores.label_decoder import LabelDecoder
 
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold="validation"))

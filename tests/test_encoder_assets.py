@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from tests.loaded import loaded
 from tests.test_encoders import SENTENCE, ready, save_model
 

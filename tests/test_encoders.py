@@ -28,7 +28,7 @@ from spen_plugins.builtin.features.word_tables import (
     Hashed,
     WordIndexer,
 )
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from spen_plugins.testing.tasks import ToyLabels
 from tests.loaded import parsed

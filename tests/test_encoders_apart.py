@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import spen_plugins as sp
 from spen_plugins.errors import RunError
-from spen_plugins.runs import encoders
+from spen_plugins.runs.folder import encoders
 from spen_plugins.runs.many import together
 from spen_plugins.runs.options import RunOptions
 from tests.test_together import few, given, weights  # noqa: F401, a fixture

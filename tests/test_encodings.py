@@ -11,17 +11,17 @@ import pytest
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check, make_task
-from spen_plugins.datasets import split_file
+from spen_plugins.data.encodings import files_encoded, known_encoding
+from spen_plugins.data.formats import LOOKED_AT, head_of
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.row_split import read_split
+from spen_plugins.data.sentences.tagged import TagPlaces, read_tagged
+from spen_plugins.data.text import ends_within_a_line, read_lines
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.encodings import files_encoded, known_encoding
-from spen_plugins.readers.formats import LOOKED_AT, head_of
-from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.split import read_split
-from spen_plugins.readers.tagged import TagPlaces, read_tagged
-from spen_plugins.readers.text import ends_within_a_line, read_lines
-from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
-from spen_plugins.runs.tokenised import standard_input
+from spen_plugins.runs.predict.tokenised import standard_input
 
 TSV = "Café à Orléans\tcafé,fête\nRien à dire\tennui\nLa fête\tfête\n"
 JSON = '{"text": "Café à Orléans", "labels": ["café", "fête"]}\n{"text": "Rien à dire", "labels": ["ennui"]}\n'

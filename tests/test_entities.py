@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from spen_plugins.readers.schemes import Span, write_tags
+from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.scores.entities import chunks, entity_scores, strict_spans
 
 

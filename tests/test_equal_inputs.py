@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.builtin.tasks.text import TextLabels
-from spen_plugins.datasets import split_file, stratify
-from spen_plugins.datasets.equal_inputs import number_inputs, shared_inputs
-from spen_plugins.datasets.parts import carve
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
+from spen_plugins.data.equal_inputs import number_inputs, shared_inputs
+from spen_plugins.data.parts.carving import carve
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.parts.stratification import stratify
 from spen_plugins.errors import DataError
 from spen_propbank.senses import Senses
 

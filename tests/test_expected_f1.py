@@ -15,13 +15,14 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.cli.main import app
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs import decoding, evaluating
-from spen_plugins.runs.decoding import decode_by_energy
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.predict import evaluating
+from spen_plugins.runs.train import decoding
+from spen_plugins.runs.train.decoding import decode_by_energy
 from spen_plugins.scores import expected_f1 as module
 from spen_plugins.scores.expected_f1 import best_sets, expected_f1, tempered
 from spen_plugins.scores.label_decoder import TEMPERATURES, Fit, LabelDecoder, between

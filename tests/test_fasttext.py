@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.builtin.tasks.text import TextLabels
-from spen_plugins.datasets import split_file
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout, Row
 from spen_plugins.errors import DataError
-from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.text_columns import Layout, Row
 
 LINES = [
     "__label__sport __label__music the band sang, and the team won",

@@ -14,8 +14,8 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.stored import check_upper
 from spen_plugins.builtin.features.transformer import Transformer
 from spen_plugins.builtin.features.tuning import Lora, add_adapters, check_adapters, freeze, layers_of, lowest
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from tests.test_encoders import SENTENCE, ready, save_model
 

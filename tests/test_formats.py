@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from spen_plugins.data.csv_rows import CSV, records
+from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, head_of, recognise
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.text import LARGEST, ends_within_a_line, read_lines, sha256
 from spen_plugins.errors import DataError
-from spen_plugins.readers.csv_rows import CSV, records
-from spen_plugins.readers.formats import ARFF, JSON_LINES, PARQUET, head_of, recognise
-from spen_plugins.readers.jsonl import read_json_lines
-from spen_plugins.readers.text import LARGEST, ends_within_a_line, read_lines, sha256
 
 ALL = (ARFF, PARQUET, JSON_LINES)
 

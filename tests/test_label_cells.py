@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from spen_plugins.builtin.tasks.text import TextLabels
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_cells import LabelCells
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import DataError
-from spen_plugins.readers.label_cells import LabelCells
-from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.text_columns import Layout
 
 TEXTS = ("a fine day", "rain again", "no wind", "sun at last")
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.text import TextLabels
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.parts import carve, same_files
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.data.parts.carving import carve, same_files
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.sentences.tagged import TagPlaces
+from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.tables.cells import BINARY, Texts, table_of
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.table_files import read_table
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.cells import BINARY, Texts, table_of
-from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.table_files import read_table
-from spen_plugins.readers.tagged import TagPlaces
-from spen_plugins.readers.tagged_shards import tagged_rows
-from spen_plugins.readers.text_columns import Layout
 
 ROWS = """,age,colour,smokes,seen,tag_a,tag_b
 0,10,red,yes,0,1,0

@@ -17,22 +17,22 @@ from transformers import AutoTokenizer
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.pieces import PieceIndexer
-from spen_plugins.builtin.tasks import file_parts
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.equal_inputs import hash_rows
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.data.disk import index_cache
+from spen_plugins.data.disk.index_cache import FOLDER
+from spen_plugins.data.disk.on_disk import OnDisk, chosen
+from spen_plugins.data.disk.shards import checksum, pieces, shards
+from spen_plugins.data.equal_inputs import hash_rows
+from spen_plugins.data.parts import file_parts
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.sentences.tagged import TagPlaces
+from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop import progress
 from spen_plugins.loop.order import MIXED, Epochs, epoch_batches, epochs_of
-from spen_plugins.readers import index_cache
-from spen_plugins.readers.index_cache import FOLDER
-from spen_plugins.readers.on_disk import OnDisk, chosen
-from spen_plugins.readers.shards import checksum, pieces, shards
-from spen_plugins.readers.tagged import TagPlaces
-from spen_plugins.readers.tagged_shards import tagged_rows
-from spen_plugins.readers.text import sha256
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.trainer import TrainerConfig
 from tests.loaded import loaded
 from tests.test_encoders import save_model
@@ -195,7 +195,7 @@ def test_texts_on_disk_for_an_encoder_come_in_the_order_of_those_in_memory(folde
 def test_a_run_stopped_in_mid_epoch_resumes_exactly(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spen_plugins.loop.order.MIXED", 2)
     monkeypatch.setattr(OnDisk, "block", 8)  # many blocks, of which two are mixed
-    monkeypatch.setattr("spen_plugins.readers.on_disk.MAPPED", 20)
+    monkeypatch.setattr("spen_plugins.data.disk.on_disk.MAPPED", 20)
     config = config_of(folder, "text", True, "trainer.epoch_updates_at_most=7")
     whole = train(folder, config, "whole")
     polled = []
@@ -308,7 +308,9 @@ def test_an_index_that_was_made_elsewhere_is_not_trained_on(
 def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     task_of(folder, kind)
     summed: list[str] = []
-    monkeypatch.setattr("spen_plugins.readers.shards.sha256", lambda path: (summed.append(path.name), sha256(path))[1])
+    monkeypatch.setattr(
+        "spen_plugins.data.disk.shards.sha256", lambda path: (summed.append(path.name), sha256(path))[1]
+    )
     task_of(folder, kind)
     assert sorted(summed) == ["0.parquet", "1.parquet", "2.parquet", "3.arrow", f"{kind}.parquet"]
 
@@ -316,7 +318,7 @@ def test_a_checksum_is_computed_once(folder: Path, kind: str, monkeypatch: pytes
 def test_an_index_that_is_replaced_while_it_is_read_stays_what_it_was(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spen_plugins.readers.on_disk.MAPPED", 3)
+    monkeypatch.setattr("spen_plugins.data.disk.on_disk.MAPPED", 3)
     train = task_of(folder, "text").part("train")
     texts = [example.text for example in train]
     for change in (lambda at: parquet.write_table(tables(5, 70)["text"], at), Path.unlink):

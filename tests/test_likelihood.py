@@ -14,9 +14,9 @@ from spen_plugins.builtin.losses.likelihood import Likelihood
 from spen_plugins.builtin.nets.crf import Crf
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags
 from spen_plugins.testing.comparing import collate
 

@@ -19,7 +19,7 @@ from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 
 
 def config(name: str, **given: str) -> dict:

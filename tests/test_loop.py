@@ -31,7 +31,7 @@ from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of, evaluation
 from spen_plugins.loop.ownership import assign, touched
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.random_state import random_state, seed_everything, set_random_state
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 
 
 class ToyMetric(sp.Metric):

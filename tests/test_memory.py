@@ -8,7 +8,7 @@ import torch
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.errors import RunError
 from spen_plugins.loop.memory import is_out_of_memory, memory_errors
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 
 
 @pytest.mark.parametrize("width", [10**12, 10**18])

@@ -16,10 +16,10 @@ import spen_plugins as sp
 from spen_plugins.cli.main import app as spen_app
 from spen_plugins.cli.run import app, parse_methods
 from spen_plugins.errors import ConfigError, RunError
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many import jobs, side_by_side
 from spen_plugins.runs.many.choice import choose
+from spen_plugins.runs.train import runner
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 SMALL = ["mlc_seal", "trainer.epochs=2", "features.hidden=[8]", "--device", "cpu"]

@@ -13,11 +13,11 @@ import torch
 from scipy.sparse import csr_array
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.builtin.tasks.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.datasets import split_file
+from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.tables.scaling import Scaling, Size
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.scaling import Scaling, Size
 from spen_plugins.samples import labels as sample
 from spen_plugins.scores.label_decoder import LabelDecoder
 from spen_plugins.scores.labels import GRID, scores

@@ -19,7 +19,7 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.loop.order import Epochs, epoch_batches
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.testing import check_feature_network
 from tests.loaded import loaded
 from tests.test_encoders import save_model

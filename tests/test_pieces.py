@@ -14,7 +14,7 @@ from transformers import AutoTokenizer
 
 from spen_plugins.builtin.features.pieces import PieceIndexer, window_starts
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from tests.loaded import loaded
 from tests.test_encoders import SENTENCE, ready, save_model
 

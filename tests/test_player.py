@@ -17,7 +17,7 @@ from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop import Loop
 from spen_plugins.loop.active import ActivePhase, planned_updates
 from spen_plugins.loop.ownership import check_stages
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
 

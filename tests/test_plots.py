@@ -23,13 +23,13 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.figures.kit import save, styled, svg
 from spen_plugins.figures.layout import decades, new_figure, shortened
-from spen_plugins.research import label_plots
-from spen_plugins.research.label_plots import couplings, gradient, grid, parse_pair
-from spen_plugins.research.training_plots import training_figure
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.groups import Group, read_groups
-from spen_plugins.runs.predictor import Predictor
+from spen_plugins.report import label_plots
+from spen_plugins.report.label_plots import couplings, gradient, grid, parse_pair
+from spen_plugins.report.training_plots import training_figure
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import Group, read_groups
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train import runner
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 

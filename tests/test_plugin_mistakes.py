@@ -19,7 +19,6 @@ from torch import Tensor, nn
 import spen_plugins as sp
 from spen_plugins import testing
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.config.fields import wrong_default
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.ownership import check_stages
@@ -27,7 +26,8 @@ from spen_plugins.loop.random_state import random_state
 from spen_plugins.loop.rehearsal import rehearse
 from spen_plugins.registry import Registry
 from spen_plugins.registry.kinds import KINDS
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
+from spen_plugins.settings.fields import wrong_default
 from spen_plugins.testing import ToyFeatures, ToyLabels
 from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 

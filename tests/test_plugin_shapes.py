@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import spen_plugins as sp
-from spen_plugins.config.fields import validate
 from spen_plugins.errors import ConfigError, PluginError
 from spen_plugins.loop import ledger
 from spen_plugins.loop.ownership import check_stages
 from spen_plugins.registry.kinds import KINDS
+from spen_plugins.settings.fields import validate
 from tests.test_loop import ToyEnergy, ToyNet, ToyTask, energy_phase, make_loop, net_phase
 
 

@@ -13,8 +13,8 @@ import torch
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, DataError, RunError
-from spen_plugins.runs import runner
-from spen_plugins.runs.evaluating import protocol
+from spen_plugins.runs.predict.evaluating import protocol
+from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import parse_all
 from spen_plugins.testing import ToyLabels
 from tests.test_encoders import save_model

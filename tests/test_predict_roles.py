@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.cli.main import app
+from spen_plugins.data.sentences.role_items import sentence_of
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.write_roles import FileExamples
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.role_items import sentence_of
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.write_roles import FileExamples
-from spen_plugins.runs.tokenised import TokenisedText
+from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.task_parts import parse_all
 from tests.loaded import loaded
 from tests.test_predict_text import BILSTM, NAMES, ROLES, train
@@ -139,7 +139,7 @@ def test_evaluation_finds_no_predicates(runs: dict[str, Path], spen: Spen) -> No
 
 def test_without_a_run_of_predicates(runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spen_plugins.runs.tokenised.Registry", lambda: sp.Registry([]))
+    monkeypatch.setattr("spen_plugins.runs.predict.tokenised.Registry", lambda: sp.Registry([]))
     file = lines({"words": WORDS[0]})
     done = CliRunner().invoke(app, ["predict", str(runs["srl"]), str(file)])
     assert done.exit_code == 2 and "the input has no predicates marked; name a run that finds them" in done.stderr

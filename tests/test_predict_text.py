@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 import spen_plugins as sp
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data import csv_rows
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers import csv_rows
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.runs import runner, tokenised
-from spen_plugins.runs.tokenised import TokenisedText
+from spen_plugins.runs.predict import tokenised
+from spen_plugins.runs.predict.tokenised import TokenisedText
+from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import read_text
 from tests.loaded import loaded
 

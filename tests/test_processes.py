@@ -25,13 +25,15 @@ from spen_plugins.batch import Batch, X
 from spen_plugins.cli.run import main
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import processes
-from spen_plugins.runs import runner
 from spen_plugins.runs.devices import is_main_process, launched, make_accelerator
+from spen_plugins.runs.train import runner
 from spen_plugins.samples import tagged
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["spen_plugins.runs.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"])
+_FORK.set_forkserver_preload(
+    ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
+)
 
 
 def free_port() -> str:

@@ -11,12 +11,12 @@ import torch
 from rich.console import Console
 from sklearn.metrics import average_precision_score, ndcg_score
 
-from spen_plugins.builtin.tasks.label_metric import LabelMetric
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 from spen_plugins.errors import ConfigError
-from spen_plugins.research.compare import score_of
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.summary import print_scores
+from spen_plugins.report.compare import score_of
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.folder.summary import print_scores
 from spen_plugins.scores.ranking import at_k, average_precision
 from tests.loaded import parsed
 

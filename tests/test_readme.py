@@ -65,7 +65,7 @@ def test_the_example_plugin_is_found_and_keeps_the_contract(acme) -> None:
 
 
 def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
-    from spen_plugins.runs.runner import run
+    from spen_plugins.runs.train.runner import run
 
     [line] = [
         line
@@ -83,7 +83,7 @@ def test_the_example_plugin_trains(acme, tmp_path: Path) -> None:
 
 
 def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> None:
-    from spen_plugins.runs.runner import run
+    from spen_plugins.runs.train.runner import run
 
     [block] = [block for block in blocks(ROOT / "README.md", "python") if "sp.load" in block]
     monkeypatch.chdir(tmp_path)
@@ -98,7 +98,7 @@ def test_python_of_the_readme_predicts(tmp_path: Path, monkeypatch, capsys) -> N
 @pytest.mark.parametrize("page", ["README.md", "docs/configs.md"])
 def test_python_on_arrays_runs(page: str, tmp_path: Path, monkeypatch) -> None:
     """The section's blocks, in order and in one namespace, for an epoch each."""
-    from spen_plugins.runs import training
+    from spen_plugins.runs.train import training
     from spen_plugins.samples import labels
 
     def shorter(config, arguments):

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.label_metric import LabelMetric
+from spen_plugins.builtin.tasks.labels.label_metric import LabelMetric
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.research.report_errors import Pair, Piece, label_errors, pieces, tag_errors
-from spen_plugins.research.report_outputs import LONG, Output, Outputs, _shortened
-from spen_plugins.runs import runner
+from spen_plugins.report.report_errors import Pair, Piece, label_errors, pieces, tag_errors
+from spen_plugins.report.report_outputs import LONG, Output, Outputs, _shortened
+from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 from spen_plugins.task import Shown, Task
 

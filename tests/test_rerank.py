@@ -18,9 +18,9 @@ from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.builtin.nets.rerank import Rerank
 from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
+from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.errors import ConfigError
-from spen_plugins.readers.schemes import BrokenTags, spans
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.testing import ToyFeatures, ToyLabels, ToyTags, check_inference_net
@@ -228,7 +228,7 @@ def test_what_was_chosen_survives_detaching() -> None:
 
 
 def labels_task(threshold: float | str) -> sp.Task:
-    from spen_plugins.builtin.tasks.multilabel import MultiLabel
+    from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
 
     task = MultiLabel(MultiLabel.Config(corpus="sample", threshold=threshold))
     task.load()

@@ -29,7 +29,9 @@ SEAL += ("trainer.epoch_updates=12",)  # two passes of six batches
 BATCHES = 12
 """An epoch's; on each there is an update of the energy and one of the net, and then a checkpoint."""
 _FORK = multiprocessing.get_context("forkserver")
-_FORK.set_forkserver_preload(["spen_plugins.runs.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"])
+_FORK.set_forkserver_preload(
+    ["spen_plugins.runs.train.runner", "spen_plugins.cli.run", "torch._dynamo", "scipy.optimize"]
+)
 
 
 def command(words: list[str], said: Path, at: str, count: int, number: int) -> None:

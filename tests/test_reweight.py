@@ -22,11 +22,11 @@ from spen_plugins.cli.main import app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.loop import evaluate as scored
-from spen_plugins.research.compare import compare
-from spen_plugins.runs.evaluating import task_again
-from spen_plugins.runs.groups import read_groups
+from spen_plugins.report.compare import compare
+from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.predict.evaluating import task_again
+from spen_plugins.runs.train.runner import run
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
 from spen_plugins.scores.labels import example_f1
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags

@@ -10,13 +10,13 @@ import pytest
 
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.datasets.split import split_file
+from spen_plugins.data.disk.shards import checksum, of_shards, shards
+from spen_plugins.data.folders import files_fitting, is_pattern
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import DataError
-from spen_plugins.readers.folders import files_fitting, is_pattern
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.shards import checksum, of_shards, shards
-from spen_plugins.runs import runner
-from spen_plugins.runs.sources import seen_in_training
+from spen_plugins.runs.folder.sources import seen_in_training
+from spen_plugins.runs.train import runner
 from tests.loaded import loaded
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn", "Gus", "Hal", "Ida", "Jo")

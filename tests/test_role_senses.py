@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.builtin.tasks.predicate_kinds import kind_of
+from spen_plugins.builtin.tasks.roles.predicate_kinds import kind_of
+from spen_plugins.data.sentences.role_items import sentence_of
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.role_items import sentence_of
-from spen_plugins.readers.roles import read_roles
 from tests.loaded import loaded
 
 COLUMNS = "0\tAnna\tNNP\t*\t-\t-\t(ARG0*)\n1\tgave\tVBD\t*\tgive\tgive.01\t(V*)\n2\tit\tPRP\t*\t-\t-\t(ARG1*)\n"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.sentences.role_items import sentence_of
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import DataError
-from spen_plugins.readers.role_items import sentence_of
-from spen_plugins.readers.roles import read_roles
 
 GAVE = ("B-ARG0", "B-V", "B-ARG2", "B-ARG1", "I-ARG1", "O")
 WANTS = ("B-ARG0", "B-V", "B-ARG1", "I-ARG1", "O")

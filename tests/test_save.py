@@ -13,8 +13,8 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.predictor import Predictor
-from spen_plugins.runs.runner import run as train
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train.runner import run as train
 
 CONFIG = Path(__file__).resolve().parent.parent / "configs/ner_infnet.jsonnet"
 ITEM = {"words": ["Anna", "lives", "in", "New", "York", "."]}

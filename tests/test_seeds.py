@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from spen_plugins.cli.run import app, parse_seeds
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files.lock import locked
-from spen_plugins.runs import runner
 from spen_plugins.runs.many import jobs as parallel
+from spen_plugins.runs.train import runner
 
 CONFIG = str(Path(__file__).parent.parent / "configs" / "mlc_seal.jsonnet")
 SMALL = ["method=cross_entropy", "trainer.epochs=2", "features.hidden=[8]"]

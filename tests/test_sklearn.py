@@ -27,8 +27,8 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spen_plugins as sp
+from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.errors import Interrupted
-from spen_plugins.readers.matrix import Matrix
 from spen_plugins.scores.calibration import tempered
 from spen_plugins.scores.label_decoder import Fit
 from spen_plugins.scores.labels import example_f1

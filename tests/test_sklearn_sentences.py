@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spen_plugins.builtin.nets.crf import CrfProposal
-from spen_plugins.readers.schemes import complete_tags, convert
+from spen_plugins.data.schemes import complete_tags, convert
 from spen_plugins.scores.calibration import tempered
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags
 from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions

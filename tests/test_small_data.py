@@ -13,10 +13,10 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate, parse_arguments
 from spen_plugins.loop.constant import Constant
 from spen_plugins.loop.order import Epochs, epoch_batches, epochs_of
-from spen_plugins.research.report_data import score_table
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.groups import read_groups
+from spen_plugins.report.report_data import score_table
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import read_groups
+from spen_plugins.runs.train import runner
 from tests.loaded import loaded
 
 CONFIGS = Path(__file__).parent.parent / "configs"

@@ -12,16 +12,16 @@ import pytest
 import spen_plugins as sp
 from spen_e2e.arcs_task import RoleArcs
 from spen_implicit.citations.task import Citations
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.builtin.tasks.labels.text import TextLabels
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
 from spen_plugins.config.evaluation import evaluate
-from spen_plugins.datasets import split_file
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.data.parts.split import split_file
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_propbank.senses import Senses
 
 COLUMNS = "Anna@\tNNP\tB-PER\nsleeps\tVBZ\tO\n\nit@\tPRP\tO\nrains\tVBZ\tO\n\n"

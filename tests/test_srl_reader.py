@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from spen_plugins.data.sentences import write_roles
+from spen_plugins.data.sentences.srl import Layout, read_srl
 from spen_plugins.errors import DataError
-from spen_plugins.readers import write_roles
-from spen_plugins.readers.srl import Layout, read_srl
 from spen_plugins.samples.srl import sample_corpus
 
 GOOD = """# sent_id = one

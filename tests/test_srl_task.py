@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.samples.srl import SIZES, sample_corpus
 from spen_plugins.scores.spans import CORE, spans_of

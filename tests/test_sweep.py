@@ -18,17 +18,17 @@ import torch
 
 optuna = pytest.importorskip("optuna")
 
-from spen_plugins.builtin.tasks.multilabel import MultiLabel  # noqa: E402
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel  # noqa: E402
 from spen_plugins.cli.main import app  # noqa: E402
 from spen_plugins.config.evaluation import evaluate, parse_value  # noqa: E402
 from spen_plugins.errors import ConfigError, NonFiniteLoss, RunError  # noqa: E402
 from spen_plugins.files.unfinished import LOCK  # noqa: E402
-from spen_plugins.runs import finishing, runner  # noqa: E402
-from spen_plugins.runs.folder import RunFolder  # noqa: E402
+from spen_plugins.runs.folder.folder import RunFolder  # noqa: E402
 from spen_plugins.runs.many import space as spaces  # noqa: E402
 from spen_plugins.runs.many import study as studies  # noqa: E402
 from spen_plugins.runs.many import sweep as sweeps  # noqa: E402
 from spen_plugins.runs.many.sweep import Sweep, sweep  # noqa: E402
+from spen_plugins.runs.train import finishing, runner  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "configs" / "mlc_seal.jsonnet"
@@ -276,7 +276,7 @@ def processes() -> Any:
     """Processes that find torch and optuna imported: one server imports them, the others are its forks."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["optuna", "spen_plugins.runs.many.sweep", "spen_plugins.runs.runner", "torch._dynamo", "scipy.optimize"]
+        ["optuna", "spen_plugins.runs.many.sweep", "spen_plugins.runs.train.runner", "torch._dynamo", "scipy.optimize"]
     )
     return context
 

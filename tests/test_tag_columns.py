@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from spen_plugins.cli import main
-from spen_plugins.readers.columns import read_columns
+from spen_plugins.data.sentences.columns import read_columns
 
 
 @pytest.fixture
 def tag_columns(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The command, with a run that tags each word by its length."""
     run = SimpleNamespace(predict=lambda items: [{"tags": [str(len(w)) for w in item["words"]]} for item in items])
-    monkeypatch.setattr("spen_plugins.runs.predictor.load", lambda folder: run)
+    monkeypatch.setattr("spen_plugins.runs.predict.predictor.load", lambda folder: run)
     return lambda *words: CliRunner().invoke(main.app, ["data", "tag-columns", "runs/pos", *map(str, words)])
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from spen_plugins.readers.columns import TaggedSentence
+from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.samples.tagged import SIZES, sample_corpus
 
 KINDS = ("pos", "ner")

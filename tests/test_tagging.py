@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.builtin.tasks.tagging import Tagging
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
+from spen_plugins.data.schemes import Span, write_tags
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.schemes import Span, write_tags
 from spen_plugins.registry import Registry
-from spen_plugins.runs.selection import task_selection
+from spen_plugins.runs.folder.selection import task_selection
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import PARTS, Indexer
 

@@ -9,11 +9,11 @@ import pytest
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
-from spen_plugins.datasets import catalogue
+from spen_plugins.data.catalogue import catalogue
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent
 POS, NER = ROOT / "configs/pos_infnet.jsonnet", ROOT / "configs/ner_infnet.jsonnet"

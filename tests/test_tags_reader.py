@@ -10,11 +10,11 @@ import pytest
 import spacy
 from spacy.tokens import Doc, DocBin
 
-from spen_plugins.builtin.tasks.tagging import Tagging
-from spen_plugins.datasets.column_keys import ColumnKeys
-from spen_plugins.datasets.strata import strata_of
+from spen_plugins.builtin.tasks.tags.tagging import Tagging
+from spen_plugins.data.parts.strata import strata_of
+from spen_plugins.data.sentences.tagged import read_tagged, read_words
+from spen_plugins.data.tables.column_keys import ColumnKeys
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.tagged import read_tagged, read_words
 
 WORDS = [["Anna", "lives", "in", "New", "York", "."], ["Yes", "!"]]
 POS = [["PROPN", "VERB", "ADP", "PROPN", "PROPN", "PUNCT"], ["INTJ", "PUNCT"]]

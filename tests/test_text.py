@@ -17,18 +17,18 @@ from typer.testing import CliRunner
 
 import spen_plugins as sp
 from spen_plugins.builtin.features.ngrams import NgramIndexer, Ngrams, stable_hash
-from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.cli.main import app as spen_app
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
+from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.texts.labelled_texts import TSV, read_texts, text_rows
+from spen_plugins.data.texts.own_columns import columns_of_texts
+from spen_plugins.data.texts.reuters import read_reuters, shared_topics
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.label_names import read_names
-from spen_plugins.readers.labelled_texts import TSV, read_texts, text_rows
-from spen_plugins.readers.own_columns import columns_of_texts
-from spen_plugins.readers.reuters import read_reuters, shared_topics
-from spen_plugins.readers.text_columns import Layout
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.samples import labels as sample
 from spen_plugins.task import PARTS, TextInputs
 from spen_plugins.testing import ToyLabels, ToyTags

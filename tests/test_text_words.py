@@ -13,11 +13,11 @@ import pytest
 from transformers import BertTokenizerFast, PreTrainedTokenizerFast
 
 from spen_plugins.builtin.features.pieces import PieceIndexer
-from spen_plugins.builtin.tasks.text import TextLabels
+from spen_plugins.builtin.tasks.labels.text import TextLabels
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.config.experiment import check
+from spen_plugins.data.texts.words import LONGEST, words_of
 from spen_plugins.errors import ConfigError
-from spen_plugins.readers.text_words import LONGEST, words_of
 from spen_plugins.registry import Registry
 from tests.loaded import loaded
 

@@ -19,8 +19,8 @@ from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.files import read_tensors
 from spen_plugins.loop import active
 from spen_plugins.loop import together as loops
-from spen_plugins.runs import runner
 from spen_plugins.runs.many import together
+from spen_plugins.runs.train import runner
 from spen_plugins.samples import srl, tagged
 from tests.test_encoders import save_model
 

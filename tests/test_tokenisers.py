@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModel, BertConfig, BertModel, PreTraine
 from spen_plugins.builtin.features.pieces import PieceIndexer
 from spen_plugins.builtin.features.pretrained import WEIGHTLESS, load, longest
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError
 from tests.loaded import loaded
 from tests.test_encoders import ready, save_model

@@ -14,7 +14,7 @@ from scipy import sparse
 
 import spen_plugins as sp
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.task_parts import parse_all
 from tests.loaded import loaded
 
@@ -143,7 +143,7 @@ def test_the_run_predicts_from_its_folder_alone(labels_run, tmp_path) -> None:
 
 
 def test_what_needs_the_examples_says_that_they_are_gone(labels_run) -> None:
-    from spen_plugins.runs.runner import resume
+    from spen_plugins.runs.train.runner import resume
 
     with pytest.raises(sp.ConfigError, match="were given in Python, and a run folder doesn't keep them"):
         labels_run.calibrate()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spen_plugins.builtin.nets.crf import CrfProposal
-from spen_plugins.readers.schemes import BrokenTags, spans
+from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.spaces import TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain
 from spen_plugins.spaces.schemes import span_links

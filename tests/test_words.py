@@ -15,12 +15,12 @@ import spen_plugins as sp
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.builtin.features.encoder import Encoder
 from spen_plugins.builtin.features.word_tables import Affixes, Characters, WordIndexer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.data.text import sha256
+from spen_plugins.data.words.clusters import read_clusters
+from spen_plugins.data.words.vectors import read_vectors
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.clusters import read_clusters
-from spen_plugins.readers.text import sha256
-from spen_plugins.readers.vectors import read_vectors
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags, check_feature_network
 

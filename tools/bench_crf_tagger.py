@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pycrfsuite
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.errors import SpenError
-from spen_plugins.readers.conllu import read_conllu
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 
 SENTENCE = "The old farmer told Anna in Boston that they had sent a letter to the mayor before the meeting ended"
 ROWS: dict[str, dict[str, Any]] = {

@@ -131,7 +131,7 @@ def race(options: Any) -> None:
 
     from spen_plugins.loop import Loop
     from spen_plugins.loop.progress import Reporter
-    from spen_plugins.runs.folder import RunFolder
+    from spen_plugins.runs.folder.folder import RunFolder
 
     seconds: dict[str, list[float]] = {"on disk": [], "in memory": []}
     loops = {}

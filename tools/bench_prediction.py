@@ -19,8 +19,8 @@ from spen_plugins.batch import Batch
 from spen_plugins.config.experiment import build, check
 from spen_plugins.model import Model
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.groups import read_groups
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import read_groups
 from spen_plugins.scores.bootstrap import scale
 from spen_plugins.task import Task
 

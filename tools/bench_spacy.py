@@ -33,7 +33,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 
 ONE_THREAD = {

@@ -46,7 +46,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.loop import Loop, evaluation
 from spen_plugins.loop.progress import Reporter
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.spaces import TagSequence
 from spen_plugins.task import WordInputs
 from spen_plugins.testing import ToyTags

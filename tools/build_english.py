@@ -39,12 +39,12 @@ from train_words import gold as ewt
 from train_words import train
 
 import spen_plugins as sp
-from spen_plugins.datasets import locate
-from spen_plugins.datasets.catalogue import CATALOGUE
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.catalogue.catalogue import CATALOGUE
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing, writing_folder
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.roles import read_roles
 from spen_spacy.package import make_pipeline, write_pipeline
 from spen_spacy.package_card import card
 from spen_spacy.package_meta import source

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from spen_plugins.builtin.features.transformer import Transformer
-from spen_plugins.builtin.tasks.srl import SemanticRoles
-from spen_plugins.datasets import locate
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.conllu import read_conllu
 from spen_plugins.files import save_json
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.runs import encoders
+from spen_plugins.runs.folder import encoders
 
 
 def main() -> None:

@@ -14,11 +14,11 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.schemes import Scheme, convert
+from spen_plugins.data.sentences.columns import TaggedSentence, read_columns
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
-from spen_plugins.readers.columns import TaggedSentence, read_columns
-from spen_plugins.readers.schemes import Scheme, convert
 
 FILES = {
     "btc": {"train": "btc/btc.train", "dev": "btc/btc.dev", "test": "btc/btc.test"},

@@ -17,7 +17,7 @@ from typing import Any
 from spacy.util import get_package_path
 
 import spen_plugins as sp
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json
 from spen_plugins.loop import evaluate

@@ -37,17 +37,17 @@ import numpy as np
 from run_records import record, run_lines
 
 import spen_plugins as sp
-from spen_plugins.builtin.tasks.multilabel import MultiLabel
-from spen_plugins.datasets import locate
+from spen_plugins.builtin.tasks.labels.multilabel import MultiLabel
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.write_roles import columns, predicted
+from spen_plugins.data.texts.labelled_texts import read_texts
+from spen_plugins.data.texts.text_columns import Layout
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
-from spen_plugins.readers.columns import read_columns
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.labelled_texts import read_texts
-from spen_plugins.readers.roles import read_roles
-from spen_plugins.readers.text_columns import Layout
-from spen_plugins.readers.write_roles import columns, predicted
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.scores.bootstrap import differences, estimate
 
 CONTROL = "self-training"

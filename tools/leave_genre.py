@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 from spen_plugins.files import writing
 

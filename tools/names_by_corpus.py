@@ -20,8 +20,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy_docs import gold, plain, read
 
+from spen_plugins.data.sentences.columns import TaggedSentence
 from spen_plugins.errors import SpenError
-from spen_plugins.readers.columns import TaggedSentence
 
 CORPORA = {"btc": "BTC (tweets)", "wnut17": "WNUT-17 (noisy texts)", "gum": "GUM (five genres)", "wikigold": "Wikigold"}
 TYPES = {"PER": "PER", "PERSON": "PER", "LOC": "LOC", "GPE": "LOC", "ORG": "ORG"}

@@ -29,9 +29,9 @@ import yaml
 from run_records import record, run_lines
 
 from spen_plugins.files import writing
-from spen_plugins.research.compare import compare
-from spen_plugins.research.tables import markdown, markdown_cell
-from spen_plugins.runs.groups import read_group
+from spen_plugins.report.compare import compare
+from spen_plugins.report.tables import markdown, markdown_cell
+from spen_plugins.runs.many.groups import read_group
 
 ROOT = Path("runs/results")
 

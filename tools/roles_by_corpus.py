@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import spen_plugins as sp
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
-from spen_plugins.runs.evaluating import evaluate_file
+from spen_plugins.runs.predict.evaluating import evaluate_file
 
 FILES = {
     "EWT": "data:srl/ewt_propbank/ewt-propbank-test.gold_conll",

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from run_records import record, run_lines
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.schemes import Scheme, convert
 from spen_plugins.errors import SpenError
 from spen_plugins.files import save_json, writing
-from spen_plugins.readers.schemes import Scheme, convert
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.scores.bootstrap import differences
 
 TWICE = "_twice"

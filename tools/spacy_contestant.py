@@ -17,8 +17,8 @@ from spacy.tokens import Doc
 from spacy_docs import Kind, plain, read, words_of
 from spacy_scores import score
 
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.srl import Sentence
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.srl import Sentence
 
 FACTORIES = {"ner": "spen_ner", "tag": "spen_pos", "srl": "spen_srl"}
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}

@@ -9,11 +9,11 @@ from typing import Literal
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
+from spen_plugins.data.schemes import BrokenTags, spans
+from spen_plugins.data.sentences.columns import TaggedSentence, read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.srl import Sentence, read_srl
 from spen_plugins.errors import DataError
-from spen_plugins.readers.columns import TaggedSentence, read_columns
-from spen_plugins.readers.conllu import read_conllu
-from spen_plugins.readers.schemes import BrokenTags, spans
-from spen_plugins.readers.srl import Sentence, read_srl
 
 Kind = Literal["ner", "tag", "srl"]
 BLANK = "_"

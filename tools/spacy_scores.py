@@ -10,8 +10,8 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy_docs import Kind, gold
 
-from spen_plugins.readers.columns import TaggedSentence
-from spen_plugins.readers.srl import Sentence
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.srl import Sentence
 from spen_plugins.scores.entities import entity_scores
 from spen_plugins.scores.spans import Argument, SpanCounts, arguments_of, join, precision_recall_f1
 

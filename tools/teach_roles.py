@@ -22,10 +22,10 @@ import spacy
 from english_data import FILES
 
 import spen_plugins as sp
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.sentences.columns import read_columns
+from spen_plugins.data.sentences.roles import read_roles
 from spen_plugins.files import writing
-from spen_plugins.readers.columns import read_columns
-from spen_plugins.readers.roles import read_roles
 
 PIPELINE = Path("plugins/spen-en-md/spen_en_md/pipeline")
 GOLD = "data:srl/ewt_propbank/ewt-propbank-train.gold_conll"

@@ -20,7 +20,7 @@ from spacy.cli.train import train as spacy_train
 from spacy.tokens import DocBin
 from spacy_docs import Kind, gold, read
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 
 

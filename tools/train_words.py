@@ -19,7 +19,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.training.converters import conllu_to_docs
 from spacy.vocab import Vocab
 
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
 from spen_plugins.errors import SpenError
 
 PARTS = ("senter", "morphologizer", "trainable_lemmatizer")

@@ -9,10 +9,10 @@ from spen_plugins.hookspecs import Classes, Functions
 @hookimpl
 def spen_task() -> Classes:
     return {
-        "multilabel": "spen_plugins.builtin.tasks.multilabel:MultiLabel",
-        "srl": "spen_plugins.builtin.tasks.srl:SemanticRoles",
-        "tagging": "spen_plugins.builtin.tasks.tagging:Tagging",
-        "text": "spen_plugins.builtin.tasks.text:TextLabels",
+        "multilabel": "spen_plugins.builtin.tasks.labels.multilabel:MultiLabel",
+        "srl": "spen_plugins.builtin.tasks.roles.srl:SemanticRoles",
+        "tagging": "spen_plugins.builtin.tasks.tags.tagging:Tagging",
+        "text": "spen_plugins.builtin.tasks.labels.text:TextLabels",
     }
 
 

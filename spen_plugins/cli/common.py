@@ -215,7 +215,7 @@ def check_kept(out: Path | None, *files: Path | None) -> None:
     """Raise a ConfigError if an output would take the place of a file that is read."""
     if out is None or is_stream(out):
         return
-    from spen_plugins.datasets import locate
+    from spen_plugins.data.catalogue import locate
 
     for file in files:
         if file is not None and out.resolve() == locate(str(file)).resolve():
@@ -238,7 +238,7 @@ def columns_given(words: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     """Values of `key=value` words for columns, by key, as `spen-run` parses them; inside, files of text are in the
     `encoding=` that they name."""
     from spen_plugins.config.evaluation import parse_arguments, parse_value
-    from spen_plugins.readers.encodings import files_encoded
+    from spen_plugins.data.encodings import files_encoded
 
     keys = {key: parse_value(text) for key, text in parse_arguments(words or []).items()}
     with files_encoded(keys.pop("encoding", None)):

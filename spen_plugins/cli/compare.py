@@ -14,7 +14,7 @@ from spen_plugins.errors import ConfigError, visible
 from spen_plugins.figures.options import Runs
 
 if TYPE_CHECKING:
-    from spen_plugins.research.compare import Comparison
+    from spen_plugins.report.compare import Comparison
 
 
 class Format(StrEnum):
@@ -67,9 +67,9 @@ def compare(
         if out is not None and out.suffix not in SUFFIXES:
             raise ConfigError(f"--out {out}: found suffix {out.suffix!r}; expected .md, .csv or .tex, or a --format")
         form = SUFFIXES[out.suffix] if out is not None else form
-    from spen_plugins.research import tables
-    from spen_plugins.research.compare import compare as comparing
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.report import tables
+    from spen_plugins.report.compare import compare as comparing
+    from spen_plugins.runs.many.groups import read_groups
 
     wanted = [name.strip() for name in (scores or "").split(",") if name.strip()]
     comparison = comparing(read_groups(runs), part.value, wanted, against or (), sizes=costs)
@@ -93,7 +93,7 @@ def compare(
 def _rendered(comparison: Comparison, is_file: bool) -> str:
     """The table as text, drawn as wide as the terminal, or plain in a file or pipe."""
     from spen_plugins.console import Console
-    from spen_plugins.research.tables import terminal
+    from spen_plugins.report.tables import terminal
 
     console = Console(file=io.StringIO()) if is_file else Console()
     with console.capture() as captured:

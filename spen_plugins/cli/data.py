@@ -106,6 +106,6 @@ def split(
 def tag_columns(run: Tagger, file: Columns, out: Tagged, words: WordsColumn = 0, tags: TagsColumn = -1) -> None:
     """Write a column file with the tags predicted by a run, as a column between words and tags."""
     check_kept(out, file)
-    from spen_plugins.runs import tag_columns as columns_of_tags
+    from spen_plugins.runs.predict import tag_columns as columns_of_tags
 
     columns_of_tags.tag_columns(run, file, out, words, tags)

@@ -43,8 +43,8 @@ def decode(
 ) -> None:
     """Decide on a run's outputs in another way, fitted to its validation part: a new run folder, with its scores."""
     from spen_plugins.config.evaluation import parse_value
-    from spen_plugins.runs.decoding import decode as decoding
-    from spen_plugins.runs.decoding import decode_by_energy
+    from spen_plugins.runs.train.decoding import decode as decoding
+    from spen_plugins.runs.train.decoding import decode_by_energy
 
     if refine is not None:
         if (by, threshold, temperature) != (By.validation, "validation", "validation"):

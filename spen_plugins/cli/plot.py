@@ -19,7 +19,7 @@ ScoreOnly = Annotated[bool, typer.Option("--score-only", help="Only the validati
 
 def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None:
     """Validation score, losses and gradient norms over epochs."""
-    from spen_plugins.research.training_plots import training_figure
+    from spen_plugins.report.training_plots import training_figure
 
     groups = groups_of(runs)
     save_figure(training_figure(groups, score_only), groups[0], "training", out)
@@ -27,7 +27,7 @@ def training(runs: Runs, score_only: ScoreOnly = False, out: Out = None) -> None
 
 def gradients(run: Run, labels: Labels, others: Others = "0", example: Example = 0, out: Out = None) -> None:
     """The energy's gradient for label k as a function of label i, next to cross entropy's."""
-    from spen_plugins.research.label_plots import couplings, gradients_figure
+    from spen_plugins.report.label_plots import couplings, gradients_figure
 
     group = group_of(run)
     save_figure(

@@ -67,7 +67,7 @@ def _listing(registry: Registry, kind: str) -> list[str]:
 
 
 def _description(registry: Registry, kind: str, type_name: str) -> list[str]:
-    from spen_plugins.config.fields import fields
+    from spen_plugins.settings.fields import fields
 
     found = registry.resolve(kind, type_name)
     plugin = registry.plugin(type_name)

@@ -37,8 +37,8 @@ def report(
     device: Device = "cpu",
 ) -> None:
     """Write one HTML page on finished runs: scores, curves, config, environment, worst examples, confusions."""
-    from spen_plugins.research.report import default_path, write_report
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.report.report import default_path, write_report
+    from spen_plugins.runs.many.groups import read_groups
 
     groups = read_groups(runs)
     path = out or default_path(groups)

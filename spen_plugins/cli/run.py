@@ -14,8 +14,8 @@ from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
 
 if TYPE_CHECKING:
-    from spen_plugins.config.fields import Field
     from spen_plugins.runs.many.seeds import Outcome
+    from spen_plugins.settings.fields import Field
 
 MOST_SEEDS = 1000
 
@@ -131,17 +131,17 @@ def _run(config: Path, words: list[str], out: Path | None, options: RunOptions) 
             f"--jobs {options.jobs} runs several seeds or methods side by side; give them, as in seeds=0..4"
         )
     evaluated = evaluate(config, arguments)
-    from spen_plugins.runs import runner
+    from spen_plugins.runs.train import runner
 
     return runner.run(evaluated, str(config), out, options)
 
 
 def _resume(path: Path, options: RunOptions) -> Path:
     """Resume a run, or the seeds or methods of a folder."""
-    from spen_plugins.runs import runner
-    from spen_plugins.runs.folder import methods_of
+    from spen_plugins.runs.folder.folder import methods_of
     from spen_plugins.runs.many.plans import is_parent
     from spen_plugins.runs.many.seeds import resume_methods, resume_seeds
+    from spen_plugins.runs.train import runner
 
     if methods_of(path):
         return _chosen(resume_methods(path, options), options)
@@ -153,7 +153,7 @@ def _resume(path: Path, options: RunOptions) -> Path:
 def _chosen(outcome: Outcome, options: RunOptions) -> Path:
     """The folder of several methods, after their scores and the choice are printed."""
     from spen_plugins.console import Console
-    from spen_plugins.research.chosen import print_choice
+    from spen_plugins.report.chosen import print_choice
 
     if not options.quiet:
         print_choice(outcome, Console())

@@ -109,7 +109,7 @@ def predict(
     if (file is None) == (text is None):
         raise ConfigError("expected a FILE (- for standard input), or --text TEXT, and not both")
     check_kept(out, file)
-    from spen_plugins.runs import predictor, tokenised, writing
+    from spen_plugins.runs.predict import predictor, tokenised, writing
 
     loaded = predictor.load(run, device, _table(refine), precision)
     writer = writing.writer(loaded, form, out, energy)
@@ -145,7 +145,8 @@ def evaluate(
     if (file is None) == (part is None):
         raise ConfigError("expected a FILE, or --part train, validation or test, and not both")
     check_kept(out, file)
-    from spen_plugins.runs import predictor, sources
+    from spen_plugins.runs.folder import sources
+    from spen_plugins.runs.predict import predictor
 
     loaded = predictor.load(run, device, _table(refine), precision)
     with columns_given(keys) as columns:
@@ -174,7 +175,7 @@ def _table(refine: str | None) -> Any:
 def score(run: Run, file: File, out: Out = None, device: Device = "cpu") -> None:
     """The energy of the outputs in a file, and of the run's own: one JSON value per line. Low is good."""
     check_kept(out, file)
-    from spen_plugins.runs import predictor
+    from spen_plugins.runs.predict import predictor
 
     write_lines(predictor.load(run, device).score_file(file), out)
 
@@ -189,6 +190,6 @@ def calibrate(
     device: Device = "cpu",
 ) -> None:
     """Fit the temperature of a run's reported probabilities, and write its calibration.json; JSON."""
-    from spen_plugins.runs import predictor
+    from spen_plugins.runs.predict import predictor
 
     write_lines([predictor.load(run, device).calibrate(file)], None, indent=2)

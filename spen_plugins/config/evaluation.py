@@ -152,7 +152,7 @@ def _read_json(path: Path, text: str) -> Any:
 def _read_yaml(path: Path, text: str) -> Any:
     import yaml
 
-    from spen_plugins.config.yaml_loader import Loader
+    from spen_plugins.settings.yaml_loader import Loader
 
     try:
         table = yaml.load(text, Loader=Loader)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from spen_plugins.config.config import Config
-from spen_plugins.config.fields import validate
 from spen_plugins.config.node import Node, construct, make, network_of, parse
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import validate
 
 if TYPE_CHECKING:
     from spen_plugins.model import Model

@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from spen_plugins.config.experiment import NODES, Experiment, ExperimentConfig
-from spen_plugins.config.fields import Field, fields
 from spen_plugins.config.node import Node
+from spen_plugins.settings.fields import Field, fields
 
 
 def keys(experiment: Experiment) -> Iterator[Field]:

@@ -27,9 +27,9 @@ __getattr__, __all__ = lazy_names(
         ),
         "figures.layout": ("COLOURS", "filled", "legend_below", "looks", "new_figure", "shortened", "whole_numbers"),
         "figures.options": ("Out", "Run", "Runs", "group_of", "groups_of", "save_figure"),
-        "research.tables": ("markdown_cell",),
-        "runs.groups": ("Group",),
-        "runs.own_data": ("load_task",),
+        "report.tables": ("markdown_cell",),
+        "runs.many.groups": ("Group",),
+        "runs.predict.own_data": ("load_task",),
     },
 )
 
@@ -62,6 +62,6 @@ if TYPE_CHECKING:
         whole_numbers,
     )
     from spen_plugins.figures.options import Out, Run, Runs, group_of, groups_of, save_figure
-    from spen_plugins.research.tables import markdown_cell
-    from spen_plugins.runs.groups import Group
-    from spen_plugins.runs.own_data import load_task
+    from spen_plugins.report.tables import markdown_cell
+    from spen_plugins.runs.many.groups import Group
+    from spen_plugins.runs.predict.own_data import load_task

@@ -13,7 +13,7 @@ from spen_plugins.errors import ConfigError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spen_plugins.runs.groups import Group
+    from spen_plugins.runs.many.groups import Group
 
 Runs = Annotated[
     list[str],
@@ -38,7 +38,7 @@ Out = Annotated[
 
 def groups_of(words: list[str]) -> list[Group]:
     """Groups of runs, with unfinished runs as far as they are trained."""
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     groups = read_groups(words, unfinished=True)
     for note in (note for group in groups for note in group.notes):

@@ -14,9 +14,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from spen_plugins.config.config import Config
 from spen_plugins.errors import RunError
 from spen_plugins.inference.steppers import STEPPERS, Objective
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import OutputSpace
 
 Start = Literal["zeros", "uniform", "random", "net"]

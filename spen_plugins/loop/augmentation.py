@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from spen_plugins.batch import Batch
-from spen_plugins.readers.on_disk import chosen
+from spen_plugins.data.disk.on_disk import chosen
 from spen_plugins.task import Task
 from spen_plugins.task_parts import Augments
 from spen_plugins.trainer import Stage

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from spen_plugins.data.text import sha256
 from spen_plugins.errors import RunError
 from spen_plugins.files import check_finite, check_kind, make_folder, read_json, read_tensors, save_json, save_tensors
 from spen_plugins.model import Model
-from spen_plugins.readers.text import sha256
 
 _OURS = re.compile(r"state(-\d+)?\.(json|safetensors)")
 """Names of the files of a state."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from spen_plugins.batch import TextInputs, WordInputs
+from spen_plugins.data.disk.on_disk import OnDisk
 from spen_plugins.errors import ConfigError
-from spen_plugins.readers.on_disk import OnDisk
 from spen_plugins.task import Task
 from spen_plugins.task_parts import SharesSentences
 from spen_plugins.trainer import TrainerConfig

@@ -22,7 +22,7 @@ class Kind:
 
     hook: str
     base: tuple[str, str] | None = None
-    config: tuple[str, str] = ("config.config", "Config")
+    config: tuple[str, str] = ("settings.config", "Config")
     features: bool = False
 
     @property
@@ -58,7 +58,7 @@ class Kind:
             if not self.holds(value):
                 raise PluginError(f"{what} is {value!r}; expected a function")
             return
-        from spen_plugins.config.fields import wrong_default  # pydantic, which listing plugins doesn't import
+        from spen_plugins.settings.fields import wrong_default  # pydantic, which listing plugins doesn't import
 
         base = self.load(self.base)
         if not (isinstance(value, type) and issubclass(value, base)):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spen_plugins.config.config import Config
-from spen_plugins.config.fields import Field, validate
 from spen_plugins.errors import ConfigError, PluginError, did_you_mean
 from spen_plugins.registry.host import CORE, Plugin, PluginHost
 from spen_plugins.registry.kinds import KINDS, Kind
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import Field, validate
 
 ENERGIES = ("energy", "energy_loss")
 """Tables that methods without an energy lack."""

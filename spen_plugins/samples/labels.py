@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spen_plugins.readers.label_names import read_names
-from spen_plugins.readers.table import Ragged
-from spen_plugins.readers.text import read_lines
+from spen_plugins.data.table import Ragged
+from spen_plugins.data.tables.label_names import read_names
+from spen_plugins.data.text import read_lines
 from spen_plugins.samples.parts import FOLDER, cut
 
 SIZES = {"train": 1500, "validation": 500, "test": 500}

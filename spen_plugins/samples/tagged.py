@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Literal
 
-from spen_plugins.readers.columns import TaggedSentence, predicate_sentences, read_columns
+from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
 from spen_plugins.samples import srl
 from spen_plugins.samples.parts import FOLDER, cut
 

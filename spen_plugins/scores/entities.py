@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
-from spen_plugins.readers.schemes import Span
+from spen_plugins.data.schemes import Span
 from spen_plugins.scores.spans import precision_recall_f1
 
 Counts = tuple[int, int, int]

@@ -12,7 +12,7 @@ from spen_plugins.lazy import lazy_names
 __getattr__, __all__ = lazy_names(
     globals(),
     {
-        "builtin.tasks.file_parts": (
+        "data.parts.file_parts": (
             "EncodedConfig",
             "FileParts",
             "FilesConfig",
@@ -22,9 +22,9 @@ __getattr__, __all__ = lazy_names(
             "note_unseen",
             "read_file_parts",
         ),
-        "builtin.tasks.partly_labelled": ("WithoutGold",),
-        "builtin.tasks.predicate_kinds": ("kind_of",),
-        "builtin.tasks.role_parts": (
+        "data.parts.partly_labelled": ("WithoutGold",),
+        "builtin.tasks.roles.predicate_kinds": ("kind_of",),
+        "sentences.role_parts": (
             "hide_roles",
             "kept",
             "read_parts",
@@ -32,12 +32,12 @@ __getattr__, __all__ = lazy_names(
             "roles_of",
             "unseen_roles",
         ),
-        "builtin.tasks.sentence_task": (
+        "sentences.tasks": (
             "PredicateTask",
             "SenseTask",
             "SentenceTask",
         ),
-        "builtin.tasks.sentences": (
+        "sentences.batches": (
             "PADDING",
             "UNKNOWN",
             "Entry",
@@ -49,33 +49,33 @@ __getattr__, __all__ = lazy_names(
             "one_hot_gold",
             "padded",
         ),
-        "builtin.tasks.tagging_files": (
+        "sentences.tag_parts": (
             "SentencesConfig",
             "hide_tags",
         ),
-        "datasets.equal_inputs": ("shared_inputs",),
-        "readers.columns": ("TaggedSentence",),
-        "readers.conllu": ("read_conllu",),
-        "readers.formats": (
+        "data.equal_inputs": ("shared_inputs",),
+        "data.sentences.columns": ("TaggedSentence",),
+        "data.sentences.conllu": ("read_conllu",),
+        "data.formats": (
             "Format",
             "Head",
         ),
-        "readers.raw_text": ("RawText",),
-        "readers.role_items": (
+        "data.raw_text": ("RawText",),
+        "data.sentences.role_items": (
             "FORMS",
             "of_one_predicate",
             "sentence_of",
             "sentences_of_text",
         ),
-        "readers.roles": (
+        "data.sentences.roles": (
             "read_roles",
             "role_files",
         ),
-        "readers.srl": (
+        "data.sentences.srl": (
             "Proposition",
             "Sentence",
         ),
-        "readers.write_roles": ("FileExamples",),
+        "data.sentences.write_roles": ("FileExamples",),
         "scores.calibration": (
             "SpanConfidences",
             "rounded",
@@ -97,7 +97,10 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from spen_plugins.builtin.tasks.file_parts import (
+    from spen_plugins.builtin.tasks.roles.predicate_kinds import kind_of
+    from spen_plugins.data.equal_inputs import shared_inputs
+    from spen_plugins.data.formats import Format, Head
+    from spen_plugins.data.parts.file_parts import (
         EncodedConfig,
         FileParts,
         FilesConfig,
@@ -107,11 +110,17 @@ if TYPE_CHECKING:
         note_unseen,
         read_file_parts,
     )
-    from spen_plugins.builtin.tasks.partly_labelled import WithoutGold
-    from spen_plugins.builtin.tasks.predicate_kinds import kind_of
-    from spen_plugins.builtin.tasks.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
-    from spen_plugins.builtin.tasks.sentence_task import PredicateTask, SenseTask, SentenceTask
-    from spen_plugins.builtin.tasks.sentences import (
+    from spen_plugins.data.parts.partly_labelled import WithoutGold
+    from spen_plugins.data.raw_text import RawText
+    from spen_plugins.data.sentences.columns import TaggedSentence
+    from spen_plugins.data.sentences.conllu import read_conllu
+    from spen_plugins.data.sentences.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
+    from spen_plugins.data.sentences.roles import read_roles, role_files
+    from spen_plugins.data.sentences.srl import Proposition, Sentence
+    from spen_plugins.data.sentences.write_roles import FileExamples
+    from spen_plugins.scores.calibration import SpanConfidences, rounded
+    from spen_plugins.scores.spans import CORE, Argument, SpanCounts, arguments_of, join, spans_of
+    from spen_plugins.sentences.batches import (
         PADDING,
         UNKNOWN,
         Entry,
@@ -123,15 +132,6 @@ if TYPE_CHECKING:
         one_hot_gold,
         padded,
     )
-    from spen_plugins.builtin.tasks.tagging_files import SentencesConfig, hide_tags
-    from spen_plugins.datasets.equal_inputs import shared_inputs
-    from spen_plugins.readers.columns import TaggedSentence
-    from spen_plugins.readers.conllu import read_conllu
-    from spen_plugins.readers.formats import Format, Head
-    from spen_plugins.readers.raw_text import RawText
-    from spen_plugins.readers.role_items import FORMS, of_one_predicate, sentence_of, sentences_of_text
-    from spen_plugins.readers.roles import read_roles, role_files
-    from spen_plugins.readers.srl import Proposition, Sentence
-    from spen_plugins.readers.write_roles import FileExamples
-    from spen_plugins.scores.calibration import SpanConfidences, rounded
-    from spen_plugins.scores.spans import CORE, Argument, SpanCounts, arguments_of, join, spans_of
+    from spen_plugins.sentences.role_parts import hide_roles, kept, read_parts, role_formats, roles_of, unseen_roles
+    from spen_plugins.sentences.tag_parts import SentencesConfig, hide_tags
+    from spen_plugins.sentences.tasks import PredicateTask, SenseTask, SentenceTask

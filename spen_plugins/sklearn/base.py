@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from spen_plugins.runs.predictor import Predictor
-from spen_plugins.runs.preparing import Given
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train.preparing import Given
 from spen_plugins.sklearn.stored import StoredRun
 
 INSTEAD = {

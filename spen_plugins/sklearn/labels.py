@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from spen_plugins.readers.matrix import Matrix
+from spen_plugins.data.tables.matrix import Matrix
 from spen_plugins.scores.calibration import LabelConfidences
 from spen_plugins.scores.label_decoder import between
 from spen_plugins.sklearn.base import Trained

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spen_plugins.errors import ConfigError, DataError, Interrupted, PluginError
-from spen_plugins.runs.predictor import Predictor, load
-from spen_plugins.runs.preparing import Given
-from spen_plugins.runs.training import train
+from spen_plugins.runs.predict.predictor import Predictor, load
+from spen_plugins.runs.train.preparing import Given
+from spen_plugins.runs.train.training import train
 
 
 class StoredRun:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from spen_plugins.data.schemes import BrokenTags, spans
 from spen_plugins.loop import evaluate
-from spen_plugins.readers.schemes import BrokenTags, spans
 from spen_plugins.sklearn.base import Trained
 from spen_plugins.sklearn.sentences import Sentences, WrittenTags, object_array
 from spen_plugins.sklearn.stored import errors_of_values

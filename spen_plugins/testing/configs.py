@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from spen_plugins.config.config import Config
-from spen_plugins.config.fields import fields, wrong_default
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import fields, wrong_default
 
 _NUMBERS = (float("nan"), float("inf"), -float("inf"))
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spen_plugins.batch import Batch, X
-from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.file_task import FileTask
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import BinaryGrid, LabelSet, Proposal, RealGrid, TagSequence
 from spen_plugins.task import PARTS, ImageInputs, Metric, Task, VectorInputs, WordInputs
 

@@ -23,7 +23,7 @@ from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run as train
+from spen_plugins.runs.train.runner import run as train
 from spen_plugins.testing import ToyFeatures, ToyTags, check_energy, check_inference_net, check_trainer
 from spen_plugins.testing.comparing import by_length, collate, relaxed
 from tests.e2e.test_arcs_task import make as make_task

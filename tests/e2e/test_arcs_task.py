@@ -16,9 +16,9 @@ from spen_e2e.arcs_task import RoleArcs
 from spen_e2e.trees import Tree, all_spans, make_tree, read_trees, tree_candidates
 from spen_plugins.builtin.features.bilstm import BiLstm
 from spen_plugins.builtin.nets.independent import Independent
-from spen_plugins.builtin.tasks.srl import SemanticRoles
+from spen_plugins.builtin.tasks.roles.srl import SemanticRoles
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.runs.tokenised import TokenisedText
+from spen_plugins.runs.predict.tokenised import TokenisedText
 from spen_plugins.testing import check_task
 from tests.test_srl_task import TEST, TRAIN, UNSEEN
 

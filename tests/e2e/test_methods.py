@@ -16,7 +16,7 @@ from spen_plugins.config.experiment import build, check, make_task
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SMALL = {

@@ -22,7 +22,7 @@ from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.testing import ToyLabels
 from tests.e2e.toys import make, resumes_exactly
 from tests.infnet.toys import loop_for
@@ -219,7 +219,7 @@ def test_compare_shows_db(run: Path, convnet: Path) -> None:
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, convnet: Path) -> None:
     pytest.importorskip("matplotlib")
     from spen_images.denoising_figure import denoised, denoising_figure
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     images = denoised(read_groups([f"ours={run}", f"net={convnet}"]), 2)
     assert len(images) == 2 and list(images[0].outputs) == ["ours", "net"]
@@ -239,8 +239,8 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 
 
 def runner_task(run: Path) -> sp.Task:
-    from spen_plugins.runs.folder import RunFolder
-    from spen_plugins.runs.own_data import load_task
+    from spen_plugins.runs.folder.folder import RunFolder
+    from spen_plugins.runs.predict.own_data import load_task
 
     return load_task(RunFolder.open(run), REGISTRY)
 
@@ -256,7 +256,7 @@ def test_plot_denoise_writes_files(run: Path, tmp_path: Path) -> None:
 def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from spen_images.denoising_figure import denoised
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     other = train(tmp_path / "other", **FILTERS, **{"trainer.epochs": "1"}, sigma="50")
     with pytest.raises(ConfigError, match=r"other has other images or other noise"):
@@ -266,7 +266,7 @@ def test_runs_with_other_noise_are_not_drawn_together(run: Path, tmp_path: Path)
 def test_runs_without_images_are_not_drawn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     from spen_images import denoising_figure
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     monkeypatch.setattr(denoising_figure, "load_task", lambda folder, registry: ToyLabels())
     with pytest.raises(ConfigError, match=r"no images to show: its task is ToyLabels; expected 'images\.denoising'"):

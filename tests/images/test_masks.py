@@ -20,7 +20,7 @@ from spen_plugins.config.evaluation import evaluate, parameters
 from spen_plugins.config.experiment import check
 from spen_plugins.errors import ConfigError
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 from spen_plugins.testing import ToyLabels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,7 +141,7 @@ def test_photographs_of_other_sizes_are_predicted_together(run: Path, tmp_path: 
 def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path, net: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     from spen_images.segmentation_figure import masked, masks_figure
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     found = masked(read_groups([f"ours={run}", f"net={net}"]), 2)
     image, mask = sample.make()["test"]
@@ -158,7 +158,7 @@ def test_the_figure_has_a_row_for_each_image_and_a_column_for_each_run(run: Path
 def test_runs_that_cannot_be_drawn_together(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     from spen_images import segmentation_figure
-    from spen_plugins.runs.groups import read_groups
+    from spen_plugins.runs.many.groups import read_groups
 
     images = sample.make(seed=2)
     arrays = {

@@ -17,7 +17,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.config.shipped import find
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
+from spen_plugins.runs.train import runner
 
 CONFIG = find(Path("citations_implicit"))
 ALONE = ("cross_entropy", "crf", "dvn")

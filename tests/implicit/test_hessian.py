@@ -35,10 +35,10 @@ from spen_plugins.config.evaluation import evaluate
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.own_data import load_task
-from spen_plugins.runs.predictor import Predictor
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.predict.own_data import load_task
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train import runner
 from spen_plugins.samples import labels, tagged
 from spen_plugins.task import ArcInputs
 from spen_plugins.testing import ToyFeatures, ToyImages, ToyLabels, ToyTags

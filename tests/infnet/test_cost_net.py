@@ -14,9 +14,9 @@ from spen_infnet.cost_net_report import Beside, beside, differing, markdown, nam
 from spen_plugins.cli import main
 from spen_plugins.errors import ConfigError, DataError
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.own_data import load_task
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.predict.own_data import load_task
+from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet, TagSequence
 
 

@@ -10,8 +10,8 @@ pytest.importorskip("matplotlib")
 
 from spen_infnet.game_plots import game_figure
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.groups import Group
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.many.groups import Group
 from tests.test_plots import call, curves, legend, written
 
 

@@ -20,8 +20,8 @@ from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.errors import ConfigError, DataError, Interrupted
 from spen_plugins.loop.ownership import assign
 from spen_plugins.nn import entropy
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.train import runner
 from spen_plugins.spaces import LabelSet
 from tests.infnet.toys import loop_for, make, model_for, toy
 

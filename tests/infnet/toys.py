@@ -13,7 +13,7 @@ from spen_plugins.builtin.energies.basic import LinearChain
 from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.loop import Loop
 from spen_plugins.loop.progress import Reporter
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.testing import ToyFeatures, ToyTags
 from spen_plugins.testing.comparing import collate
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from spen_plugins.builtin.nets.choice import Choice
+from spen_plugins.data.sentences.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.errors import ConfigError, DataError
-from spen_plugins.readers.srl import AUXILIARIES, Proposition, Sentence
 from spen_plugins.testing import ToyFeatures, ToyTags, check_inference_net
 from spen_propbank import rolesets
 from spen_propbank.candidates import PLACES, Inventory, spelt

@@ -15,7 +15,7 @@ from spen_plugins.builtin.nets.independent import Independent
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import Interrupted
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import resume, run
+from spen_plugins.runs.train.runner import resume, run
 from spen_plugins.trainer import OneBatch
 from spen_seal.contrast import Nce
 from spen_seal.dynamic import Dynamic

@@ -14,7 +14,7 @@ from spen_plugins.config.experiment import build, check
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.registry import Registry
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import resume, run
+from spen_plugins.runs.train.runner import resume, run
 
 ALONE = {"features.hidden": "[16]", "energy.hidden": "8", "trainer.epochs": "2"}
 SMALL = ALONE | {"trainer.energy_epochs": "2"}

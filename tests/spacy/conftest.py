@@ -13,7 +13,7 @@ from spacy.language import Language
 
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 
 # An example may take as long as a busy machine makes it take.
 hypothesis.settings.register_profile(

@@ -16,9 +16,9 @@ from spacy.training import Example
 import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
-from spen_plugins.runs.decoding import decode
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run as train
+from spen_plugins.runs.train.decoding import decode
+from spen_plugins.runs.train.runner import run as train
 from spen_spacy import Argument
 
 ROOT = Path(__file__).resolve().parent.parent.parent

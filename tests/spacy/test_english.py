@@ -21,8 +21,8 @@ import spen_en
 import spen_en_md
 import spen_plugins as sp
 from spen_en.__main__ import lines
+from spen_plugins.data.sentences.columns import read_columns
 from spen_plugins.errors import DataError
-from spen_plugins.readers.columns import read_columns
 from spen_spacy import set_extensions
 from spen_spacy.extensions import ENERGIES, SCORES, STARTS
 

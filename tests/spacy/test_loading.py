@@ -187,7 +187,8 @@ def test_extensions_of_others_stay() -> None:
 def test_factories_are_there_without_an_import_and_load_nothing() -> None:
     code = (
         "import sys, spacy; nlp = spacy.blank('en'); print(all(nlp.has_factory(n) for n in sys.argv[1:]), "
-        "[m for m in sys.modules if m in ('spen_plugins.runs.predictor', 'spen_spacy.component', 'transformers')])"
+        "[m for m in sys.modules "
+        "if m in ('spen_plugins.runs.predict.predictor', 'spen_spacy.component', 'transformers')])"
     )
     done = subprocess.run([sys.executable, "-c", code, *FACTORIES], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True []"

@@ -20,9 +20,9 @@ from spen_plugins.cli import main
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 from spen_spacy import spen_command
 from spen_spacy.cli import package
 from spen_spacy.package_meta import performance, requirements, sources, written_tags

@@ -14,7 +14,7 @@ import spen_plugins as sp
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 from spen_spacy import Argument, lexicon
 from spen_spacy.extensions import ENERGIES, SENSE_SCORES, SENSES, STARTS, group_of, set_extensions
 from spen_spacy.package_card import card

@@ -14,7 +14,7 @@ from spacy.tokens import Doc
 from spen_plugins.config.evaluation import evaluate
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.runs.options import RunOptions
-from spen_plugins.runs.runner import run
+from spen_plugins.runs.train.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,"

@@ -21,7 +21,7 @@ from tries import Try, command, run
 
 import spen_en  # noqa: F401 - imported before tries are forked, as all below
 import spen_plugins.runs.many.seeds
-import spen_plugins.runs.runner  # noqa: F401
+import spen_plugins.runs.train.runner  # noqa: F401
 from spen_plugins.cli.main import main as spen
 from spen_plugins.cli.run import main as spen_run
 

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import LazyScores, lazy_scores, local_layer, local_scores, local_sum, require_tags
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import SparseLabels
 from spen_plugins.spaces.base import at_least_float32, inner_product
 from spen_plugins.spaces.chain import Chain, forward_scores

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
 from spen_plugins.energy import Energy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import at_least_float32
 from spen_plugins.nn.grids import channels_of, insides, require_grid, within
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from spen_plugins.batch import X
 from spen_plugins.component import Component
-from spen_plugins.config.config import Config
 from spen_plugins.energy import Energy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Task
 
 

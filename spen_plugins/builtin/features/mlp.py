@@ -10,9 +10,9 @@ from pydantic import Field, PositiveInt
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Task, VectorInputs
 

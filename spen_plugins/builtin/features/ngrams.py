@@ -13,9 +13,9 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.mlp import BagLinear, Layers, after_first, check_layers
-from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Indexer, Task, TextInputs
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)

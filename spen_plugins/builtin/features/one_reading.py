@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from spen_plugins.batch import X
 from spen_plugins.builtin.features.bilstm import dropped, lstms, read
 from spen_plugins.builtin.features.words import token_mask
-from spen_plugins.builtin.tasks.sentences import WHOLE
-from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
+from spen_plugins.sentences.batches import WHOLE
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Task, WordInputs
 from spen_plugins.task_parts import SharesSentences
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spen_plugins.readers.text import shorten
+from spen_plugins.data.text import shorten
 from spen_plugins.task import Indexer
 
 REMEMBERED = 2000

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spen_plugins.data.text import shorten
 from spen_plugins.errors import ConfigError
-from spen_plugins.readers.text import shorten
 
 
 @dataclass(frozen=True)

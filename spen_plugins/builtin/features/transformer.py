@@ -28,11 +28,11 @@ from spen_plugins.builtin.features.tuning import (
     lowest,
 )
 from spen_plugins.builtin.features.words import token_mask
-from spen_plugins.config.config import Config
+from spen_plugins.data.text import sha256
 from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import writing_folder
-from spen_plugins.readers.text import sha256
+from spen_plugins.settings.config import Config
 from spen_plugins.task import Indexer, Task, TextInputs, WordInputs
 
 _READ = re.compile(r".*\.model|(config|tokenizer.*|vocab.*|merges|special_tokens_map|added_tokens)\.(json|txt)")

@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import nn
 
 from spen_plugins.builtin.features.attention import Float32Attention
-from spen_plugins.config.config import Config
 from spen_plugins.errors import ConfigError
+from spen_plugins.settings.config import Config
 
 
 class Lora(Config):

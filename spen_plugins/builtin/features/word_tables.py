@@ -17,9 +17,9 @@ from allennlp_light.modules.seq2vec_encoders import CnnEncoder
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spen_plugins.builtin.tasks.sentences import REMEMBERED
-from spen_plugins.readers.clusters import WordClusters
-from spen_plugins.readers.vectors import WordVectors
+from spen_plugins.data.words.clusters import WordClusters
+from spen_plugins.data.words.vectors import WordVectors
+from spen_plugins.sentences.batches import REMEMBERED
 from spen_plugins.task import Indexer
 
 AFFIX_BUCKETS = 6000

@@ -32,14 +32,14 @@ from spen_plugins.builtin.features.word_tables import (
     WordPart,
     read_once,
 )
-from spen_plugins.config.config import Config
-from spen_plugins.datasets import locate
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.text import sha256
+from spen_plugins.data.words.clusters import read_clusters
+from spen_plugins.data.words.vectors import STORED, read_vectors
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.files import save_bytes
-from spen_plugins.readers.clusters import read_clusters
-from spen_plugins.readers.text import sha256
-from spen_plugins.readers.vectors import STORED, read_vectors
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces.sparse import Lists
 from spen_plugins.task import Indexer, Task, WordInputs
 

@@ -11,11 +11,11 @@ from torch.nn import functional as F
 
 from spen_plugins.batch import Batch
 from spen_plugins.builtin.losses.ssvm import net_output
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import EnergyLoss, Terms
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 
 Tuple = Literal["gold", "inference", "adversarial"]

@@ -8,12 +8,12 @@ from pydantic import Field
 from torch import Tensor
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy, Energy
 from spen_plugins.energy_loss import EnergyLoss, Terms
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.nn import entropy
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
 

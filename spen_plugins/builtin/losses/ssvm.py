@@ -7,12 +7,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spen_plugins.batch import Batch
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.energy_loss import EnergyLoss
 from spen_plugins.inference import descent
 from spen_plugins.inference.descent import Descent, Start
 from spen_plugins.nn import MarginCost, margin_cost
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 
 

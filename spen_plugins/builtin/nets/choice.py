@@ -9,11 +9,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spen_plugins.batch import ChoiceInputs, X
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal
 from spen_plugins.task import Task
 

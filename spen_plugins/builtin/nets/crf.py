@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import Proposal, TagSequence, allowed_transitions, viterbi
 from spen_plugins.spaces.chain import Chain, backward_scores, exact_dtype, forward_scores
 from spen_plugins.spaces.k_best import chain_k_best

@@ -7,11 +7,11 @@ from typing import Any
 from torch import nn
 
 from spen_plugins.batch import X
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.nn import output_size
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import LabelSet, Proposal
 from spen_plugins.task import Task
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from spen_plugins.batch import X
 from spen_plugins.builtin.nets.crf import Crf
-from spen_plugins.config.config import Config
 from spen_plugins.energy import BoundEnergy
 from spen_plugins.errors import ConfigError
 from spen_plugins.features import FeatureNetwork
 from spen_plugins.inference_net import InferenceNet
 from spen_plugins.scores.expected_f1 import best_of_samples, best_sets
+from spen_plugins.settings.config import Config
 from spen_plugins.spaces import LabelSet, Proposal, TagSequence
 from spen_plugins.task import Task
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from spen_plugins.errors import RunError
 from spen_plugins.registry import Registry
-from spen_plugins.runs.folder import RunFolder
-from spen_plugins.runs.selection import selection_of, unit_of
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.folder.selection import selection_of, unit_of
 from spen_plugins.scores.bootstrap import Estimate, estimate, resampled_scores, scale
 
 CHEAPER = 2 / 3

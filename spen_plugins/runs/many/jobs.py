@@ -11,12 +11,12 @@ from rich.table import Table
 
 from spen_plugins.console import Console
 from spen_plugins.errors import ConfigError, Interrupted, RunError, SpenError
-from spen_plugins.runs import runner
 from spen_plugins.runs.devices import launched
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many.plans import check_same_data, folder_of, interrupted, metrics_of, read_plan, seeds_of
 from spen_plugins.runs.many.side_by_side import side_by_side
 from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.train import runner
 from spen_plugins.scores.bootstrap import estimate
 
 Run: TypeAlias = tuple[Path, int]

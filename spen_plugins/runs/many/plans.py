@@ -18,9 +18,9 @@ from typing import Any
 from spen_plugins.errors import ConfigError, Interrupted, RunError
 from spen_plugins.files import is_free, make_folder, read_json, remove_partial, save_json
 from spen_plugins.files.lock import locked
-from spen_plugins.runs import records
-from spen_plugins.runs.environment import changed_files
-from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
+from spen_plugins.runs.folder import records
+from spen_plugins.runs.folder.environment import changed_files
+from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
 
 PLAN = "seeds.json"
 Configs = Callable[[int], Mapping[str, Any]]

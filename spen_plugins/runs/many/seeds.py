@@ -13,8 +13,7 @@ from spen_plugins.errors import ConfigError, RunError
 from spen_plugins.files import is_free, save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import METHODS, RunFolder, methods_of
+from spen_plugins.runs.folder.folder import METHODS, RunFolder, methods_of
 from spen_plugins.runs.many.choice import Choice, choose_among
 from spen_plugins.runs.many.jobs import run_all
 from spen_plugins.runs.many.plans import (
@@ -27,6 +26,7 @@ from spen_plugins.runs.many.plans import (
     writable,
 )
 from spen_plugins.runs.options import DEFAULTS, RunOptions
+from spen_plugins.runs.train import runner
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from spen_plugins.errors import ConfigError, Interrupted
 from spen_plugins.loop.progress import LINE_SECONDS
-from spen_plugins.runs.signals import interrupts
+from spen_plugins.runs.train.signals import interrupts
 
 POLL = 0.2
 """Seconds between two polls of the processes."""

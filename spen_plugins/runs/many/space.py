@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from spen_plugins.config.config import Config
 from spen_plugins.config.evaluation import evaluate, parse_value
-from spen_plugins.config.fields import validate
 from spen_plugins.errors import ConfigError
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import validate
 
 if TYPE_CHECKING:
     from optuna import Trial

@@ -17,13 +17,13 @@ from spen_plugins.errors import ConfigError, DataError, Interrupted, RunError
 from spen_plugins.files import save_json
 from spen_plugins.files.lock import locked
 from spen_plugins.registry import Registry
-from spen_plugins.runs import runner
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.many import study as studies
 from spen_plugins.runs.many import trials
 from spen_plugins.runs.many.plans import check_same_data
 from spen_plugins.runs.many.space import Space, read
 from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.train import runner
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

@@ -28,12 +28,12 @@ from spen_plugins.loop.progress import Reporter
 from spen_plugins.loop.together import Together
 from spen_plugins.registry import Registry
 from spen_plugins.runs.devices import launched, make_accelerator
-from spen_plugins.runs.finishing import finish
-from spen_plugins.runs.folder import RunFolder
+from spen_plugins.runs.folder.folder import RunFolder
 from spen_plugins.runs.options import DEFAULTS, RunOptions
-from spen_plugins.runs.preparing import Ready, build_again, build_first, describe, make_ready
-from spen_plugins.runs.runner import TOGETHER
-from spen_plugins.runs.signals import last_evaluation, training
+from spen_plugins.runs.train.finishing import finish
+from spen_plugins.runs.train.preparing import Ready, build_again, build_first, describe, make_ready
+from spen_plugins.runs.train.runner import TOGETHER
+from spen_plugins.runs.train.signals import last_evaluation, training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 EQUAL = ("precision", "seed")

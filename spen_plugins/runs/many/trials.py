@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spen_plugins.data.csv_rows import written
 from spen_plugins.files import save_text
-from spen_plugins.readers.csv_rows import written
 
 if TYPE_CHECKING:
     from optuna import Study

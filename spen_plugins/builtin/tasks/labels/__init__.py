@@ -1,0 +1,1 @@
+"""Tasks whose outputs are label sets."""

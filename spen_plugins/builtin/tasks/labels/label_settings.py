@@ -1,0 +1,171 @@
+"""Settings of the tasks of label sets: their data, of which one form is named, and how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from spen_plugins.builtin.tasks.labels.label_task import LabelTask
+from spen_plugins.data.parts.file_parts import EncodedConfig, OnDiskConfig, named_files, of_the_corpus, stays_on_disk
+from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, needs_memory
+from spen_plugins.data.tables.label_names import columns_named
+from spen_plugins.errors import ConfigError
+from spen_plugins.task import PARTS
+
+_FILES = ({"file"}, {"file", "split"}, {"train", "validation"}, {"train", "test"}, {"train", "validation", "test"})
+"""Forms of naming files, by their settings."""
+
+
+class DataConfig(LabelTask.Config, PartlyLabelledConfig, EncodedConfig):
+    """Where the data is, and which of it has labels."""
+
+    corpus: Literal["sample"] | None = None
+    """"sample": the synthetic corpus of the package; null: the files below."""
+    in_memory: bool = False
+    """If true, the examples are given in Python, by `sp.train`, and not kept."""
+    file: str | None = None
+    """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
+    split: str | None = None
+    """JSON file {"train": rows, "validation": rows, "test": rows}, counted from 0 (`spen data split` makes one)."""
+    train: str | None = None
+    """File of the training part, if each part has its own file."""
+    validation: str | None = None
+    """File of the validation part; without one, it is carved from the training part."""
+    test: str | None = None
+    """File of the test part."""
+    labels: int | str | list[str] | None = None
+    """Columns that are labels."""
+    separator: str | None = Field(None, min_length=1)
+    """Separator of the labels in one cell; null: a comma, and labels that another one joins are an error."""
+    drop: list[str] = Field(default_factory=list)
+    """Columns that are not used, by name, "a,b" or [a, b]; a pattern of labels does not take them either."""
+    sample_weight: str | None = None
+    """Column of the training file with each row's weight in the loss, a number from 0; it is no feature, as those in
+    `drop`. Weights are divided by their mean, and a row of weight 0 is left out; null: none."""
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _apart(cls, value: Any) -> Any:
+        return columns_named(value)
+
+    @field_validator("drop", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        value = columns_named(value)
+        return [value] if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _weighs_files(self) -> Self:
+        if self.sample_weight is not None and (self.corpus is not None or self.in_memory):
+            raise ValueError("sample_weight names a column of a file; beside data in Python, give (X, Y, weights)")
+        return self
+
+    @property
+    def unused(self) -> list[str]:
+        """Columns that are neither inputs nor labels."""
+        return self.drop if self.sample_weight is None else list(dict.fromkeys([*self.drop, self.sample_weight]))
+
+
+class VectorsConfig(DataConfig):
+    """Settings of task `multilabel`."""
+
+    file: str | None = None
+    """A file that is divided into parts: ARFF, CSV, Parquet or libsvm, recognised by its content."""
+    labels: int | str | list[str] | None = None
+    """Columns of 0 and 1 that are labels: their names, [a, b] or "a,b"; the beginning of their names, "tag_*"; or a
+    file of names, one a line or Mulan's XML list. Or one column of label lists, of CSV or Parquet. By default an ARFF
+    file's name with .xml, if it exists."""
+    label_count: int | None = Field(None, ge=1)
+    """Number of labels, which are the last columns."""
+    root: bool = False
+    """If true, the root of a label hierarchy, which is on in every example, is a label, as in Lee et al. (2022)."""
+    unseen: bool = False
+    """If true, test examples that repeat a training example, features and labels, are left out of files' test part."""
+
+
+class TextsConfig(DataConfig, OnDiskConfig):
+    """Settings of task `text`."""
+
+    train: str | None = None
+    """File of the training part: TSV (a text a line with its labels, tab-separated, without quoting), CSV, Parquet,
+    JSONL or LibMultiLabel, recognised by its content."""
+    text: int | str | None = None
+    """Number of the text's column in a TSV, CSV or Parquet file, from 1, or its name in the header or in JSONL; null:
+    the column `text`, or the only one beside the labels, or the first of a file without a header."""
+    labels: int | str | list[str] | None = None
+    """Number or name of the labels' column; null: the column `labels` or `label`, or the only one beside the text, or
+    the second of a file without a header. Or the names, [toxic, obscene] or "toxic,obscene", or the beginning of names,
+    "is_*", of columns of 0 and 1. Or a file of label names, one per line, as null: a label is one of them or its
+    number, from 0."""
+    header: bool | None = None
+    """If true, the first line of a TSV or CSV file names the columns; null: if a column is named, or one is
+    called text, labels or label, or, of CSV with columns by number, if the lines below show it."""
+    reuters: str | None = None
+    """Folder of Reuters-21578's .sgm files: the ModApte split, with the topics that occur in both its training and
+    test part."""
+    keep_empty: bool = True
+    """If true, texts without labels are kept in the training, validation and test parts."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    words: Literal["rule", "blanks"] = "rule"
+    """What a text's words are: "rule": runs of letters and digits, as n-grams want them; "blanks": what is between
+    blanks, so that the tokeniser of a pretrained encoder reads a text as it is. N-grams beside such an encoder, as of
+    an energy, then have words with their punctuation."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
+    punctuation: bool = True
+    """If true, each character that is neither letter, digit nor space (punctuation, emoji) is a word; of words by the
+    rule."""
+
+
+def check_vectors(c: Any) -> None:
+    """Raise ConfigError for settings without data, or with unused ones."""
+    named, fits = _named(c, ("corpus", "in_memory"), ("labels", "label_count", "drop"))
+    if isinstance(c.labels, int):
+        raise ConfigError(
+            f"task.labels: found the number {c.labels}; expected names of columns, or label_count={c.labels} for the "
+            "last columns"
+        )
+    if not fits or {"labels", "label_count"} <= {*named}:
+        raise _refused(
+            named,
+            "one of corpus='sample' or in_memory=true alone, file=FILE perhaps with split=JSON, or train= with "
+            "validation= or test= (or both); files perhaps with drop=, and with labels= or label_count=n, not both",
+            bool(c.corpus and c.train),
+        )
+    if c.corpus is not None:
+        of_the_corpus(c, ("file_encoding",))
+
+
+def check_texts(c: Any) -> None:
+    """Raise ConfigError for settings without data, or with unused ones."""
+    named, fits = _named(c, ("corpus", "in_memory", "reuters"), ("labels",))
+    if not fits:
+        raise _refused(
+            named,
+            "one of corpus='sample', in_memory=true or reuters=FOLDER alone, file= perhaps with split=, or train= with "
+            "validation= or test= (or both), files perhaps with labels=",
+            "train" in named,
+        )
+    if c.words == "blanks" and not c.punctuation:
+        raise ConfigError("task.punctuation=false goes with task.words=rule; words between blanks keep theirs")
+    if c.on_disk:
+        stays_on_disk(c, named_files(c), needs_memory(c))
+    if c.corpus is not None:
+        of_the_corpus(c, ("text", "labels", "separator", "drop", "header", "file_encoding"))
+
+
+def _named(c: Any, alone: Sequence[str], more: Sequence[str]) -> tuple[list[str], bool]:
+    """The data's settings that are given; and whether they are files, perhaps with `more`, or one that is alone."""
+    named = [key for key in (*alone, "file", "split", *PARTS, *more) if getattr(c, key) not in (None, False, [])]
+    return named, {*named} - {*more} in _FILES or (len(named) == 1 and named[0] in alone)
+
+
+def _refused(named: Sequence[str], expected: str, in_its_place: bool) -> ConfigError:
+    found = ", ".join(f"task.{name}" for name in named) or "no data"
+    hint = " To put files in the place of a config's own data set, pass data=files." if in_its_place else ""
+    return ConfigError(f"task: found {found}; expected {expected}.{hint}")

@@ -1,0 +1,216 @@
+"""Task `srl`: span semantic role labelling, one example per predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from spen_plugins.batch import Batch, X
+from spen_plugins.builtin.tasks.roles.srl_metric import DEFINITIONS, Example, SrlMetric
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.parts.file_parts import (
+    FileParts,
+    FilesConfig,
+    in_file_encoding,
+)
+from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, WithoutGold
+from spen_plugins.data.raw_text import RawText
+from spen_plugins.data.schemes import complete_tags
+from spen_plugins.data.sentences.role_items import of_one_predicate, sentences_of_text
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.srl import Proposition, Sentence
+from spen_plugins.data.sentences.write_roles import FileExamples
+from spen_plugins.errors import DataError
+from spen_plugins.scores.calibration import Decisions, SpanConfidences, rounded, span_confidences
+from spen_plugins.scores.spans import CORE, Argument, SpanTable, join
+from spen_plugins.sentences.batches import (
+    PADDING,
+    UNKNOWN,
+    Entry,
+    SentenceBatch,
+    Vocabulary,
+    one_hot_gold,
+)
+from spen_plugins.sentences.role_parts import hide_roles, kept, read_parts, role_formats, unseen_roles
+from spen_plugins.sentences.tasks import PredicateTask
+from spen_plugins.settings.facts import listed
+from spen_plugins.spaces import Proposal, TagSequence
+from spen_plugins.task import PARTS, Shown, WordInputs, Writer
+from spen_plugins.task_parts import WritesFormats
+
+
+class SemanticRoles(PredicateTask, WithoutGold, WritesFormats):
+    """Semantic role labelling: words and a marked predicate -> BIO tags of its arguments."""
+
+    selection = "span_f1"
+    lower_is_better = ("ucr", "invalid_bio")
+
+    class Config(FilesConfig, PartlyLabelledConfig):
+        corpus: Literal["sample"] | None = None
+        """"sample": the synthetic corpus of the package; null: the files below."""
+        train: str | None = None
+        """Training file: columns as in CoNLL-2005 or PropBank's releases, its words or props, CoNLL-2009, CoNLL-2012,
+        CoNLL-U with roles, or JSONL; `data:` paths are below $SPEN_DATA."""
+        validation: str | None = None
+        """Validation file; without one, it is carved from the training file, stratified by roles."""
+        layout: Literal["auto", "propbank", "word-predicate"] = "auto"
+        """Order of columns; auto: the format is recognised by its content, of columns brackets last, the predicate's
+        before them, the word's first."""
+        auxiliaries: bool = True
+        """If false, the frames of auxiliaries and modals, which have no arguments (be.03, do.01, have.01 and the like),
+        are left out, where the file has rolesets."""
+        unique_roles: bool = False
+        """If true, a predicate has each core role (ARG0 to ARG5, A0 to A5) at most once: predicted are the most
+        probable tags of which that is true (Punyakanok et al. 2008)."""
+
+    @in_file_encoding
+    def load(self) -> None:
+        self._read = hide_roles(self.config, read_parts(self.config))
+        sentences = {part: some for part, (_, some) in self._read.parts.items()}
+        tags = {tag for s in sentences["train"] for p in s.propositions for tag in p.tags or ()}
+        known = complete_tags(tags, "bio")
+        self._set(Vocabulary.of((s.words for s in sentences["train"]), self.config), known)
+        self._parts: dict[str, Sequence[Example]] = {part: self._examples(sentences[part]) for part in PARTS}
+        gold = [example for example in self._parts["train"] if example.tags is not None]
+        if self._parts["train"] and not gold:
+            raise DataError(self._read.parts["train"][0], None, "no predicate with roles (task.train)", "at least one")
+        self._read.notes.extend(unseen_roles(sentences))
+        if self.config.repeat > 1:
+            self._parts["train"] = [*self._parts["train"], *gold * (self.config.repeat - 1)]
+        for part in PARTS:
+            where, some = self._read.parts[part]
+            if not self._parts[part] and some:
+                raise DataError(where, None, f"no predicate (task.{part})", "sentences with a predicate marked")
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        self._set(Vocabulary(listed(facts, "words"), self.config), listed(facts, "tags"))
+        self._parts = {part: [] for part in PARTS}
+        self._read = FileParts({}, {}, [], None)
+
+    def facts(self) -> dict[str, Any]:
+        return {"words": self._vocabulary.words, "tags": self.space.tags}
+
+    def read(self, path: str) -> list[Example]:
+        found = read_roles(locate(path), self.config.layout, gold=False)
+        self._read = self._read._replace(notes=[f"{path}: {found.said}"])
+        return self._examples(kept(self.config, found.sentences))
+
+    def read_text(self, raw: RawText) -> list[Example]:
+        return self._examples(sentences_of_text(raw))
+
+    def formats(self) -> dict[str, Writer]:
+        return role_formats()
+
+    def parse(self, item: Any) -> Example:
+        """`{"words": ["Forces", "killed", "him"], "predicate": 1}`, predicate from 0; optional gold are `"tags"`, or
+        `"arguments"`: `[{"role": "ARG0", "start": 0, "end": 1}]`, `end` exclusive."""
+        sentence = of_one_predicate(item)
+        [given] = sentence.propositions
+        return self._example(self._vocabulary.entry(sentence.words), given)
+
+    def collate(self, examples: Sequence[Example], rows: Sequence[int] | None = None) -> SentenceBatch:
+        b = len(examples)
+        inputs, inside = self._inputs([e.entry for e in examples], [e.predicate for e in examples])
+        gold, known = one_hot_gold([e.tags for e in examples], inside, len(self.space.tags), self._outside)
+        numbers = torch.arange(b) if rows is None else torch.as_tensor(rows, dtype=torch.long)
+        return SentenceBatch(X(inputs, torch.from_numpy(inside), b), numbers, gold, known, tuple(examples))
+
+    def metric(self) -> SrlMetric:
+        return SrlMetric(self.space.tags, self.decode)
+
+    def predictions(self, proposal: Proposal, batch: Batch, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Arguments as `role`, `start`, `end` (exclusive), `text` and `score`; without V.
+
+        The score is the calibrated probability that the argument is right; a C-X has the score of its X.
+        """
+        best, lengths = self._decided(proposal, examples)
+        predictions = [self._prediction(example, row) for example, row in zip(examples, best.tolist(), strict=True)]
+        spans = self._table.spans(best, lengths)
+        _, owner, confidences = self._confidences(proposal, best, lengths, spans)
+        scores = rounded(confidences.at(self.temperature))
+        for (row, kind, first, last), number in zip(spans.tolist(), owner.tolist(), strict=True):
+            if number >= 0:
+                text = " ".join(examples[row].entry.words[first : last + 1])
+                place = {"role": self._table.roles[kind], "start": first, "end": last + 1}
+                predictions[row]["arguments"].append({**place, "text": text, "score": scores[number]})
+        return predictions
+
+    def decisions(self, proposal: Proposal, batch: Batch) -> Decisions | None:
+        """Decisions on each argument, right in the sense of `span_f1`."""
+        assert isinstance(batch, SentenceBatch)
+        if batch.gold is None:
+            return None
+        best, lengths = self._decided(proposal, batch.examples)
+        spans = self._table.spans(best, np.where(batch.labelled.cpu().numpy(), lengths, 0))
+        arguments, _, confidences = self._confidences(proposal, best, lengths, spans)
+        right = [argument in batch.examples[row].arguments for row, argument in arguments]
+        return Decisions("arguments", confidences, np.array(right, dtype=bool))
+
+    def protocol(self) -> dict[str, Any]:
+        count = self.config.labelled
+        return {
+            **DEFINITIONS,
+            **({} if count is None else {"labelled": f"the first {count} training sentences"}),
+            "unique_roles": self.config.unique_roles,
+            "split": self._read.split,
+            "threshold": None,
+        }
+
+    def show(self, example: Example) -> Shown:
+        return Shown(example.entry.words, example.names)
+
+    def _set(self, vocabulary: Vocabulary, tags: list[str]) -> None:
+        self._vocabulary = vocabulary
+        self.inputs = WordInputs([PADDING, UNKNOWN, *vocabulary.words], {"predicate": 2})
+        core = {tag[2:] for tag in tags if CORE.fullmatch(tag[2:])} if self.config.unique_roles else set()
+        self.space = TagSequence(tags, "bio", sorted(core))
+        self._table = SpanTable(tags)
+        self._tag = {tag: i for i, tag in enumerate(tags)}
+        self._outside = self._tag["O"]
+
+    def _example(self, entry: Entry, given: Proposition) -> Example:
+        names = given.tags
+        tags = None if names is None else np.array([self._tag.get(name, -1) for name in names], dtype=np.int64)
+        return Example(entry, given.predicate, names, tags, given.pos)
+
+    def _examples(self, sentences: Iterable[Sentence]) -> FileExamples:
+        examples, words, rows = [], [], []
+        for row, sentence in enumerate(sentences):
+            words.append(sentence.words)
+            if sentence.propositions:
+                entry = self._vocabulary.entry(sentence.words)
+                examples.extend(self._example(entry, p) for p in sentence.propositions)
+                rows.extend([row] * len(sentence.propositions))
+        return FileExamples(examples, words, rows)
+
+    def _prediction(self, example: Example, row: Sequence[int]) -> dict[str, Any]:
+        """A prediction without its arguments."""
+        words = example.entry.words
+        tags = [self.space.tags[i] for i in row[: len(words)]]
+        predicate = {"index": example.predicate, "word": words[example.predicate]}
+        return {"words": list(words), "predicate": predicate, "arguments": [], "tags": tags}
+
+    def _decided(self, proposal: Proposal, examples: Sequence[Example]) -> tuple[np.ndarray, np.ndarray]:
+        """Tag indices `(predicate, token)`, and the number of tokens in each predicate's sentence."""
+        best = self.decode(proposal)[:, 0].argmax(-1).cpu().numpy()
+        return best, np.array([len(example.entry.ids) for example in examples], dtype=np.int64)
+
+    def _confidences(
+        self, proposal: Proposal, best: np.ndarray, lengths: np.ndarray, spans: np.ndarray
+    ) -> tuple[list[tuple[int, Argument]], np.ndarray, SpanConfidences]:
+        """For the spans that `self._table` found: their arguments with the row of each, the index of the argument to
+        which each span belongs (`(span,)`, -1 for V), and the confidences in the arguments."""
+        pieces: dict[int, list[tuple[str, int, int]]] = {}
+        for row, kind, first, last in spans.tolist():
+            pieces.setdefault(row, []).append((self._table.roles[kind], first, last))
+        arguments = [(row, argument) for row, some in pieces.items() for argument in join(some)]
+        number = {(row, first): n for n, (row, argument) in enumerate(arguments) for first, _ in argument.pieces}
+        owner = np.array([number.get((row, first), -1) for row, _, first, _ in spans.tolist()], dtype=np.int64)
+        ours = owner >= 0
+        confidences = span_confidences(
+            proposal.mean[:, 0], best, spans[ours], lengths, self._table.goes_on, owner[ours]
+        )
+        return arguments, owner, confidences

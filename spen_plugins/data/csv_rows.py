@@ -1,0 +1,106 @@
+"""Records of CSV files: quoted cells, any of the usual separators, with a line for every error.
+
+A spreadsheet takes a text that begins with = + - @ or a tab for a formula. Such a text that is no number is written
+with an apostrophe before it, which is left out where a file is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.data.formats import Format, Head
+from spen_plugins.data.text import is_number, opened_text, read_lines, shorten
+from spen_plugins.errors import DataError
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_LOOKED_AT = 50  # records by which the separator is found
+_LONGEST = 1 << 26  # most characters of a cell: more than the library's default, which a long text may exceed
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def written(records: Iterable[Sequence[Any]]) -> str:
+    """Records as CSV, cells apart by commas; None is an empty cell."""
+    file = StringIO()
+    csv.writer(file, lineterminator="\n").writerows(map(_guarded, cells) for cells in records)
+    return file.getvalue()
+
+
+def _guarded(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula; one that `_as_meant` would change is guarded, too."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell):
+        return f"'{cell}"
+    return cell
+
+
+def _as_meant(cell: str) -> str:
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
+
+
+def separator_of(head: Head) -> str | None:
+    """The separator that divides the first records into the most cells, equally many if there is one that does so;
+    None if none divides the first one."""
+    best, found = (False, 1), None
+    for separator in () if head.is_json_list else SEPARATORS:
+        try:
+            records = list(csv.reader(StringIO("\n".join(head.lines[:_LOOKED_AT]), newline=""), delimiter=separator))
+        except csv.Error:
+            continue
+        widths = [len(record) for record in records if record]
+        if widths and widths[0] > 1 and (len(set(widths[:-1] or widths)) == 1, widths[0]) > best:
+            best, found = (len(set(widths[:-1] or widths)) == 1, widths[0]), separator
+    return found
+
+
+CSV = Format(
+    "CSV",
+    'cells separated by commas, semicolons, tabs or bars, quoted by " where they hold one',
+    lambda head: separator_of(head) is not None,
+)
+
+
+def records(path: str | Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of the first line of each record, and its cells; blank lines are left out.
+
+    Raises:
+        DataError: the file is missing, too large or not UTF-8, a quote is not closed, or a record has another number
+            of cells than the first.
+    """
+    csv.field_size_limit(_LONGEST)
+    with TextIOWrapper(opened_text(path), encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator, strict=True)
+        width, start = None, 1
+        try:
+            for cells in reader:
+                if cells:
+                    width = width or len(cells)
+                    if len(cells) != width:
+                        what = f"{len(cells)} cells in {shorten(separator.join(cells))}"
+                        wanted = f"{width}, as in the first line, separated by {SEPARATORS[separator]}"
+                        raise DataError(path, start, what, wanted)
+                    yield start, [_as_meant(cell) for cell in cells]
+                start = reader.line_num + 1
+        except UnicodeDecodeError:
+            read_lines(path)  # says which line
+            raise
+        except csv.Error as error:
+            wanted = 'cells quoted by ", a quote inside doubled'
+            raise DataError(path, start, f"a record that can't be read ({error})", wanted) from None
+
+
+def header_of(head: Head) -> list[str]:
+    """The cells of the first record of a head, without surrounding blanks; none if no separator divides it."""
+    separator = separator_of(head)
+    cells = next(csv.reader(head.filled[:1], delimiter=separator)) if separator else []
+    return [cell.strip() for cell in cells]
+
+
+def header(path: str | Path, separator: str) -> list[str]:
+    """The cells of the first record, without surrounding blanks."""
+    return [cell.strip() for cell in next(records(path, separator))[1]]

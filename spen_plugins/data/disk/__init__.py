@@ -1,0 +1,1 @@
+"""Training examples that stay on disk: shards, indexes, and their caches."""

@@ -1,0 +1,1 @@
+"""Downloads of the data sets in the catalogue."""

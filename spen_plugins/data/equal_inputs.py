@@ -1,0 +1,99 @@
+"""Equal inputs: those that stay in one part where rows are divided, and those that given parts share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from hashlib import blake2b
+from itertools import combinations
+
+import numpy as np
+
+from spen_plugins.data.row_split import PARTS
+from spen_plugins.data.table import Ragged
+
+
+def digest(*pieces: bytes | str) -> bytes:
+    """A short key of a long input, equal for equal pieces."""
+    found = blake2b(digest_size=16)
+    for piece in pieces:
+        data = piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.digest()
+
+
+def keys_of_rows(features: Ragged | np.ndarray) -> list[bytes]:
+    """Of each row of features a key that equal rows have in common; zeros that a sparse row holds don't count."""
+    if isinstance(features, np.ndarray):
+        return [digest((row + 0.0).tobytes()) for row in features]  # -0 is 0
+    if features.weight is None:
+        return [digest(features[i].tobytes()) for i in range(len(features))]
+    kept = [(features[i], features.weights(i), features.weights(i) != 0) for i in range(len(features))]
+    return [digest(places[on].tobytes(), values[on].tobytes()) for places, values, on in kept]
+
+
+def number_inputs(keys: Iterable[Hashable]) -> np.ndarray:
+    """The number of each row's input, `(rows,)`, from 0 in the order of their first rows; equal keys, equal inputs."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def count_repeats(inputs: np.ndarray) -> int:
+    """Number of rows with the input of an earlier row; `inputs` as of `number_inputs`."""
+    return len(inputs) - len(np.unique(inputs))
+
+
+def repeats_said(inputs: np.ndarray) -> str:
+    """The end of a sentence on rows that were divided; empty if their inputs all differ."""
+    repeats = count_repeats(inputs)
+    if not repeats:
+        return ""
+    rows, s = ("1 row repeats", "s") if repeats == 1 else (f"{repeats:,} rows repeat", "")
+    return f"; {rows} the input of an earlier one, as the task reads it, and stay{s} in its part"
+
+
+def shared_inputs(parts: Mapping[str, Sequence[Hashable]]) -> list[str]:
+    """A warning if parts share inputs.
+
+    Args:
+        parts: part -> the key of each row's input.
+    """
+    known = {part: set(parts[part]) for part in PARTS if part in parts}
+    return warn_of_shared(
+        (one, other, sum(key in known[one] for key in parts[other]), len(parts[other]))
+        for one, other in combinations(known, 2)
+    )
+
+
+def warn_of_shared(pairs: Iterable[tuple[str, str, int, int]]) -> list[str]:
+    """A warning if parts share inputs; `pairs`: a part, another one, how many inputs they share, all of the other's."""
+    shared = [
+        f"the {one} part has {count:,} of the {size:,} {other} inputs, too"
+        for one, other, count, size in pairs
+        if count
+    ]
+    scores = "on these, scores don't say how well new inputs are predicted"
+    return [f"warning: {'; '.join(shared)}: {scores}"] if shared else []
+
+
+def hash_rows(columns: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
+    """A hash of 64 bits of each row's lists of numbers, `(row,)` uint64.
+
+    Args:
+        columns: of each list's column, `(number,)` the numbers, row after row, and `(row,)` how many a row has; int64.
+    """
+    found = np.zeros(len(columns[0][1]), dtype=np.uint64)
+    for numbers, lengths in columns:
+        ends = lengths.cumsum()
+        places = np.arange(len(numbers)) - np.repeat(ends - lengths, lengths)
+        pieces = _mixed(_mixed(places.astype(np.uint64)) + numbers.astype(np.uint64))
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), pieces.cumsum(dtype=np.uint64)])
+        found = _mixed(found + sums[ends] - sums[ends - lengths] + lengths.astype(np.uint64))
+    return found
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """SplitMix64's mixture of the bits of each number."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,133 @@
+"""Recognition of a file's format by its content; the file's name counts only where the content leaves a choice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from spen_plugins.data.encodings import recoded_head, unmarked
+from spen_plugins.data.text import opened, shorten, split_lines
+from spen_plugins.errors import DataError
+
+LOOKED_AT = 1 << 16
+"""Bytes, from the first, by which a file is recognised."""
+_KNOWN_BINARY = {
+    b"PK\x03\x04": "a zip archive (an Excel sheet is one)",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF",
+}
+
+
+@dataclass(frozen=True)
+class Head:
+    """A file's first bytes.
+
+    Args:
+        path: the file.
+        data: at most `LOOKED_AT` bytes, of text in UTF-8.
+        whole: true if that is all of it.
+    """
+
+    path: Path
+    data: bytes
+    whole: bool
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines that are complete, empty ones included; none of a binary file."""
+        if b"\0" in self.data:
+            return []
+        lines = split_lines(self.data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace"))
+        return lines if self.whole or len(lines) < 2 else lines[:-1]
+
+    @cached_property
+    def filled(self) -> list[str]:
+        """The lines that are not blank."""
+        return [line for line in self.lines if line.strip()]
+
+    @property
+    def first(self) -> int | None:
+        """Number of the first line that is not blank, from 1; None of a binary file."""
+        return self.lines.index(self.filled[0]) + 1 if self.filled else None
+
+    @property
+    def is_json_list(self) -> bool:
+        """True for one list of JSON objects, which is not read: a line would be taken for cells or text."""
+        return re.match(r"\s*\[\s*\{\s*[\"\r\n]", "\n".join(self.filled[:3])) is not None
+
+    @property
+    def found(self) -> str:
+        """What a message says that was found."""
+        kind = next((kind for magic, kind in _KNOWN_BINARY.items() if self.data.startswith(magic)), None)
+        if self.is_json_list:
+            return "one JSON list"
+        unknown = f"binary data, perhaps text with encoding={name}" if (name := unmarked(self.data)) else "binary data"
+        return kind or (shorten(self.filled[0]) if self.filled else unknown)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Args:
+        name: in configs and messages, as in "CSV".
+        shape: what a file of it looks like, for a message that lists formats.
+        fits: whether a file's head looks so.
+    """
+
+    name: str
+    shape: str
+    fits: Callable[[Head], bool]
+
+
+def head_of(path: str | Path) -> Head:
+    """The beginning of a file.
+
+    Raises:
+        DataError: the file does not exist, is not readable, is empty, or is too large to be read.
+    """
+    with opened(path) as file:
+        data = file.read(LOOKED_AT + 1)
+    if not data.strip():
+        raise DataError(path, None, "an empty file", "data")
+    return Head(Path(path), recoded_head(data[:LOOKED_AT]), len(data) <= LOOKED_AT)
+
+
+def recognise(path: str | Path, formats: Sequence[Format], hint: str = "") -> Format:
+    """The first of some formats that a file looks like.
+
+    Args:
+        path: the file.
+        formats: in the order in which they are tried.
+        hint: ends the message of an error.
+
+    Raises:
+        DataError: as `head_of`; or it looks like none of them, which the message lists.
+    """
+    head = head_of(path)
+    found = next((form for form in formats if form.fits(head)), None)
+    if found is None:
+        raise DataError(path, head.first, head.found, one_of(formats) + hint)
+    return found
+
+
+def one_of(formats: Sequence[Format]) -> str:
+    """'one of these formats: CSV (…); ARFF (…)'."""
+    return "one of these formats: " + "; ".join(f"{form.name} ({form.shape})" for form in formats)
+
+
+def _is_arff(head: Head) -> bool:
+    first = next((line.strip().lower() for line in head.filled if line.strip()[0] != "%"), "")
+    return first.startswith(("@relation", "@attribute"))
+
+
+def _is_json_lines(head: Head) -> bool:
+    return bool(head.filled) and re.match(r'\s*\{\s*"', head.filled[0]) is not None
+
+
+ARFF = Format("ARFF", "@relation, @attribute and @data lines", _is_arff)
+PARQUET = Format("Parquet", "a binary file that begins with PAR1", lambda head: head.data.startswith(b"PAR1"))
+JSON_LINES = Format("JSONL", "a JSON object a line", _is_json_lines)

@@ -1,0 +1,1 @@
+"""Parts of the data: training, validation and test, from files or given in Python."""

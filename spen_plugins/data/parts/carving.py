@@ -1,0 +1,95 @@
+"""Parts of a user's data: a validation part carved from the training file, and files that stand for two parts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from spen_plugins.data.equal_inputs import number_inputs, repeats_said
+from spen_plugins.data.parts.stratification import label_matrix, stratify
+from spen_plugins.errors import DataError
+
+SEED = 0
+FEW = 1000
+"""Rows below which a fifth of them is carved off, instead of a tenth."""
+
+
+class Carved(NamedTuple):
+    """Rows of a training file, in its order: those that stay, those that validate; a sentence; "one of 5 folds"."""
+
+    train: list[int]
+    validation: list[int]
+    said: str
+    folds: str
+
+
+def carve(
+    labels: Sequence[Collection[Hashable] | None],
+    path: object,
+    what: str = "labels",
+    share: float | None = None,
+    seed: int = SEED,
+    inputs: Sequence[Hashable] | None = None,
+) -> Carved:
+    """Carve a validation part from a training file, the same each time, stratified; equal inputs stay together.
+
+    Args:
+        labels: of each row, what to stratify by; None where it is unknown: such a row stays in the training part.
+        path: the file, for the sentence.
+        what: what the rows are stratified by.
+        share: of the rows that validate, above 0 and at most 0.5, kept to as closely as 100 folds allow; by default
+            0.2, or 0.1 from `FEW` rows on.
+        seed: equal seeds give equal parts.
+        inputs: of each row, a key that equal inputs have in common; None: all differ.
+
+    Raises:
+        DataError: fewer than two different inputs with labels.
+    """
+    numbers = np.arange(len(labels)) if inputs is None else number_inputs(inputs)
+    without = set(numbers[[found is None for found in labels]].tolist())
+    some = [(row, found) for row, found in enumerate(labels) if found is not None and numbers[row] not in without]
+    known = [row for row, _ in some]
+    different, own = np.unique(numbers[known], return_inverse=True)
+    if len(different) < 2:
+        found = f"{len(known)} rows with {what}" if len(known) < 2 else f"{len(known)} rows of equal inputs with {what}"
+        raise DataError(path, None, found, "at least two different ones, one of them to validate on")
+    held, folds = _folds(share or (0.2 if len(known) < FEW else 0.1), len(different))
+    fold = stratify(label_matrix([found for _, found in some]), folds, seed, own, held, home=folds - 1)
+    holds = fold < held
+    if not holds.any():  # of very few rows, a fold may be empty
+        sizes = np.bincount(fold)
+        holds = fold == (sizes.argmax() if len(different) == len(known) else np.where(sizes, sizes, len(fold)).argmin())
+    validation = np.array(known)[holds].tolist()
+    of = f"{'one' if held == 1 else held} of {folds} folds"
+    train = sorted(set(range(len(labels))) - set(validation))
+    said = (
+        f"no validation file is named: {len(validation)} of the {len(labels)} rows of {path} are the validation part, "
+        f"{of} by iterative stratification over {what} (Sechidis et al. 2011), seed {seed}" + repeats_said(numbers)
+    )
+    return Carved(train, validation, said, of)
+
+
+def _folds(share: float, rows: int) -> tuple[int, int]:
+    """How many folds of how many make up a share of the rows; at least one."""
+    part = Fraction(share).limit_denominator(min(100, rows)) or Fraction(1, min(rows, round(1 / share)))
+    return part.numerator, part.denominator
+
+
+def same_files(files: Mapping[str, str], checksums: Mapping[str, str]) -> list[str]:
+    """A warning for each pair of parts whose files have the same content.
+
+    Args:
+        files: part -> its file.
+        checksums: file -> its checksum.
+    """
+    parts = [part for part in files if files[part] in checksums]
+    return [
+        f"warning: the {one} part, {files[one]}, and the {other} part, {files[other]}, are the same rows: scores on "
+        f"the {other} part don't say how well new rows are predicted"
+        for i, one in enumerate(parts)
+        for other in parts[i + 1 :]
+        if checksums[files[one]] == checksums[files[other]]
+    ]

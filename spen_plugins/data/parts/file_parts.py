@@ -1,0 +1,290 @@
+"""The parts of a task: files for each, rows of one file, or a validation part carved from the training file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.shards import checksum, of_shards, shards
+from spen_plugins.data.encodings import encoding_of, files_encoded, known_encoding
+from spen_plugins.data.equal_inputs import shared_inputs
+from spen_plugins.data.parts.carving import carve, same_files
+from spen_plugins.data.parts.split import divide_file
+from spen_plugins.data.parts.strata import Kind
+from spen_plugins.data.row_split import read_split
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.settings.config import Config
+from spen_plugins.settings.fields import refuse_unused
+from spen_plugins.task import PARTS
+
+T = TypeVar("T")
+LARGE = 64 << 20
+"""Bytes from which on Parquet and Arrow files of training examples stay on disk."""
+Stratum = Collection[Hashable] | None
+
+
+class EncodedConfig(Config):
+    """The encoding of files of text."""
+
+    file_encoding: Annotated[str, AfterValidator(known_encoding)] | None = None
+    """Encoding of the files of text, such as cp1252, utf-16 or gb18030; null: UTF-8. A file that begins with a byte
+    order mark is read by that."""
+
+
+def in_file_encoding(load: Callable[[T], None]) -> Callable[[T], None]:
+    """Decorates `load` of a task with an `EncodedConfig`: its files are in the config's encoding."""
+
+    @wraps(load)
+    def loaded(task: Any) -> None:
+        with files_encoded(task.config.file_encoding):
+            load(task)
+
+    return loaded
+
+
+class FilesConfig(EncodedConfig):
+    """Files of sentences, and the look-up of words."""
+
+    file: str | None = None
+    """A file that is divided into parts: by `split`, or 6 : 2 : 2 as `spen data split` divides it."""
+    split: str | None = None
+    """JSON file {"train": sentences, "validation": sentences, "test": sentences}, counted from 0 (`spen data split`
+    makes one)."""
+    train: str | None = None
+    """Training file; `data:` paths are below $SPEN_DATA."""
+    validation: str | None = None
+    """Validation file; without one, it is carved from the training file, stratified by tags."""
+    test: str | None = None
+    """Test file."""
+    min_count: int = Field(1, ge=1)
+    """Minimal number of occurrences of a known word in the training part."""
+    lowercase: bool = True
+    """If true, words are looked up in lower case."""
+    digits: bool = True
+    """If true, every digit is looked up as 0."""
+
+
+class OnDiskConfig(Config):
+    """Where the training part is kept."""
+
+    on_disk: bool | None = None
+    """If true, the training part, of Parquet or Arrow files, stays on disk: it is indexed once, and the index, kept
+    beside it, is mapped into memory; null: if the files are larger than 64 MiB together. Needs `validation`."""
+
+
+class FileParts(NamedTuple, Generic[T]):
+    """What was read.
+
+    Attributes:
+        parts: source and sentences of each part.
+        checksums: sha256 of each file, by path.
+        notes: sentences about it, for the user.
+        split: the parts in words, for the protocol.
+    """
+
+    parts: dict[str, tuple[object, Sequence[T]]]
+    checksums: dict[str, str]
+    notes: list[str]
+    split: Any
+
+
+def named_files(config: Any) -> dict[str, str]:
+    """Files by part, or `file` and `split`."""
+    return {key: name for key in ("file", "split", *PARTS) if (name := getattr(config, key)) is not None}
+
+
+def files_of(config: Any, corpora: Sequence[str]) -> dict[str, str]:
+    """Files by part, or `file` and perhaps `split`; empty if the config names an embedded corpus.
+
+    Raises:
+        ConfigError: neither corpus nor files, or both, or files of which no validation part can be made; or a corpus
+            and how files are read.
+    """
+    files = named_files(config)
+    known = " or ".join(repr(name) for name in corpora)
+    if config.corpus is not None:
+        if files:
+            names = " and ".join(f"task.{part}" for part in files)
+            verb = "names a file" if len(files) == 1 else "name files"
+            fix = "give one of the two (data=files omits the corpus)"
+            raise ConfigError(f"task.corpus is {config.corpus!r} and {names} {verb}; {fix}")
+        of_the_corpus(config, ("format", "words", "tags", "layout", "file_encoding"))
+        return {}
+    if files.keys() & {"file", "split"} and files.keys() not in ({"file"}, {"file", "split"}):
+        found = " and ".join(f"task.{key}" for key in files)
+        raise ConfigError(f"task: found {found}; expected task.file alone or with task.split, or files for the parts")
+    if "train" not in files and "file" not in files:
+        raise ConfigError(
+            f"task: found neither corpus nor train; expected corpus: {known}, or paths train, validation and test"
+        )
+    if files.keys() == {"train"}:
+        raise ConfigError(
+            "task.validation: found no file; expected one, as validation picks the best epoch, or task.test: with "
+            "train and test alone, the validation part is carved from the training part; or one task.file (data=FILE), "
+            "which is divided into all three"
+        )
+    return files
+
+
+def of_the_corpus(config: Any, keys: Sequence[str]) -> None:
+    """Raise ConfigError if a key says how files are read, and an embedded corpus is learned from."""
+    refuse_unused(config, keys, "task", f"it is of files, and task.corpus is {config.corpus!r}")
+
+
+def stays_on_disk(config: Any, files: Mapping[str, str], unfit: Collection[str] = ()) -> bool:
+    """Whether the training part is kept on disk: as `task.on_disk` says, or without a word if it is large.
+
+    Args:
+        config: the task's.
+        files: as `named_files`.
+        unfit: settings that need all examples in memory, as far as they are given.
+
+    Raises:
+        ConfigError: `task.on_disk` is true, and the data or another setting do not allow it.
+    """
+    if config.on_disk is False:
+        return False
+    if files.keys() == {"file"} and of_shards(locate(files["file"])) and (config.on_disk or _is_large(files["file"])):
+        raise ConfigError(
+            f"task.validation: {files['file']} stays on disk, being above {LARGE >> 20} MiB or by task.on_disk, and is "
+            "not divided; name a file to validate on too, or pass task.on_disk=false"
+        )
+    source = locate(files["train"]) if "train" in files else None
+    reason = None
+    if source is None:
+        reason = "there is no training file of its own (task.train)"
+    elif not of_shards(source):
+        reason = f"{files['train']} is no Parquet or Arrow file, and no folder or pattern of such files"
+    elif "validation" not in files:
+        reason = "there is no task.validation, and none is carved from data on disk; name a file"
+    elif unfit:
+        reason = f"with {' and '.join(f'task.{key}' for key in unfit)} the training part is kept in memory"
+    if config.on_disk and reason:
+        raise ConfigError(f"task.on_disk is true, but {reason}")
+    if reason or source is None:
+        return False
+    return bool(config.on_disk) or _is_large(files["train"])
+
+
+def _is_large(name: str) -> bool:
+    return sum(file.stat().st_size for file in shards(locate(name))) > LARGE
+
+
+def rows_of_parts(
+    files: Mapping[str, str],
+    strata: Mapping[str, Sequence[Stratum]],
+    inputs: Mapping[str, Sequence[Hashable]],
+    what: str = "labels",
+    keys: ColumnKeys | None = None,
+    kind: Kind | None = None,
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str | None]:
+    """Part -> which file it is of, and its rows there; and a sentence about parts that are made here.
+
+    Args:
+        files: as `named_files`, not empty.
+        strata: of each file but the split, what its rows are stratified by, None where it is unknown.
+        inputs: of each of these files, a key for each row that equal inputs have in common.
+        what: what the strata are, in words.
+        keys, kind: as of `divide_file`, of one file without a split.
+
+    Raises:
+        ConfigError, DataError: the split is broken, or there are too few rows to divide or carve; or as `divide_file`.
+    """
+    said = None
+    parts: dict[str, tuple[str, Sequence[int]]] = {part: (part, range(len(some))) for part, some in strata.items()}
+    if files.keys() == {"file"}:
+        parts, said = _divided(files["file"], keys or ColumnKeys(), kind, len(strata["file"]))
+    elif "file" in files:
+        split = read_split(locate(files["split"]), len(strata["file"]))
+        parts = {part: ("file", some) for part, some in split.items()}
+    elif "validation" not in files:
+        carved = carve(strata["train"], files["train"], what, inputs=inputs["train"])
+        parts |= {"train": ("train", carved.train), "validation": ("train", carved.validation)}
+        said = carved.said
+    return parts, said
+
+
+def _divided(
+    name: str, keys: ColumnKeys, kind: Kind | None, total: int
+) -> tuple[dict[str, tuple[str, Sequence[int]]], str]:
+    """The parts of a file as `spen data split` divides it, and a sentence about them."""
+    rows, said = divide_file(name, keys, kind=kind)
+    if (count := sum(map(len, rows.values()))) != total:
+        found = f"{count} rows as `spen data split` reads it, and {total} as the task does"
+        raise DataError(name, None, found, "the same rows; name the parts' files (validation=, test=), or give split=")
+    encoding = encoding_of(b"")
+    words = ["spen data split", quote(name), keys.spelled(), encoding and f"encoding={encoding}"]
+    command = " ".join(filter(None, words))
+    again = f"`{command}` writes the same rows, for split={quote(str(Path(name).with_suffix('.split.json')))}"
+    return dict(zip(PARTS, (("file", some) for some in rows.values()), strict=True)), f"{said}, seed 0; {again}"
+
+
+def keys_of_parts(
+    parts: Mapping[str, tuple[str, Sequence[int]]], keys: Mapping[str, Sequence[T]]
+) -> dict[str, Sequence[T]]:
+    """The keys of each part's rows; arguments as in `rows_of_parts`."""
+    return {part: [keys[key][row] for row in rows] for part, (key, rows) in parts.items()}
+
+
+def checksums_of(files: Mapping[str, str]) -> dict[str, str]:
+    """sha256 of each file, by its name."""
+    return {name: checksum(locate(name)) for name in files.values()}
+
+
+def read_file_parts(
+    files: Mapping[str, str],
+    read: Callable[[Path], tuple[Sequence[T], str]],
+    strata: Callable[[T], Stratum],
+    what: str,
+    input_of: Callable[[Any], Hashable] = lambda sentence: sentence.words,
+    keys: ColumnKeys | None = None,
+) -> FileParts[T]:
+    """The parts of `files_of`.
+
+    Args:
+        files: not empty.
+        read: a file -> its sentences, and what it was recognised as.
+        strata: what a sentence is stratified by, None where it is unknown.
+        what: that in words.
+        input_of: a sentence -> a key that equal inputs have in common.
+        keys: as of `divide_file`, of one file without a split.
+
+    Raises:
+        DataError: a file is missing or broken.
+    """
+    checksums = checksums_of(files)
+    places = {key: locate(name) for key, name in files.items() if key != "split"}
+    found = {key: read(place) for key, place in places.items()}
+    notes = [f"{files[key]}: {note}" for key, (_, note) in found.items()]
+    sentences = {key: some for key, (some, _) in found.items()}
+    by, inputs = ({key: list(map(f, some)) for key, some in sentences.items()} for f in (strata, input_of))
+    rows, made = rows_of_parts(files, by, inputs, what, keys)
+    parts: dict[str, tuple[object, Sequence[T]]] = {part: (None, []) for part in PARTS}
+    parts |= {part: (places[key], [sentences[key][row] for row in some]) for part, (key, some) in rows.items()}
+    if "file" in files:
+        split: dict[str, Any] = {"file": files["file"], "rows": files.get("split", made)}
+    else:
+        split = {part: files[part] for part in PARTS if part in files} | ({"validation": made} if made else {})
+    warnings = same_files(files, checksums) or shared_inputs(keys_of_parts(rows, inputs))
+    return FileParts(parts, checksums, [*notes, *([made] if made else []), *warnings], split)
+
+
+def note_unseen(unseen: Sequence[str], total: int, what: str) -> list[str]:
+    """A warning of outputs that other parts have and no training example, if there are any.
+
+    Args:
+        unseen: their names.
+        total: number of different outputs in all parts.
+        what: the outputs' kind.
+    """
+    if not unseen:
+        return []
+    names = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
+    return [f"warning: no training example has {len(unseen)} of the {total} {what} ({names}): they can't be learned"]

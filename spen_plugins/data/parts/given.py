@@ -1,0 +1,251 @@
+"""Examples that are given in Python: pairs of inputs and outputs, label sets, and a validation part carved off."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spen_plugins.data.equal_inputs import number_inputs, repeats_said, shared_inputs
+from spen_plugins.data.parts.carving import carve
+from spen_plugins.data.tables.matrix import Matrix, is_matrix
+from spen_plugins.data.tables.table_columns import Columns
+from spen_plugins.errors import ConfigError, DataError, did_you_mean
+from spen_plugins.task import PARTS
+
+T = TypeVar("T")
+SOURCE = "given in Python"
+
+
+def not_kept() -> ConfigError:
+    """What `load` raises for a task whose examples were given in Python."""
+    return ConfigError(
+        "task.in_memory: the examples of this config were given in Python, and a run folder doesn't keep them; give "
+        "them to sp.train again, or name a file"
+    )
+
+
+def pairs(parts: Mapping[str, Any]) -> tuple[dict[str, tuple[Any, Any]], list[float] | None]:
+    """Inputs and outputs of each part, and the weights of the training examples if they have some.
+
+    Weights are divided by their mean, so that their scale doesn't change the learning rate; examples of weight 0 are
+    left out.
+
+    Raises:
+        DataError: unknown parts, no training part, no pair, or inputs and outputs of different lengths; weights of
+            another length, that are no finite numbers from 0, all 0, or of another part than the training part.
+    """
+    if not isinstance(parts, Mapping) or "train" not in parts or not parts.keys() <= set(PARTS):
+        found = ", ".join(map(repr, parts)) if isinstance(parts, Mapping) else type(parts).__name__
+        raise DataError("data", None, f"{found or 'no part'}", f"'train', and perhaps 'validation' and 'test', {PAIR}")
+    examples = {}
+    for name, pair in parts.items():
+        if not isinstance(pair, (tuple, list)) or len(pair) not in (2, 3):
+            raise DataError(f"data[{name!r}]", None, f"a {type(pair).__name__}", PAIR)
+        inputs, outputs, *weights = pair
+        sizes = [size(values, f"data[{name!r}]") for values in (inputs, outputs)]
+        if sizes[0] != sizes[1] or not sizes[0]:
+            raise DataError(f"data[{name!r}]", None, "{} inputs and {} outputs".format(*sizes), "as many, at least one")
+        if weights and name != "train":
+            raise DataError(f"data[{name!r}]", None, "weights", "weights of the training examples alone")
+        examples[name] = inputs, outputs
+    if len(parts["train"]) == 2 or parts["train"][2] is None:
+        return examples, None
+    count = size(examples["train"][0], "data['train']")
+    weights = checked_weights(parts["train"][2], count, "the weights of train")
+    rows = np.flatnonzero(weights)
+    if len(rows) < len(weights):
+        examples["train"] = tuple(_take_rows(values, rows) for values in examples["train"])
+    return examples, weights[rows].tolist()
+
+
+PAIR = "each a pair (inputs, outputs), that of 'train' perhaps with weights (inputs, outputs, weights)"
+
+
+def checked_weights(values: Any, count: int, where: str) -> np.ndarray:
+    """Weights of `count` examples, `(count,)` float64, over the mean of those above 0.
+
+    Raises:
+        DataError: another number of weights, or some that are no finite numbers from 0, or all 0.
+    """
+    try:
+        weights = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(where, None, f"{values!r:.80}", "a number for each example") from None
+    if weights.shape != (count,):
+        raise DataError(where, None, f"an array of shape {weights.shape}", f"a number for each of {count} examples")
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise DataError(f"{where}, row {wrong[0]}", None, f"{weights[wrong[0]]:g}", "a finite number from 0")
+    if not weights.any():
+        raise DataError(where, None, "0 for every example", "some above 0")
+    return weights / weights[weights > 0].mean()
+
+
+def _take_rows(values: Any, rows: np.ndarray) -> Any:
+    """Some rows of inputs or outputs."""
+    if isinstance(values, Matrix):
+        return replace(values, values=values.values[rows])
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[rows]
+    return values[rows] if hasattr(values, "shape") else [values[row] for row in rows.tolist()]
+
+
+def size(values: Any, what: str) -> int:
+    """Number of examples in inputs or outputs."""
+    if hasattr(values, "shape") and values.shape:
+        return int(values.shape[0])
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        raise DataError(what, None, f"a {type(values).__name__}", "a list or an array")
+    return len(values)
+
+
+def label_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+    """Label names, and for each part the numbers of each example's labels.
+
+    Args:
+        outputs: part -> a matrix `(examples, labels)` of 0 and 1 (its columns' names, or numbers from 0, are the
+            labels), or a list of each example's label names.
+
+    Raises:
+        DataError: other numbers than 0 and 1, other labels in another part, no label at all.
+    """
+    if not is_matrix(outputs["train"]) and not _rows_of_numbers(outputs["train"]):
+        return _named_sets(outputs)
+    found = {part: Matrix.of(values, f"the labels of {part}") for part, values in outputs.items()}
+    train = found["train"]
+    names = list(train.names or map(str, range(train.width)))
+    sets: dict[str, list[np.ndarray]] = {}
+    for part, matrix in found.items():
+        what = f"the labels of {part}"
+        matrix = matrix.ordered(names, what)
+        if (wrong := matrix.not_binary()) is not None:
+            raise DataError(what, None, f"{wrong[0]:g} for label {names[wrong[1]]!r}", "0 or 1")
+        on = matrix.on()
+        sets[part] = [on[i] for i in range(len(on))]
+    return names, sets
+
+
+def _rows_of_numbers(values: Any) -> bool:
+    """True for a list of lists or arrays of numbers."""
+    row = next((row for row in values if hasattr(row, "__len__") and len(row)), "")
+    return not isinstance(row, (str, Mapping)) and not isinstance(next(iter(row)), str)
+
+
+def _named_sets(outputs: Mapping[str, Any]) -> tuple[list[str], dict[str, list[np.ndarray]]]:
+    for part, values in outputs.items():
+        for row, names in enumerate(values):
+            if not hasattr(names, "__len__") or isinstance(names, str) or not all(isinstance(n, str) for n in names):
+                raise DataError(f"the labels of {part}, row {row}", None, f"{names!r:.80}", "a list of label names")
+    known = sorted({name for names in outputs["train"] for name in names})
+    if not known:
+        raise DataError("the labels of train", None, "no label in any row", "at least one")
+    place = {name: i for i, name in enumerate(known)}
+    for part, values in outputs.items():
+        for row, names in enumerate(values):
+            for name in names:
+                if name not in place:
+                    wanted = f"one of the {len(known)} labels of the training part.{did_you_mean(name, known)}"
+                    raise DataError(f"the labels of {part}, row {row}", None, f"label {name!r}", wanted)
+    return known, {
+        part: [np.array(sorted({place[name] for name in names}), dtype=np.int32) for names in values]
+        for part, values in outputs.items()
+    }
+
+
+def texts(values: Any, what: str) -> list[str]:
+    """A list, array or Series of strings.
+
+    Raises:
+        DataError: one of them is no string.
+    """
+    found = list(values)
+    for row, text in enumerate(found):
+        if not isinstance(text, str):
+            raise DataError(f"{what}, row {row}", None, f"{text!r:.80}", "a string")
+    return found
+
+
+def rows(
+    parts: Mapping[str, Any],
+) -> tuple[dict[str, Matrix], dict[str, list[np.ndarray]], Columns, list[float] | None]:
+    """Vectors and label numbers of each part, the columns that they have in common, and weights as of `pairs`.
+
+    Raises:
+        DataError: a pair, vectors or labels have the wrong form, or features that are binary in training aren't.
+    """
+    found, weights = pairs(parts)
+    matrices = {name: Matrix.of(x, f"the vectors of {name}") for name, (x, _) in found.items()}
+    train = matrices["train"]
+    names = train.names or tuple(f"x{i}" for i in range(train.width))
+    matrices = {name: matrix.ordered(names, f"the vectors of {name}") for name, matrix in matrices.items()}
+    labels, sets = label_sets({name: y for name, (_, y) in found.items()})
+    if binary := train.not_binary() is None:
+        for name, matrix in matrices.items():
+            matrix.check_binary(names, f"the vectors of {name}")
+    features = dict.fromkeys(names, ("0", "1") if binary else ())
+    return matrices, sets, Columns(features, tuple(labels), sparse=train.sparse and not binary), weights
+
+
+def divide(
+    examples: Mapping[str, Sequence[T]],
+    inputs: Mapping[str, Sequence[Hashable]],
+    strata: Sequence[Collection[Hashable]],
+    share: float,
+    seed: int,
+) -> tuple[dict[str, list[T]], str, list[str]]:
+    """The parts' examples; a sentence about where they come from, for `Task.protocol`; and notes for the user.
+
+    Without a validation part, it is carved from the training part; equal inputs stay in one of the two.
+
+    Args:
+        examples: part -> what was given.
+        inputs: part -> of each example, a key that equal inputs have in common.
+        strata: labels or tags of each training example, which each part has its share of.
+        share: of the training examples that validate; above 0, at most a half.
+        seed: equal seeds give equal parts.
+
+    Raises:
+        ConfigError: the share is no number, or out of range.
+        DataError: there are fewer than two training examples, and one must validate.
+    """
+    parts = {part: list(some) for part, some in examples.items()}
+    if "validation" in parts:
+        return parts, SOURCE, shared_inputs(inputs)
+    if not isinstance(share, Real) or not 0 < share <= 0.5:
+        expected = "a number above 0, at most 0.5"
+        raise ConfigError(f"the share of the training examples that validate: found {share!r}; expected {expected}")
+    train, keys = parts["train"], inputs["train"]
+    carved = carve(strata, "data['train']", share=float(share), seed=seed, inputs=keys)
+    rows = {"train": carved.train, "validation": carved.validation}
+    parts |= {part: [train[i] for i in some] for part, some in rows.items()}
+    repeats = repeats_said(number_inputs(keys))
+    said = (
+        f"validation: {len(carved.validation)} of the {len(train)} training examples, {carved.folds} by iterative "
+        f"stratification (Sechidis et al. 2011), seed {seed}{repeats}"
+    )
+    shared = shared_inputs({**inputs, **{part: [keys[i] for i in some] for part, some in rows.items()}})
+    return parts, f"{SOURCE}; {said}", [said] * bool(repeats) + shared
+
+
+def checksums(parts: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """sha256 of each part's examples, by a name that says where they came from.
+
+    Args:
+        parts: part -> values whose `repr`, or for arrays whose bytes, are hashed in order.
+    """
+    found = {}
+    for part, values in parts.items():
+        digest = hashlib.sha256()
+        for value in values:
+            arrays = value if isinstance(value, tuple) else (value,)
+            for one in arrays:
+                digest.update(np.ascontiguousarray(one).tobytes() if hasattr(one, "__array__") else repr(one).encode())
+        found[f"{part}, {SOURCE}"] = digest.hexdigest()
+    return found

@@ -1,0 +1,282 @@
+"""Strata and inputs of the rows of a user's file, by which they are divided: labels, tags or roles in any format.
+
+A file is read as a run reads it, by the readers of tables, texts, roles and tags; only which of them is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from spen_plugins.data.catalogue.places import locate
+from spen_plugins.data.csv_rows import CSV, header, separator_of
+from spen_plugins.data.disk.shards import column_names, of_shards, shards
+from spen_plugins.data.equal_inputs import digest, keys_of_rows
+from spen_plugins.data.formats import ARFF, JSON_LINES, PARQUET, Format, Head, head_of, one_of, recognise
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.parts.stratification import label_matrix
+from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props
+from spen_plugins.data.sentences.conllu_roles import is_conll_2009
+from spen_plugins.data.sentences.docbin import DOCBIN
+from spen_plugins.data.sentences.inline_fields import INLINE, read_fields
+from spen_plugins.data.sentences.offset_items import is_sentence
+from spen_plugins.data.sentences.roles import read_roles, role_files
+from spen_plugins.data.sentences.tagged import CONLLU, JSON_LIST, TagPlaces, listed_items, read_tagged
+from spen_plugins.data.sentences.tagged_shards import WORDS
+from spen_plugins.data.sentences.token_rows import TOKEN_ROWS
+from spen_plugins.data.table import Attribute, Table
+from spen_plugins.data.tables.cells import left_out
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.tables.label_cells import SEPARATOR
+from spen_plugins.data.tables.label_columns import chosen_labels, lists_names
+from spen_plugins.data.tables.label_lists import holds_lists
+from spen_plugins.data.tables.label_names import label_columns
+from spen_plugins.data.tables.libsvm import LIBSVM
+from spen_plugins.data.tables.table_columns import Columns
+from spen_plugins.data.tables.table_files import list_column, read_table
+from spen_plugins.data.text import is_number, read_lines
+from spen_plugins.data.texts.fasttext import FASTTEXT
+from spen_plugins.data.texts.labelled_texts import LIBMULTILABEL, TSV, file_records, read_texts
+from spen_plugins.data.texts.text_columns import LABELS, TEXT, Layout, named_as, places_of
+from spen_plugins.data.texts.words import words_of
+from spen_plugins.errors import ConfigError, DataError
+
+
+class Strata(NamedTuple):
+    """Strata and inputs of a file's rows.
+
+    Attributes:
+        labels: `(rows, labels)` boolean.
+        said: what was recognised, in words.
+        inputs: of each row, a key that equal inputs have in common.
+    """
+
+    labels: np.ndarray
+    said: str
+    inputs: Sequence[Hashable]
+
+
+class _Words(NamedTuple):
+    """Settings of `words_of`: those of task `text` by default."""
+
+    words: str = "rule"
+    lowercase: bool = True
+    digits: bool = True
+    punctuation: bool = True
+
+
+Kind = Literal["texts", "vectors"]
+"""Kinds of a table's rows."""
+_NO_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+"""Names that pandas gives to the column of row numbers, which readers leave out."""
+
+
+def _has_brackets(head: Head) -> bool:
+    rows = [line.split() for line in head.filled[:50] if not line.startswith("#")]
+    return bool(rows) and all(len(row) > 2 and "*" in row[-1] for row in rows)
+
+
+def _is_columns(head: Head) -> bool:
+    """A blank line between lines of two or more cells."""
+    lines = [line for line in head.lines if not line.startswith("#")]
+    some = [line.split("\t") if "\t" in line else line.split() for line in lines if line.strip()]
+    inside = "".join("x" if line.strip() else " " for line in lines).strip()
+    return " " in inside and all(len(cells) > 1 for cells in some)
+
+
+_ROLES = Format(
+    "columns with roles",
+    "CoNLL-2005, CoNLL-2009 or CoNLL-2012",
+    lambda head: is_conll_2009(head) or is_conll_2012(head) or is_words_or_props(head) or _has_brackets(head),
+)
+_COLUMNS = Format("columns", "a word and its tag a line, a blank line between sentences", _is_columns)
+_SENTENCES = (JSON_LIST, DOCBIN, TOKEN_ROWS, CONLLU, INLINE, _ROLES, _COLUMNS)
+FORMATS = (PARQUET, ARFF, JSON_LINES, LIBSVM, FASTTEXT, *_SENTENCES, LIBMULTILABEL, TSV, CSV)
+
+
+def strata_of(
+    path: Path,
+    keys: ColumnKeys,
+    warn: Callable[[str], None] = lambda sentence: None,
+    kind: Kind | None = None,
+) -> Strata:
+    """Returns the strata and inputs of a file's rows; a matrix without columns if they have no labels.
+
+    Args:
+        path: the file, or a folder with CoNLL-2012 files below it.
+        keys: its columns.
+        warn: called with what a run says of the columns of features.
+        kind: what a table is; None: what it looks like.
+
+    Raises:
+        ConfigError: it must be said which columns are labels, or it may not.
+        DataError: the file looks like none of the formats, or is not what its format asks for.
+    """
+    in_folder = path.is_dir() and role_files(path)
+    form = _ROLES if in_folder else PARQUET if of_shards(path) else recognise(path, FORMATS)
+    if form is JSON_LIST and not _lists_sentences(path):
+        head = head_of(path)
+        raise DataError(path, head.first, head.found, one_of([other for other in FORMATS if other is not JSON_LIST]))
+    names = _names(path, form)
+    of_words = form is PARQUET and not {*TEXT} & {*names} and {*WORDS} & {*names}
+    if form in _SENTENCES or of_words or (form is JSON_LINES and _has_words(path)):
+        if unused := keys.given().keys() - {"words", "tags", "scheme"}:
+            key = min(unused)
+            raise ConfigError(f"{key}=: {path} is read as {form.name}, where no column is of that; tags= is the tags'")
+        return _of_sentences(path, form, keys)
+    if of_tags := keys.given().keys() & {"words", "tags", "scheme"}:
+        key = max(of_tags)
+        raise ConfigError(f"{key}=: {path} is read as {form.name}, which has no tags of words; labels= is its labels'")
+    if kind is None and names:
+        kind = "vectors" if _has_features(path, form, names, keys) else "texts"
+    if form in (ARFF, LIBSVM) or kind == "vectors":
+        return _of_vectors(path, form, names, keys, warn)
+    if keys.label_count is not None:
+        raise ConfigError(f"label_count=: {path} is read as {form.name}, where labels are no columns to count")
+    return _of_texts(path, form, names, keys)
+
+
+def _has_features(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> bool:
+    """True for a table of vectors: its labels' columns are given, and what is left is not one column of texts."""
+    free = [name for name in names if name not in keys.drop]
+    if keys.text is not None or isinstance(keys.labels, int) or named_as(free, TEXT):
+        return False
+    if keys.label_count is not None or keys.labels is None:
+        return keys.label_count is not None
+    if lists_names(keys.labels):
+        return read_lines(locate(keys.labels))[0].strip() in names
+    has_lists = isinstance(keys.labels, str) and keys.labels in names and holds_lists(path, form, keys.labels)
+    left = _left(path, form, names, keys)
+    if len(left) == 1:
+        return not has_lists and not any(" " in cell for cell in left[0])
+    return not any(map(_is_prose, left))
+
+
+def _of_vectors(path: Path, form: Format, names: list[str], keys: ColumnKeys, warn: Callable[[str], None]) -> Strata:
+    """By label columns; the other columns are features, and a warning names one that can't be."""
+    if keys.text is not None:
+        raise ConfigError(f"text=: {path} is read as columns of features, without texts")
+    inputs: Sequence[Hashable] | None = None
+    lists = None if lists_names(keys.labels) else list_column(path, keys.labels, keys.separator)
+    try:
+        table = read_table(path, unused=keys.drop, lists=lists)
+        labels, _ = chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)
+        inputs = keys_of_rows(Columns.of(table, labels, keys.drop).encode(table)[0])
+    except DataError as error:
+        if any(map(_is_prose, _left(path, form, names, keys))):
+            return _of_texts(path, form, names, keys)  # an error unless it is clear which of them
+        warn(f"warning: this column can't be a feature: {error}")
+        alone = Table(str(path), [Attribute(name, "numeric") for name in names], format=form.name)
+        unused = set(names) - set(_labels(path, alone, keys)[0]) if names else ()
+        table = read_table(path, unused=unused, lists=lists)
+    columns, classes = _labels(path, table, keys)
+    for name in table.keys:
+        warn(left_out(name))
+    gold = Columns({}, columns, classes, apart=table.sets is not None).gold(table)
+    if any(row is None for row in gold):
+        raise DataError(path, None, "rows without labels", "labels in every row, to stratify by")
+    matrix = np.zeros((len(gold), len(columns)), dtype=bool)
+    for row, numbers in enumerate(gold):
+        matrix[row, numbers] = True
+    said = f"read as {table.format}, stratified by {matrix.shape[1]} labels"
+    return Strata(matrix, said, range(len(gold)) if inputs is None else inputs)
+
+
+def _labels(path: Path, table: Table, keys: ColumnKeys) -> tuple[tuple[str, ...], str | None]:
+    return label_columns(table, chosen_labels(str(path), table, keys.labels, keys.label_count, keys.drop)[0])
+
+
+def _left(path: Path, form: Format, names: Sequence[str], keys: ColumnKeys) -> list[list[str]]:
+    """Cells of the first rows of each column that is neither labels nor unused; empty cells are left out."""
+    if not names:
+        return []
+    labels = places_of(keys.labels or (), names)
+    left = [at for at, name in enumerate(names) if at not in labels and name not in (*keys.drop, *_NO_NAMES)]
+    rows = file_records(path, form, (separator_of(head_of(path)) or ",") if form is CSV else "")
+    some = [cells for _, cells in islice(rows, 1, 1000)]
+    return [[text for cells in some if (text := str(cells[at] if at < len(cells) else "").strip())] for at in left]
+
+
+def _is_prose(cells: Sequence[str]) -> bool:
+    """True if most cells have several words, and many differ, as those of a category don't."""
+    return 2 * sum(len(cell.split()) > 1 for cell in cells) > len(cells) and 4 * len({*cells}) > len(cells)
+
+
+def _names(path: Path, form: Format) -> list[str]:
+    """Names of the columns of a file that may have a header."""
+    if form is PARQUET:
+        return column_names(shards(path)[0])
+    if form is CSV:
+        return header(path, separator_of(head_of(path)) or ",")
+    return [name.strip() for name in head_of(path).filled[0].split("\t")] if form is TSV else []
+
+
+def _numbers_below(path: Path) -> bool:
+    """Whether the second line has numbers alone, apart by tabs: then the first one names columns."""
+    return all(map(is_number, [cell for line in head_of(path).filled[1:2] for cell in line.split("\t")] or [""]))
+
+
+def _lists_sentences(path: Path) -> bool:
+    """True if one JSON list is of tagged sentences; spaCy's are pairs."""
+    items = listed_items(path)
+    return items is None or any(isinstance(item, list) or is_sentence(item) for item in items)
+
+
+def _has_words(path: Path) -> bool:
+    """True if lines of JSON are sentences of words, or texts with spans; by the first that tells."""
+    lines = read_json_lines(path, '{"words": […]} or {"text": "…"}', is_sentence)
+    return next((is_one for _, is_one in lines if is_one is not None), False)
+
+
+def _of_texts(path: Path, form: Format, names: list[str], keys: ColumnKeys) -> Strata:
+    free = {name.casefold() for name in names if name not in keys.drop}
+    headed = form in (CSV, PARQUET) or free & set(TEXT) or _numbers_below(path)  # TSV may have no header
+    if headed and keys.labels is None and not free & set(LABELS) and len(free) > 2:
+        some = ", ".join(names[:8])
+        raise ConfigError(
+            f"{path} is read as {form.name} with the columns {some}: which are labels? Give labels=a,b or labels=tag_* "
+            "or label_count=; rows are stratified by them"
+        )
+    labels = Layout.labels if keys.labels is None or lists_names(keys.labels) else keys.labels
+    separator = keys.separator or (SEPARATOR if lists_names(keys.labels) else None)
+    found = read_texts(path, Layout(keys.text or Layout.text, labels, separator, drop=tuple(keys.drop)))
+    inputs = [digest(*words_of(row.text, _Words())) for row in found.rows]
+    return _of_sets([row.labels or () for row in found.rows], f"read as {found.said}", "labels", inputs)
+
+
+def _of_sentences(path: Path, form: Format, keys: ColumnKeys) -> Strata:
+    words, tags = keys.words, keys.tags
+    if form is INLINE:
+        rows = read_fields(path)
+        return _of_sets([row.fields for row in rows], f"read as {form.name}", "fields", [row.words for row in rows])
+    may_be_roles = form is _ROLES or (keys.scheme is None and form in (CONLLU, JSON_LINES))
+    if tags is None and words is None and may_be_roles:
+        try:
+            roles = read_roles(path, gold=False)
+        except DataError:
+            if form is _ROLES:
+                raise
+        else:
+            found = [{tag for p in s.propositions for tag in p.tags or ()} for s in roles.sentences]
+            if form is _ROLES or any(s.propositions for s in roles.sentences):
+                return _of_sets(found, f"read as {roles.format}", "roles", [s.words for s in roles.sentences])
+    for scheme in (
+        ("none", "bio") if keys.scheme is None else (keys.scheme,)
+    ):  # of a format that has both, tags go before entities
+        if tags == "ents" and scheme == "none":
+            continue
+        tagged = read_tagged(TagPlaces(words=words, tags=tags, scheme=scheme), path, gold=False)
+        if any(sentence.tags for sentence in tagged.sentences):
+            break
+    inputs = [s.words for s in tagged.sentences]
+    return _of_sets([s.tags or () for s in tagged.sentences], f"read as {tagged.format}", "tags", inputs)
+
+
+def _of_sets(sets: Sequence[Collection[str]], said: str, what: str, inputs: Sequence[Hashable]) -> Strata:
+    matrix = label_matrix(sets)
+    how = f"stratified by {matrix.shape[1]} {what}" if matrix.shape[1] else f"not stratified, as it has no {what}"
+    return Strata(matrix, f"{said}, {how}", inputs)

@@ -1,0 +1,233 @@
+r"""Reads tagged sentences in columns: one token per line, a blank line between sentences.
+
+Cells are separated by tabs if a line holds one, otherwise by blanks:
+
+    @paulwalk\tO
+    Empire\tB-location
+    State\tI-location
+
+Only a line of nothing but white space ends a sentence: in `\tO` the word is empty, but still a word (the Broad
+Twitter Corpus has such lines). CoNLL-2003's `-DOCSTART-` lines are skipped. A line before a sentence's first token that
+starts with `#` is a comment if it has another number of cells than the file's rows, or another separator (`#` may be a
+word). Where cells are separated by blanks, a line that reads `# key = value` is one, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spen_plugins.data.sentences.srl import Sentence
+from spen_plugins.data.text import ends_within_a_line, read_lines, shorten
+from spen_plugins.errors import DataError
+
+_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
+_DOCUMENT = "-DOCSTART-"
+_WORDS = {"word", "words", "token", "tokens", "form"}
+_TAGS = {"tag", "tags", "label", "labels", "pos", "pos_tag", "upos", "xpos", "chunk", "ner", "ner_tag", "entity"}
+"""Names of columns in a header, in lower case; `_TAGS` those of tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedSentence:
+    """Words with a tag each, and further columns.
+
+    Args:
+        words: the words as in the file; may be empty strings.
+        tags: one tag per word; None if unknown.
+        columns: name of each extra column -> one value per word.
+        line: number of the sentence's first line in its file, from 1; None without a file.
+        lines: line number of each word, if not consecutive.
+        weight: weight of its loss in training.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    line: int | None = None
+    lines: tuple[int, ...] | None = None
+    weight: float = 1.0
+
+    def line_of(self, word: int) -> int | None:
+        """Line number of a word, for an error message."""
+        if self.lines is not None:
+            return self.lines[word]
+        return None if self.line is None else self.line + word
+
+
+def predicate_sentences(sentences: Iterable[Sentence]) -> list[TaggedSentence]:
+    """Sentences with semantic roles as tagged ones: B-V at each predicate, O elsewhere."""
+    found = []
+    for sentence in sentences:
+        at = {proposition.predicate for proposition in sentence.propositions}
+        found.append(
+            TaggedSentence(sentence.words, tuple("B-V" if i in at else "O" for i in range(len(sentence.words))))
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A sentence's lines as cells; `first` is the number of its first line."""
+
+    first: int
+    rows: list[list[str]]
+
+
+def read_columns(
+    path: Path,
+    words: int = 0,
+    tags: int = -1,
+    columns: Mapping[str, int] | None = None,
+    gold: bool = True,
+    plain: bool = False,
+) -> list[TaggedSentence]:
+    """All sentences of a file.
+
+    Args:
+        path: the file.
+        words, tags: the words' and the tags' column, from 0; negative from the end.
+        columns: name of each further column to read -> its number.
+        gold: if true, tags are required; otherwise the file may lack their column or leave it empty.
+        plain: if true, tags of spans are an error where another column may have plain tags.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    blocks = _blocks(read_lines(path))
+    if not blocks:
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+    width = _width(path, blocks)
+    places = {name: _place(path, blocks[0].first, width, name, n) for name, n in (columns or {}).items()}
+    places["words"] = word = _place(path, blocks[0].first, width, "words", words)
+    tag = tags + width if tags < 0 else tags
+    taken = next((name for name, place in places.items() if place == tag), None)
+    if gold and taken is not None:
+        found = f"{width} column{'s' * (width > 1)}, so column {tags} for tags is that of {taken}"
+        raise DataError(
+            path, blocks[0].first, found, "a column of its own for tags; name it (task.tags) if it is another"
+        )
+    if gold:
+        _place(path, blocks[0].first, width, "tags", tags)
+    tagged = taken is None and 0 <= tag < width
+    _check_header(path, blocks[0], tag if tagged else -1)
+    if plain and tagged:
+        _check_plain(path, blocks, tag, places.values())
+    return [
+        TaggedSentence(
+            tuple(row[word] for row in block.rows),
+            _tags(path, block, tag, gold) if tagged else None,
+            {
+                name: tuple(row[place].strip() for row in block.rows)
+                for name, place in places.items()
+                if name != "words"
+            },
+            block.first,
+        )
+        for block in blocks
+    ]
+
+
+def _blocks(lines: Sequence[str]) -> list[_Block]:
+    tabs, usual = _usual_row(lines)
+    blocks: list[_Block] = []
+    rows: list[list[str]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith(_DOCUMENT):
+            rows = []
+        elif rows or line[0] != "#" or not _comment(line, tabs, usual):
+            if not rows:
+                blocks.append(_Block(number, rows))
+            rows.append(_cells(line))
+    return blocks
+
+
+def _usual_row(lines: Sequence[str]) -> tuple[bool, int]:
+    """True if tabs separate cells, and the most frequent number of cells; of lines that can't be comments, if any."""
+    tokens = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT) and not _SETTING.match(line)]
+    sure = [line for line in tokens if line[0] != "#"] or tokens
+    tabs = any("\t" in line for line in sure)
+    return tabs, Counter(len(_cells(line)) for line in sure).most_common(1)[0][0] if sure else 0
+
+
+def _cells(line: str) -> list[str]:
+    # By blanks alone: a no-break space may be part of a word.
+    return line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
+
+
+def _comment(line: str, tabs: bool, usual: int) -> bool:
+    if ("\t" in line) != tabs or len(_cells(line)) != usual:
+        return True
+    return not tabs and _SETTING.match(line) is not None
+
+
+def _width(path: Path, blocks: Sequence[_Block]) -> int:
+    """The file's number of columns."""
+    (width, _), *others = Counter(len(row) for block in blocks for row in block.rows).most_common()
+    if others:
+        number, row = next((n, row) for b in blocks for n, row in enumerate(b.rows, b.first) if len(row) != width)
+        last = blocks[-1].first + len(blocks[-1].rows) - 1
+        cut = ", where the file ends without a line break: cut off?" if ends_within_a_line(path) else ""
+        found = f"{len(row)} column{'s' * (len(row) != 1)}{cut if number == last else ''}"
+        raise DataError(path, number, found, f"{width}, as in most of the file's lines, apart by tabs or blanks")
+    return width
+
+
+def _place(path: Path, line: int, width: int, name: str, column: int) -> int:
+    """A column's index, from 0."""
+    if not -width <= column < width:
+        found = f"{width} column{'s' * (width > 1)}, so no column {column} for {name}"
+        key = name if name in ("words", "tags") else f"columns.{name}"
+        raise DataError(path, line, found, f"that column, or another number (task.{key}), {-width} to {width - 1}")
+    return column % width
+
+
+def _check_header(path: Path, block: _Block, tag: int) -> None:
+    """Raise DataError if the first line holds names of columns."""
+    names = [cell.strip().lower() for cell in block.rows[0]]
+    if names[tag] in _TAGS and _WORDS & set(names):
+        raise DataError(
+            path, block.first, f"the header {shorten(' '.join(block.rows[0]))}", "a token; remove that line"
+        )
+
+
+def _check_plain(path: Path, blocks: Sequence[_Block], tag: int, taken: Collection[int]) -> None:
+    """Raise DataError if a column has tags of spans, and one that is not taken has others."""
+
+    def values(column: int) -> list[str]:
+        return sorted({row[column].strip() for block in blocks for row in block.rows})
+
+    def are_spans(some: Sequence[str]) -> bool:
+        return all(value == "O" or value[:2] in ("B-", "I-", "E-", "S-", "L-", "U-") for value in some)
+
+    found = values(tag)
+    if found == ["O"] or not are_spans(found):
+        return
+    for column in range(len(blocks[0].rows[0])):
+        if column not in (tag, *taken) and not are_spans(others := values(column)):
+            tags, plain = ", ".join(found[:3]), ", ".join(others[:3])
+            wanted = f"plain tags; name their column, as in task.tags={column} ({plain}), or the spans' task.scheme"
+            raise DataError(path, blocks[0].first, f"tags of spans in column {tag} ({tags})", wanted)
+
+
+def _tags(path: Path, block: _Block, place: int, gold: bool) -> tuple[str, ...] | None:
+    tags = tuple(row[place].strip() for row in block.rows)
+    if all(tags):
+        return tags
+    if not gold and not any(tags):
+        return None
+    raise DataError(path, block.first + tags.index(""), "an empty tag", f"a tag in column {place} of every token")
+
+
+def cell(text: str) -> str:
+    """A word as a cell of columns.
+
+    Raises:
+        DataError: it holds a tab or a line break.
+    """
+    if any(mark in text for mark in "\t\n\r"):
+        raise DataError("output", None, f"the word {text!r}", "words without tabs and line breaks; jsonl keeps them")
+    return text

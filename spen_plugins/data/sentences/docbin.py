@@ -1,0 +1,158 @@
+"""spaCy's DocBin (`corpus.spacy`) as tagged sentences, through spaCy. The format holds no code."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.data.formats import Format, Head
+from spen_plugins.data.schemes import Scheme, convert
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.conllu import check_fields
+from spen_plugins.data.text import LARGEST, opened, shorten
+from spen_plugins.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+FIELDS = {"form": None, "lemma": "LEMMA", "upos": "POS", "xpos": "TAG", "deprel": "DEP", "ents": "ENT_IOB"}
+"""Fields by the names of CoNLL-U, and `ents`, entities; with the annotation that each needs."""
+_ATTRIBUTES = {"form": "text", "lemma": "lemma_", "upos": "pos_", "xpos": "tag_", "deprel": "dep_"}
+
+
+def _is_docbin(head: Head) -> bool:
+    return head.data[:1] == b"\x78" and head.data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda")
+
+
+DOCBIN = Format("DocBin", "spaCy's corpus.spacy", _is_docbin)
+
+
+def read_docbin(
+    path: Path,
+    words: str = "form",
+    tags: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    gold: bool = True,
+    scheme: str = "none",
+) -> list[TaggedSentence]:
+    """All sentences of a file, a doc's where it has sentences, otherwise whole docs; without whitespace tokens.
+
+    Args:
+        path: the file.
+        words: the words' field.
+        tags: the tags' field, or several, as in "upos+xpos"; None: entities under a scheme of spans, otherwise upos,
+            or xpos if no doc has upos.
+        columns: name of each further field to read -> the field.
+        gold: if true, every token must have a tag; otherwise a sentence in which one lacks it has none.
+        scheme: "none", or the scheme to write entities in.
+
+    Raises:
+        ConfigError: an unknown field, or spaCy is not installed.
+        DataError: the file is damaged, or a doc lacks what is wanted.
+    """
+    docs = _docs(path)
+    if tags is None:
+        has_upos = any(doc.has_annotation("POS") for doc in docs)
+        tags = "ents" if scheme != "none" else "upos" if has_upos else "xpos"
+    wanted = {"words": words, "tags": tags, **{f"columns.{name}": field for name, field in (columns or {}).items()}}
+    check_fields(wanted, FIELDS, "spaCy's docs")
+    if "ents" in tags.split("+") and scheme == "none":
+        raise ConfigError("task.tags: found 'ents' and task.scheme 'none'; entities are spans: give task.scheme=bio")
+    found: list[TaggedSentence] = []
+    for number, doc in enumerate(docs, 1):
+        try:
+            found += _tagged(path, number, doc, wanted, gold, scheme)
+        except KeyError as error:  # of spaCy's table of strings
+            raise DataError(path, None, f"doc {number} with a string that the file lacks", "a whole DocBin") from error
+    if not found:
+        raise DataError(path, None, "no words", "docs with words")
+    return found
+
+
+def _tagged(
+    path: Path, number: int, doc: Doc, wanted: Mapping[str, str], gold: bool, scheme: str
+) -> Iterator[TaggedSentence]:
+    """The sentences of a doc; as of `read_docbin`."""
+    lacks = {key: name for key, name in wanted.items() if (gold or key != "tags") and not _has(doc, name)}
+    for key, name in lacks.items():
+        other = f"; name another field (task.{key}): {', '.join(FIELDS)}" if len(lacks) == 1 else ""
+        raise DataError(path, None, f"doc {number}, {shorten(doc.text)}, without {name}", f"annotated docs{other}")
+    tags = wanted["tags"]
+    annotated = _has(doc, tags)
+    for tokens in _sentences(doc):
+        tagged = annotated
+        if tagged and (missing := [token for token in tokens if not _is_tagged(token, tags)]):
+            if gold:
+                _refuse(path, number, missing[0], tags)
+            tagged = False
+        values = {key: _values(tokens, name, scheme) for key, name in wanted.items() if tagged or key != "tags"}
+        columns = {key.removeprefix("columns."): value for key, value in values.items() if key.startswith("columns.")}
+        yield TaggedSentence(values["words"], values.get("tags"), columns)
+
+
+def _docs(path: Path) -> list[Doc]:
+    try:
+        from spacy.tokens import DocBin
+        from spacy.vocab import Vocab
+    except ImportError as error:
+        raise ConfigError(
+            f"{path} is a DocBin of spaCy, which is not installed: pip install 'spen-plugins[spacy]'"
+        ) from error
+    with opened(path) as file:
+        data = file.read()
+    try:
+        if zlib.decompressobj().decompress(data, LARGEST + 1)[LARGEST:]:
+            raise DataError(
+                path, None, f"a DocBin of more than {LARGEST / 1e9:.1f} GB when decompressed", "a smaller one"
+            )
+        return list(DocBin().from_bytes(data).get_docs(Vocab()))
+    except DataError:
+        raise
+    except Exception as error:  # of zlib, msgpack, numpy or spaCy, whatever is damaged
+        found = f"a damaged file ({type(error).__name__})"
+        raise DataError(path, None, found, "a DocBin, as spaCy's DocBin.to_disk writes it") from error
+
+
+def _has(doc: Doc, field: str) -> bool:
+    needs = (FIELDS[name] for name in field.split("+"))
+    return all(need is None or doc.has_annotation(need) for need in needs)
+
+
+def _is_tagged(token: Token, field: str) -> bool:
+    """Whether a token has a value of a field of tags; "" as an entity's type is one, outside of entities."""
+    return all(
+        token.ent_iob_ != "" if name == "ents" else getattr(token, _ATTRIBUTES[name]) != "" for name in field.split("+")
+    )
+
+
+def _refuse(path: Path, number: int, token: Token, field: str) -> None:
+    expected = "one for every token"
+    if field == "ents":
+        expected += "; doc.set_ents(…, default='outside') says that the rest is no entity"
+    around = token.doc[max(token.i - 3, 0) : token.i + 4].text
+    raise DataError(path, None, f"doc {number}, …{around}…, without {field} of {shorten(token.text)}", expected)
+
+
+def _sentences(doc: Doc) -> Iterator[list[Token]]:
+    for span in doc.sents if doc.has_annotation("SENT_START") else [doc]:
+        if tokens := [token for token in span if not token.text.isspace()]:
+            yield tokens
+
+
+def _values(tokens: list[Token], field: str, scheme: Any) -> tuple[str, ...]:
+    if field == "ents":
+        return tuple(_entities(tokens, "bio" if scheme == "none" else scheme))
+    names = [_ATTRIBUTES[name] for name in field.split("+")]
+    return tuple("+".join(getattr(token, name) or "_" for name in names) for token in tokens)
+
+
+def _entities(tokens: list[Token], scheme: Scheme) -> list[str]:
+    """Tags of entities; one that goes on from an earlier sentence begins anew."""
+    tags, before = [], ""
+    for token in tokens:
+        kind = token.ent_type_
+        tags.append(f"{'I' if token.ent_iob_ == 'I' and before == kind else 'B'}-{kind}" if kind else "O")
+        before = kind
+    return convert(tags, "bio", scheme)

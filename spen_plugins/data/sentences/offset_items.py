@@ -1,0 +1,163 @@
+"""Sentences of JSON values as other tools write them, in the form of `tag_items`.
+
+Lists of words and tags may have other names (datasets' tokens and ner_tags); a text with spans of characters (doccano,
+Prodigy, Label Studio, spaCy) is tokenised by spaCy's rules, unless the value holds its tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from spen_plugins.data.schemes import Span
+from spen_plugins.data.sentences.tag_items import FORM, tags_of
+from spen_plugins.data.tokeniser import blank_tokeniser
+from spen_plugins.errors import DataError
+
+WORDS = ("words", "tokens")
+SPANS = ("entities", "spans", "label", "labels")
+"""Keys of spans beside a text."""
+SPAN = '[0, 4, "PER"] or {"start": 0, "end": 4, "label": "PER"}, characters from 0, the end exclusive'
+
+Bounds = list[tuple[int, int]]
+"""First character of each word and the one after its last."""
+
+
+def usual_tags(scheme: str) -> tuple[str, ...]:
+    """Keys of tags that are looked for where none is given."""
+    return ("tags", "pos_tags", "upos") if scheme == "none" else ("tags", "ner_tags")
+
+
+def is_sentence(value: Any) -> bool | None:
+    """True for a sentence of words, or a text with spans; None if a text's labels are empty, so either."""
+    if not isinstance(value, Mapping) or any(key in value for key in (*WORDS, "entities", "spans", "data")):
+        return isinstance(value, Mapping)
+    labels = next((value[key] for key in SPANS if key in value), "")
+    return None if labels == [] else isinstance(labels, list) and not isinstance(labels[0], str)
+
+
+def own_form(value: Any, places: Any, moved: list[str]) -> Any:
+    """A value in the form that `tagged_of` reads.
+
+    Args:
+        value: a value of JSON.
+        places: a `TagPlaces`, or a config with its names.
+        moved: gets a description of each span that did not end at words' boundaries, and was widened to them.
+
+    Raises:
+        DataError: no sentence can be found in the value, or a span lies outside the text.
+    """
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and isinstance(value[1], Mapping):
+        value = {"text": value[0], **value[1]}  # spaCy's training tuples
+    if not isinstance(value, Mapping):
+        return value
+    if value.get("answer", "accept") != "accept":
+        wanted = "accepted ones alone: jq -c 'select(.answer == \"accept\")' FILE > NEW"
+        raise _bad(f"a text that was answered with {value['answer']!r}", wanted)
+    if isinstance(value.get("data"), Mapping):
+        value = _of_label_studio(value)
+    words = next((key for key in (places.words, *WORDS) if key in value and _is_words(value[key])), None)
+    if words is not None:
+        return _of_lists(value, words, places)
+    if isinstance(value.get("text"), str):
+        return _of_text(value, places, moved)
+    wanted = f'words or tokens, as in {FORM}, or a text with spans: {{"text": "…", "entities": [[0, 4, "PER"]]}}'
+    raise _bad(f"the keys {', '.join(map(str, value)) or '(none)'}", f"{wanted}; task.words and task.tags name others")
+
+
+def _is_words(values: Any) -> bool:
+    return not isinstance(values, list) or not any(isinstance(word, Mapping) for word in values)
+
+
+def _of_lists(value: Mapping[str, Any], words: str, places: Any) -> dict[str, Any]:
+    tags = next((key for key in (places.tags, *usual_tags(places.scheme)) if key in value), None)
+    named = {n: value[key] for n, key in places.columns.items() if isinstance(key, str) and key in value}
+    form = {key: value[key] for key in ("columns", "entities") if key in value} | {"words": value[words]}
+    if named:
+        form["columns"] = {**(form.get("columns") or {}), **named}
+    if tags is not None:
+        form["tags"] = value[tags]
+        if isinstance(form["tags"], list):  # numbers of names, as of Parquet
+            form["tags"] = [str(tag) if type(tag) is int else tag for tag in form["tags"]]
+    return form
+
+
+def _of_text(value: Mapping[str, Any], places: Any, moved: list[str]) -> dict[str, Any]:
+    text = value["text"]
+    bounds = _given_bounds(text, value["tokens"]) if "tokens" in value else _bounds(text, places.language)
+    form: dict[str, Any] = {"words": [text[start:end] for start, end in bounds]}
+    key = next((key for key in (places.tags, *SPANS) if key in value), None)
+    if key is not None and places.scheme != "none":
+        spans = [_word_span(text, span, bounds, moved) for span in _listed(value[key], key)]
+        form["tags"] = tags_of(spans, "entity", len(bounds), places.scheme)
+    return form
+
+
+def _bounds(text: str, language: str) -> Bounds:
+    return [(t.idx, t.idx + len(t)) for t in _tokeniser(language)(text) if not t.is_space]
+
+
+@lru_cache(maxsize=4)
+def _tokeniser(language: str) -> Any:
+    return blank_tokeniser(language, "task.language").tokenizer
+
+
+def _given_bounds(text: str, tokens: Any) -> Bounds:
+    """The places in a text of its tokens: `{"text": …}`, in order."""
+    bounds, end = [], 0
+    for token in tokens if isinstance(tokens, list) else [None]:
+        word = token.get("text") if isinstance(token, Mapping) else token
+        start = text.find(word, end) if isinstance(word, str) else -1
+        if start < 0:
+            raise _bad(f"the token {token!r:.80}", f"the tokens of the text in order; not after character {end}")
+        end = start + len(word)
+        if word.strip():
+            bounds.append((start, end))
+    return bounds
+
+
+def _listed(spans: Any, key: str) -> Sequence[Any]:
+    if not isinstance(spans, (list, type(None))):
+        raise _bad(f"{key} {spans!r:.80}", f"a list of spans, {SPAN}")
+    return spans or []
+
+
+def _word_span(text: str, span: Any, bounds: Bounds, moved: list[str]) -> Span:
+    """The words of a span of characters; blanks at its ends do not count."""
+    start, end, label = span if isinstance(span, list) and len(span) == 3 else _of_table(span)
+    if not (type(start) is type(end) is int and isinstance(label, str) and label and 0 <= start < end <= len(text)):
+        raise _bad(f"the span {span!r:.80} in a text of {len(text)} characters", SPAN)
+    part = text[start:end]
+    start, end = end - len(part.lstrip()), start + len(part.rstrip())
+    inside = [i for i, (first, last) in enumerate(bounds) if first < end and last > start]
+    if not inside:
+        raise _bad(f"the span {span!r:.80}, {part!r}, which holds no word", SPAN)
+    first, last = bounds[inside[0]][0], bounds[inside[-1]][1]
+    if (first, last) != (start, end):
+        moved.append(f"{text[start:end]!r} to {text[first:last]!r}")
+    return Span(label, inside[0], inside[-1] + 1)
+
+
+def _of_table(span: Any) -> tuple[Any, Any, Any]:
+    table = span if isinstance(span, Mapping) else {}
+    start, end = (table.get(key, table.get(f"{key}_offset")) for key in ("start", "end"))
+    labels = table.get("labels")
+    return start, end, table.get("label", labels[0] if isinstance(labels, list) and len(labels) == 1 else None)
+
+
+def _of_label_studio(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A task of Label Studio's export, by its first annotation."""
+    texts = {key: text for key, text in value["data"].items() if isinstance(text, str)}
+    text = texts.get("text", next(iter(texts.values()), "") if len(texts) == 1 else None)
+    if text is None:
+        raise _bad(f"data with the keys {', '.join(map(str, value['data']))}", "a text under the key text")
+    done = [a for a in value.get("annotations") or [] if isinstance(a, Mapping) and not a.get("was_cancelled")]
+    if not done:
+        return {"text": text}
+    values = [r["value"] for r in done[0].get("result") or [] if isinstance(r, Mapping) and "value" in r]
+    return {"text": text, "entities": [v for v in values if isinstance(v, Mapping) and "labels" in v]}
+
+
+def _bad(found: str, expected: str) -> DataError:
+    return DataError("input", None, found, expected)

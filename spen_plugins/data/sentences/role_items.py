@@ -1,0 +1,109 @@
+"""Sentences with semantic roles from Python and JSON values, and from raw text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spen_plugins.data.raw_text import RawText
+from spen_plugins.data.schemes import Span
+from spen_plugins.data.sentences.srl import Proposition, Sentence
+from spen_plugins.data.sentences.tag_items import given_spans, tags_of
+from spen_plugins.errors import DataError
+
+FORM = '{"words": ["Forces", "killed", "him"], "predicate": 1}'
+FORMS = '{"words": ["Forces", "killed", "him"], "predicates": [1]}'
+
+KEYS = ("words", "tokens", "predicate", "predicates", "tags", "arguments", "lemma", "sense")
+"""Keys of an item that are read."""
+WRITTEN = ("gloss", "score", "energy", "start_char", "end_char", "line")
+"""Others that `spen predict` writes."""
+
+
+def sentence_of(item: Any) -> Sentence:
+    """The sentence of one item.
+
+    Either of one predicate: `{"words": […], "predicate": 1, "tags": […]}`, or of several: `{"words": […],
+    "predicates": [1, 4], "tags": [[…], […]]}`; or of none. Words may be called `"tokens"`. Predicates are words, from
+    0, or tables `{"index": 1}`. Gold is optional: BIO tags, or in their place `"arguments"`, tables of `role`, `start`
+    and `end` (exclusive), beside `predicate` or in the table of each of `predicates`; in the same place `"lemma"` and
+    the roleset, `"sense"`. What `spen predict` writes has one of these forms.
+
+    Raises:
+        DataError: another form.
+    """
+    words = item.get("words", item.get("tokens")) if isinstance(item, Mapping) else None
+    if not isinstance(words, (list, tuple)):
+        raise _bad(repr(item)[:80], f"{FORM} or {FORMS}")
+    if not words or not all(isinstance(word, str) and word for word in words):
+        raise _bad(f"words {words!r:.80}", "a list of words, at least one, none empty")
+    if item.get("predicates") is not None:
+        return Sentence(tuple(words), _several(item, len(words)))
+    if item.get("predicate") is None:
+        return Sentence(tuple(words), ())
+    return Sentence(tuple(words), (_proposition(item["predicate"], item, item.get("tags"), len(words)),))
+
+
+def of_one_predicate(item: Any) -> Sentence:
+    """`sentence_of` an item that has one predicate; a `DataError` if it has none or several."""
+    sentence = sentence_of(item)
+    if not sentence.propositions:
+        expected = f"one, as in {FORM}; a run of `predicates` finds them, and so does `spen predict RUN FILE`"
+        raise DataError("input", None, f"no predicate among the keys {', '.join(map(str, item))}", expected)
+    if len(sentence.propositions) > 1:
+        found = f"{len(sentence.propositions)} predicates"
+        raise DataError("input", None, found, f"one, as in {FORM}; an item for each predicate")
+    return sentence
+
+
+def sentences_of_text(raw: RawText) -> list[Sentence]:
+    """The sentences of raw text with their predicates."""
+    sentences = raw.sentences()
+    return [
+        Sentence(tuple(words), tuple(Proposition(i, None, None) for i in some))
+        for words, some in zip(sentences, raw.predicates(sentences), strict=True)
+    ]
+
+
+def _several(item: Mapping[str, Any], words: int) -> tuple[Proposition, ...]:
+    """The propositions of an item with `predicates`, from left to right."""
+    predicates, tags = item["predicates"], item.get("tags")
+    if not isinstance(predicates, (list, tuple)):
+        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+    if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(t, (list, tuple)) for t in tags)):
+        raise _bad(f"tags {tags!r:.80}", 'lists of a tag a word, as in ["B-ARG0", "B-V"]')
+    if tags is not None and len(tags) != len(predicates):
+        raise _bad(f"{len(tags)} lists of tags", f"one a predicate, {len(predicates)}")
+    found = []
+    for i, given in enumerate(predicates):
+        table = given if isinstance(given, Mapping) else {}
+        found.append(_proposition(given, table, table.get("tags") if tags is None else tags[i], words))
+    if len({proposition.predicate for proposition in found}) < len(found):
+        raise _bad(f"predicates {predicates!r:.80}", f"different words' numbers, 0 to {words - 1}")
+    return tuple(sorted(found, key=lambda proposition: proposition.predicate))
+
+
+def _proposition(given: Any, table: Mapping[str, Any], tags: Any, words: int) -> Proposition:
+    predicate = given.get("index") if isinstance(given, Mapping) else given
+    if not isinstance(predicate, int) or isinstance(predicate, bool) or not 0 <= predicate < words:
+        raise _bad(f"predicate {given!r:.80}", f"a word's number, 0 to {words - 1}")
+    if tags is not None and not (isinstance(tags, (list, tuple)) and all(isinstance(tag, str) for tag in tags)):
+        raise _bad(f"tags {tags!r:.80}", 'a list of tags, as in ["B-ARG0", "B-V", "O"]')
+    if tags is not None and len(tags) != words:
+        raise _bad(f"{len(tags)} tags for {words} words", "a tag a word")
+    if tags is None and table.get("arguments") is not None:
+        tags = _tags(table["arguments"], predicate, words)
+    for key in ("lemma", "sense"):
+        if not isinstance(table.get(key), (str, type(None))):
+            raise _bad(f"{key} {table[key]!r:.80}", "a text, as in give and give.01")
+    return Proposition(predicate, table.get("lemma"), None if tags is None else tuple(tags), table.get("sense") or None)
+
+
+def _tags(arguments: Any, predicate: int, words: int) -> list[str]:
+    """BIO tags of arguments `{"role": "ARG0", "start": 0, "end": 1}`."""
+    spans = given_spans(arguments, "role", "argument", words, '{"role": "ARG0", "start": 0, "end": 1}')
+    return tags_of([Span("V", predicate, predicate + 1), *spans], "argument", words, "bio")
+
+
+def _bad(found: str, expected: str) -> DataError:
+    return DataError("input", None, found, expected)

@@ -1,0 +1,161 @@
+"""Sentences with semantic roles, from a file of any of several formats, which is recognised by its content."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.data.folders import CONLL_2012, conll_2012_files, files_fitting, is_pattern, other_files
+from spen_plugins.data.formats import JSON_LINES, Format, Head, recognise
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.prose import is_prose
+from spen_plugins.data.sentences.conll_roles import is_conll_2012, is_words_or_props, read_conll_2012, read_props
+from spen_plugins.data.sentences.conllu_roles import is_conll_2009, is_conllu, read_conll_2009, read_conllu_roles
+from spen_plugins.data.sentences.role_items import FORM, KEYS, WRITTEN, sentence_of
+from spen_plugins.data.sentences.srl import Sentence, read_srl
+from spen_plugins.errors import DataError
+
+
+class RoleFile(NamedTuple):
+    """A file's sentences, and what it was recognised as."""
+
+    sentences: list[Sentence]
+    format: str
+    ignored: Sequence[str] = ()
+    """Keys of JSON that are not read."""
+
+    @property
+    def said(self) -> str:
+        """What was read, for the user."""
+        predicates = sum(len(sentence.propositions) for sentence in self.sentences)
+        keys = ", ".join(self.ignored[:5]) + ", …" * (len(self.ignored) > 5)
+        ignored = f"; ignored keys: {keys} (known: {', '.join(KEYS)})" if keys else ""
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {predicates:,} predicates{ignored}"
+
+
+def _is_columns(head: Head) -> bool:
+    return bool(head.filled) and not is_prose(head) and not head.filled[0].startswith("[")
+
+
+_JSON = Format("JSONL", FORM, JSON_LINES.fits)
+_CONLLU = Format(
+    "CoNLL-U with roles", "Universal PropBank: 10 fields and more, or those that # global.columns names", is_conllu
+)
+_CONLL_2012 = Format(
+    "CoNLL-2012", "gold_conll: document, part, number, word, part of speech, …, brackets, coreference", is_conll_2012
+)
+_CONLL_2009 = Format("CoNLL-2009", "14 columns apart by tabs, and one of roles for each predicate", is_conll_2009)
+_PROPS = Format(
+    "CoNLL-2005 in two files", "train.words, a word a line; train.props, verbs and brackets", is_words_or_props
+)
+_COLUMNS = Format(
+    "columns as in CoNLL-2005",
+    "a token a line: the word, a column that marks predicates ('-' elsewhere), a column of brackets for each",
+    _is_columns,
+)
+_PLACEHOLDERS = {"[WORD]": " (PropBank's release has map_all_to_conll.py for this, CoNLL-2012 skeleton2conll)", "_": ""}
+"""The words of files that are published without their text, and the scripts that fill them in."""
+FORMATS = [_JSON, _CONLLU, _CONLL_2009, _CONLL_2012, _PROPS, _COLUMNS]
+
+
+def read_roles(path: Path, layout: str = "auto", gold: bool = True) -> RoleFile:
+    """All sentences of a file, of the files that a pattern fits, or of the CoNLL-2012 files below a folder, by path.
+
+    Args:
+        path: the file, pattern or folder; of CoNLL-2005's two files, either.
+        layout: as in `read_srl`, of columns; "auto" recognises each file's format.
+        gold: if true, every predicate must have its arguments.
+
+    Raises:
+        DataError: a file is of no known format, broken, or without its words; with file, line, what was found and
+            what was expected. Or a folder or pattern stands for no file, or files of which no predicate is marked.
+    """
+    if not path.is_dir() and not is_pattern(path):
+        return _read_file(path, layout, gold)
+    files = role_files(path)
+    parts = [_read_file(file, layout, gold, alone=False) for file in files]
+    sentences = [sentence for part in parts for sentence in part.sentences]
+    if gold and not any(sentence.propositions for sentence in sentences):
+        raise DataError(path, None, f"no predicate in {len(files):,} files", "sentences with predicates marked")
+    others, kinds = other_files(path) if path.is_dir() else (0, "")
+    ignored = f" ({others:,} others ignored: {kinds})" if others else ""
+    formats = " and ".join(dict.fromkeys(part.format for part in parts))
+    return RoleFile(sentences, f"{formats}, {len(files):,} file{'s' * (len(files) > 1)}{ignored}")
+
+
+def role_files(path: Path) -> list[Path]:
+    """The files that a folder or a pattern stands for; a file itself.
+
+    Raises:
+        DataError: a folder without CoNLL-2012 files, or a pattern that no file fits.
+    """
+    if not path.is_dir():
+        return [file for _, file in files_fitting(path)] if is_pattern(path) else [path]
+    files = [file for _, file in conll_2012_files(path)]
+    if not files:
+        others, kinds = other_files(path)
+        wanted = f"a folder with CoNLL-2012 files below it (*{CONLL_2012}), a pattern such as dir/**/*.conll, or a file"
+        raise DataError(path, None, f"a folder of {others:,} files ({kinds})" if others else "an empty folder", wanted)
+    return files
+
+
+def _read_file(path: Path, layout: str, gold: bool, alone: bool = True) -> RoleFile:
+    """`read_roles` of one file; one that is not `alone` may have no predicate."""
+    known = recognise(path, FORMATS) if layout == "auto" else None
+    if known is None:
+        found = RoleFile(read_srl(path, layout, gold), f"columns, task.layout {layout}")
+    elif known is _JSON:
+        found = _read_json(path)
+    elif known is _CONLLU:
+        found = RoleFile(*read_conllu_roles(path))
+    elif known is _CONLL_2009:
+        found = RoleFile(read_conll_2009(path), "CoNLL-2009, an argument for each head's subtree")
+    elif known is _CONLL_2012:
+        found = RoleFile(read_conll_2012(path, gold and alone), "CoNLL-2012 (gold_conll)")
+    elif known is _PROPS:
+        found = RoleFile(*read_props(path, gold))
+    else:
+        found = RoleFile(read_srl(path, layout, gold), known.name)
+    missing = next((s for s in found.sentences for p in s.propositions if p.tags is None), None) if gold else None
+    if missing is not None:
+        words = f"{' '.join(missing.words):.60}"
+        raise DataError(path, None, f"a predicate without arguments, in {words!r}", "gold arguments of each predicate")
+    _check_words(path, found.sentences)
+    return found
+
+
+def _check_words(path: Path, sentences: Sequence[Sentence]) -> None:
+    """Raise a DataError if most words are placeholders."""
+    words = Counter(word for sentence in sentences for word in sentence.words)
+    word, script = max(_PLACEHOLDERS.items(), key=lambda item: words[item[0]])
+    if words[word] * 2 > words.total():
+        found = f"{word} in place of {words[word]:,} of {words.total():,} words"
+        raise DataError(path, None, found, f"the words; fill them in from the corpus that was annotated{script}")
+
+
+def _read_json(path: Path) -> RoleFile:
+    keys: dict[str, None] = {}
+
+    def make(item: Any) -> Sentence:
+        sentence = sentence_of(item)
+        keys.update(dict.fromkeys(item))
+        return sentence
+
+    sentences = merged(sentence for _, sentence in read_json_lines(path, FORM, make))
+    return RoleFile(sentences, _JSON.name, [key for key in keys if key not in (*KEYS, *WRITTEN)])
+
+
+def merged(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Sentences, those that follow one another with the same words and other predicates as one."""
+    found: list[Sentence] = []
+    for sentence in sentences:
+        last = found[-1] if found else None
+        both = (*last.propositions, *sentence.propositions) if last and last.words == sentence.words else ()
+        if last and last.propositions and sentence.propositions and len({p.predicate for p in both}) == len(both) > 0:
+            ordered = sorted(both, key=lambda proposition: proposition.predicate)
+            found[-1] = Sentence(last.words, tuple(ordered), last.name)
+        else:
+            found.append(sentence)
+    return found

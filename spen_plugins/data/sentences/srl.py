@@ -1,0 +1,259 @@
+"""Reads span SRL in columns, in the format of CoNLL-2005 and the PropBank releases.
+
+One token per line, a blank line between sentences, cells separated by tabs or spaces. After some fixed columns, each
+predicate of the sentence has a column of brackets, in the predicates' order:
+
+    # sent_id = example-1
+    0   Forces   NNS   *   -      -         (ARG0*)
+    1   killed   VBD   *   kill   kill.01   (V*)
+    2   him      PRP   *   -      -         (ARG1*)
+
+Lines before a sentence's first token that start with `#` and hold no tab are comments. If cells are separated by
+spaces, `#` may be that token: then a line is a comment if it reads `# key = value` or has another number of cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spen_plugins.data.text import ends_within_a_line, read_lines
+from spen_plugins.errors import DataError
+
+UNMARKED = frozenset(("-", "_"))
+AUXILIARIES = frozenset(
+    ("be.03", "become.03", "do.01", "get.24", "go.04", "have.01", "have.02", "use.03"),
+)
+"""PropBank's rolesets of auxiliaries and modals, which have no arguments."""
+_CELL = re.compile(r"(?:\((?P<role>[^()*\s]+))?\*(?P<close>\))?")
+_NAMED = re.compile(r"#\s*sent_id\s*=\s*(.*)")
+_SETTING = re.compile(r"#\s*[A-Za-z][\w.:-]*(\s+[\w.:-]+)?\s*=")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposition:
+    """A predicate and its arguments.
+
+    Args:
+        predicate: the predicate's token, from 0.
+        lemma: the content of the predicate's column.
+        tags: one BIO tag per token, `B-V` at the predicate; None if the file has no brackets.
+        roleset: the predicate's sense, `kill.01`, if the file has it.
+        pos: the predicate's part of speech, in the file's tags, if it has them.
+    """
+
+    predicate: int
+    lemma: str | None
+    tags: tuple[str, ...] | None
+    roleset: str | None = None
+    pos: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with the propositions over them."""
+
+    words: tuple[str, ...]
+    propositions: tuple[Proposition, ...]
+    name: str | None = None
+
+    def without_auxiliaries(self) -> Sentence:
+        """The sentence without the propositions of `AUXILIARIES`."""
+        kept = tuple(p for p in self.propositions if p.roleset not in AUXILIARIES)
+        return self if len(kept) == len(self.propositions) else Sentence(self.words, kept, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Column numbers, from 0; all columns from `brackets` on are bracket columns."""
+
+    word: int
+    predicate: int
+    brackets: int
+    roleset: int | None = None
+    pos: int | None = None
+
+
+LAYOUTS = {"propbank": Layout(1, 4, 6, roleset=5, pos=2), "word-predicate": Layout(0, 1, 2)}
+"""Layouts by name: `propbank` is index, word, POS, unused, lemma, roleset, brackets ..."""
+_WANTED = (
+    "a word, a column that marks predicates ('-' elsewhere), then one column of brackets per predicate; name the "
+    f"layout if it is another: {', '.join(LAYOUTS)}; or a file of CoNLL-2012, CoNLL-U with roles or JSONL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A sentence's lines as cells; `first` is the number of its first line."""
+
+    first: int
+    rows: list[list[str]]
+    name: str | None
+    cut: bool
+    """True if the file ends within the last line."""
+
+    def end(self, number: int) -> str:
+        """Hint for an error in line `number`, if it is the file's last and has no line break."""
+        last = self.first + len(self.rows) - 1
+        return ", where the file ends without a line break: cut off?" if self.cut and number == last else ""
+
+
+def read_srl(path: Path, layout: str | Layout = "auto", gold: bool = True) -> list[Sentence]:
+    """All sentences of a file.
+
+    Args:
+        path: the file.
+        layout: a name in `LAYOUTS`, a `Layout`, or "auto": the bracket columns are the last ones, the predicate's
+            the one before them, the word's the first (the second where the first counts tokens).
+        gold: if true, every predicate must have a bracket column; otherwise a sentence may have none at all.
+
+    Raises:
+        DataError: with file, line, what was found and what was expected.
+    """
+    return read_brackets(path, list(blocks_of(read_lines(path), ends_within_a_line(path))), layout, gold)
+
+
+def read_brackets(path: Path, blocks: list[Block], layout: str | Layout, gold: bool) -> list[Sentence]:
+    """`read_srl` of lines that are read."""
+    if not blocks:
+        raise DataError(path, None, "comments or blank lines only", "sentences, one token a line")
+    columns = _layout(path, blocks, layout)
+    return [_sentence(path, block, columns, gold) for block in blocks]
+
+
+def blocks_of(lines: Sequence[str], cut: bool) -> Iterator[Block]:
+    """Sentences' lines as cells; `cut`: the file ends within the last line."""
+    name, start = None, 0
+    for end in [*(i for i, line in enumerate(lines) if not line.strip()), len(lines)]:
+        first = start + _comments(lines[start:end])
+        for line in lines[start:first]:
+            found = _NAMED.match(line)
+            name = found.group(1).strip() if found else name
+        if first < end:
+            rows = [line.rstrip().split("\t") if "\t" in line else line.split() for line in lines[first:end]]
+            yield Block(first + 1, rows, name, cut and end == len(lines))
+            name = None
+        start = end + 1
+
+
+def _comments(block: Sequence[str]) -> int:
+    """Number of comments at the start of a block; `#` may also be a sentence's first word."""
+    count = next((i for i, line in enumerate(block) if line[0] != "#" or "\t" in line), len(block))
+    tokens = block[count:]
+    if not count or not tokens or any("\t" in line for line in tokens):
+        return count
+    (width, _), *_ = Counter(len(line.split()) for line in tokens).most_common(1)
+    return next(
+        (i for i, line in enumerate(block[:count]) if len(line.split()) == width and not _SETTING.match(line)), count
+    )
+
+
+def _layout(path: Path, blocks: list[Block], layout: str | Layout) -> Layout:
+    if isinstance(layout, Layout):
+        return layout
+    if layout in LAYOUTS:
+        return LAYOUTS[layout]
+    votes = Counter(_fixed(row) for block in blocks[:200] for row in block.rows)
+    fixed, _ = votes.most_common(1)[0]
+    counts = all(row[0].isdigit() for row in blocks[0].rows)
+    word = 1 if counts and fixed > 2 else 0
+    if fixed - 1 <= word:
+        line = blocks[0].first
+        found = f"{len(blocks[0].rows[0])} columns, {fixed} before the first column of brackets"
+        raise DataError(path, line, found, _WANTED)
+    found = LAYOUTS["propbank"] if word == 1 and fixed == 6 else Layout(word, fixed - 1, fixed)
+    rows = [row for block in blocks for row in block.rows if len(row) > found.predicate]
+    if all(row[found.predicate] not in UNMARKED for row in rows):
+        raise DataError(path, blocks[0].first, f"no '-' in column {found.predicate + 1}, the predicates'", _WANTED)
+    return found
+
+
+def _fixed(row: list[str]) -> int:
+    """Number of columns before the brackets, judged by one line."""
+    n = len(row)
+    while n and "*" in row[n - 1] and (row[n - 1] == "*" or row[n - 1][0] == "(" or row[n - 1][-1] == ")"):
+        n -= 1
+    return n
+
+
+def _sentence(path: Path, block: Block, columns: Layout, gold: bool) -> Sentence:
+    rows = block.rows
+    (width, _), *_ = Counter(len(row) for row in rows).most_common(1)
+    for number, row in enumerate(rows, block.first):
+        if len(row) != width or width < columns.brackets:
+            wanted = (
+                f"{width}, as in the rest of the sentence"
+                if width >= columns.brackets
+                else f"at least {columns.brackets}"
+            )
+            raise DataError(path, number, f"{len(row)} columns{block.end(number)}", wanted)
+    predicates = [i for i, row in enumerate(rows) if row[columns.predicate] not in UNMARKED]
+    count = width - columns.brackets
+    if count != len(predicates) and (gold or count):
+        found = f"{len(predicates)} predicates marked in column {columns.predicate + 1} and {count} columns of brackets"
+        found += block.end(block.first)
+        raise DataError(path, block.first, found, "one column of brackets for each predicate")
+    propositions = []
+    for k, predicate in enumerate(predicates):
+        tags = bracket_tags(path, block, columns.brackets + k, predicate) if count else None
+        row = rows[predicate]
+        found = (None if i is None or row[i] in (*UNMARKED, "*") else row[i] for i in (columns.roleset, columns.pos))
+        propositions.append(Proposition(predicate, row[columns.predicate], tags, *found))
+    return Sentence(tuple(row[columns.word] for row in rows), tuple(propositions), block.name)
+
+
+def bracket_tags(path: Path, block: Block, column: int, predicate: int) -> tuple[str, ...]:
+    """BIO tags of one column of brackets."""
+    where = f"in column {column + 1}"
+    tags: list[str] = []
+    role, opened = None, 0
+    for number, row in enumerate(block.rows, block.first):
+        cell = row[column]
+        found = _CELL.fullmatch(cell)
+        if found is None:
+            nested = cell.count("(") > 1 or cell.count(")") > 1
+            wanted = (
+                "at most one bracket opened and closed a token (arguments don't nest)"
+                if nested
+                else "*, (ROLE*, *) or (ROLE*)"
+            )
+            raise DataError(path, number, f"{cell!r} {where}{block.end(number)}", wanted)
+        if found["role"]:
+            if role is not None:
+                raise DataError(
+                    path, number, f"{cell!r} {where} inside ({role}* of line {opened}", f"*) closing ({role}* first"
+                )
+            role, opened = found["role"], number
+            tags.append(f"B-{role}")
+        else:
+            tags.append("O" if role is None else f"I-{role}")
+        if found["close"]:
+            if role is None:
+                raise DataError(path, number, f"{cell!r} {where} with no bracket open", "* outside an argument")
+            role = None
+    if role is not None:
+        found = f"({role}* {where} not closed by the end of the sentence{block.end(number)}"
+        raise DataError(path, opened, found, f"*) closing ({role}*")
+    if tags[predicate][2:] not in ("V", "C-V"):
+        number = block.first + predicate
+        raise DataError(
+            path,
+            number,
+            f"{block.rows[predicate][column]!r} {where} at its predicate{block.end(number)}",
+            "(V*) at the predicate",
+        )
+    return tuple(tags)
+
+
+def brackets_of(tags: Sequence[str]) -> list[str]:
+    """The inverse of `bracket_tags`."""
+    following = [*tags[1:], "O"]
+    return [
+        (f"({tag[2:]}" if tag.startswith("B-") else "")
+        + "*"
+        + (")" if tag != "O" and not after.startswith("I-") else "")
+        for tag, after in zip(tags, following, strict=True)
+    ]

@@ -1,0 +1,105 @@
+"""A sentence with tags from a Python or JSON value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from spen_plugins.data.schemes import Scheme, Span, write_tags
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.errors import DataError
+
+FORM = '{"words": ["in", "New", "York"], "tags": ["O", "B-LOC", "I-LOC"]}'
+
+
+def of_words(item: Any) -> Any:
+    """A list or array of words as an item for `tagged_of`; anything else as it is."""
+    item = item.tolist() if hasattr(item, "tolist") else item
+    return {"words": item} if isinstance(item, (list, tuple)) else item
+
+
+def tagged_of(item: Any, scheme: str = "none", columns: Mapping[str, Any] | None = None) -> TaggedSentence:
+    """The sentence of one item: `{"words": […]}`, or a text, which is split at blanks.
+
+    Optional: `"columns"`, a list of values by name, and gold: `"tags"` in the scheme, or, where tags are spans,
+    `"entities"`, tables of `type`, `start` and `end` (exclusive), which go before tags. What `spen predict` writes has
+    this form.
+
+    Args:
+        item: the item.
+        scheme: "none", or the scheme of tags that are spans.
+        columns: the known columns, by name; None: any.
+
+    Raises:
+        DataError: another form.
+    """
+    item = {"words": item.split()} if isinstance(item, str) else item
+    if not isinstance(item, Mapping):
+        raise _bad(repr(item)[:80], '{"words": ["in", "New", "York"]}, or a text')
+    words = _strings(item.get("words"), "words")
+    if not words:
+        raise _bad("no word", "at least one")
+    given, tags, entities = item.get("columns") or {}, item.get("tags"), item.get("entities")
+    if not isinstance(given, Mapping) or (columns is not None and not given.keys() <= columns.keys()):
+        raise _bad(f"columns {given!r:.80}", f"lists of values by name; known: {', '.join(columns or ()) or 'none'}")
+    values = {name: _strings(some, f"columns.{name}", len(words)) for name, some in given.items()}
+    if entities is not None and scheme != "none":
+        spans = given_spans(entities, "type", "entity", len(words), '{"type": "LOC", "start": 1, "end": 3}')
+        tags = tags_of(spans, "entity", len(words), scheme)  # type: ignore[arg-type]
+    return TaggedSentence(words, None if tags is None else _strings(tags, "tags", len(words)), values)
+
+
+def given_spans(values: Any, key: str, what: str, words: int, form: str) -> list[Span]:
+    """Spans from tables of a type, `start` and `end` (exclusive).
+
+    Args:
+        values: the list of tables.
+        key: what the type is called in them.
+        what: a span in words, for errors.
+        words: number of words.
+        form: an example of a table, for errors.
+
+    Raises:
+        DataError: another form, or words outside the sentence.
+    """
+    if not isinstance(values, (list, tuple)):
+        raise _bad(f"{_several(what)} {values!r:.80}", f"a list of {form}")
+    spans = []
+    for value in values:
+        table = value if isinstance(value, Mapping) else {}
+        kind, start, end = (table.get(name) for name in (key, "start", "end"))
+        numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (start, end))
+        if not isinstance(kind, str) or not kind or not numbers or not 0 <= start < end <= words:
+            raise _bad(f"{what} {value!r:.80}", f"{form}, words from 0 to {words}, the end exclusive")
+        spans.append(Span(kind, start, end))
+    return spans
+
+
+def tags_of(spans: Sequence[Span], what: str, words: int, scheme: Scheme) -> list[str]:
+    """The tags of spans in any order.
+
+    Raises:
+        DataError: two spans share a word.
+    """
+    ordered = sorted(spans, key=lambda span: span.start)
+    for before, after in pairwise(ordered):
+        if after.start < before.end:
+            raise _bad(f"{before.type} and {after.type}, which share word {after.start}", f"{_several(what)} apart")
+    return write_tags(ordered, words, scheme)
+
+
+def _several(what: str) -> str:
+    return what.removesuffix("y") + ("ies" if what.endswith("y") else "s")
+
+
+def _strings(values: Any, what: str, size: int | None = None) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+        raise _bad(f"{what} {values!r:.80}", "a list of strings")
+    if size is not None and len(values) != size:
+        raise _bad(f"{len(values)} {what} for {size} words", "one a word")
+    return tuple(values)
+
+
+def _bad(found: str, expected: str) -> DataError:
+    return DataError("input", None, found, expected)

@@ -1,0 +1,217 @@
+"""Tagged sentences from a file of any of several formats, recognised by its content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from spen_plugins.data.disk.shards import check_in_memory, of_shards, shards
+from spen_plugins.data.formats import JSON_LINES, Format, Head, head_of, recognise
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.prose import is_prose
+from spen_plugins.data.sentences.columns import TaggedSentence, predicate_sentences, read_columns
+from spen_plugins.data.sentences.conllu import read_conllu
+from spen_plugins.data.sentences.conllu_roles import is_conllu
+from spen_plugins.data.sentences.docbin import DOCBIN, read_docbin
+from spen_plugins.data.sentences.offset_items import WORDS, own_form
+from spen_plugins.data.sentences.roles import read_roles
+from spen_plugins.data.sentences.tag_items import FORM, tagged_of
+from spen_plugins.data.sentences.tagged_shards import tagged_rows
+from spen_plugins.data.sentences.token_rows import TOKEN_ROWS, read_token_rows
+from spen_plugins.data.text import opened_text
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.files import from_json
+
+_JSON = Format("JSONL", FORM, JSON_LINES.fits)
+JSON_LIST = Format(
+    "JSON",
+    "a list of objects, such as Label Studio exports",
+    lambda head: re.match(r"\s*\[\s*[\[{\"]", "\n".join(head.filled[:2])) is not None,
+)
+CONLLU = Format("CoNLL-U", "10 fields apart by tabs", is_conllu)
+_COLUMNS = Format(
+    "columns",
+    "a token a line, cells apart by tabs or blanks, a blank line between sentences",
+    lambda head: bool(head.filled) and not is_prose(head) and head.filled[0][0] != "[",
+)
+FORMATS = {
+    "jsonl": _JSON,
+    "json": JSON_LIST,
+    "docbin": DOCBIN,
+    "csv": TOKEN_ROWS,
+    "conllu": CONLLU,
+    "columns": _COLUMNS,
+}
+"""Formats of tagged sentences by their name in configs, in the order in which they are tried."""
+
+_NAMED = ("conllu", "docbin", "csv")
+"""Those whose fields go by name."""
+
+
+@dataclass(frozen=True)
+class TagPlaces:
+    """Where a file's words and tags are, by the names of task `tagging`'s settings, which are taken in its place."""
+
+    format: str = "auto"
+    words: int | str | None = None
+    tags: int | str | None = None
+    columns: Mapping[str, int | str] = field(default_factory=dict)
+    scheme: str = "none"
+    auxiliaries: bool = True
+    language: str = "en"
+
+
+class TagFile(NamedTuple):
+    """A file's sentences, and what it was recognised as."""
+
+    sentences: list[TaggedSentence]
+    format: str
+    tags: str = ""
+    """Where the tags were, for the user."""
+
+    @property
+    def said(self) -> str:
+        """What was read, for the user."""
+        tokens = sum(len(sentence.words) for sentence in self.sentences)
+        return f"read as {self.format}: {len(self.sentences):,} sentences, {tokens:,} words{self.tags}"
+
+
+def read_tagged(places: Any, path: Path, gold: bool) -> TagFile:
+    """Sentences of a file.
+
+    Args:
+        places: a `TagPlaces`, or a config with its names.
+        path: the file.
+        gold: if true, tags are required.
+
+    Raises:
+        ConfigError: a column does not fit the file's format.
+        DataError: the file is missing, broken, or of no known format.
+    """
+    wanted = {"words": places.words, "tags": places.tags, **{f"columns.{n}": c for n, c in places.columns.items()}}
+    if not places.auxiliaries and places.format != "predicates":
+        raise ConfigError("task.auxiliaries: it is of predicates (task.format: predicates), and the tags are others")
+    if places.format == "predicates":
+        for key in ("words", "tags", "columns"):
+            if getattr(places, key):
+                raise ConfigError(f"task.{key}: files of predicates (task.format) have columns of their own")
+        roles = read_roles(path, gold=gold)
+        kept = [s if places.auxiliaries else s.without_auxiliaries() for s in roles.sentences]
+        return TagFile(predicate_sentences(kept), f"{roles.format}, their predicates")
+    if places.format == "auto" and (of_shards(path) or path.is_dir()):
+        for shard in shards(path):
+            check_in_memory(shard)
+        found = [sentence for rows in tagged_rows(places, path, gold) for sentence in rows.sentences()]
+        if not found:
+            raise DataError(path, None, "no row", "at least one")
+        return TagFile(found, "Parquet or Arrow")
+    name = _format(places.format, path, [column for column in wanted.values() if column is not None])
+    if name in ("jsonl", "json"):
+        moved: list[str] = []
+        sentences = _read_json(places, path, gold, name, moved)
+        spans = f"{len(moved):,} spans were" if len(moved) > 1 else "1 span was"
+        several = f"{spans} widened to the boundaries of words, such as {moved[0]}" if moved else ""
+        return TagFile(sentences, FORMATS[name].name, f"; warning: {several}" if moved else "")
+    named = name in _NAMED
+    for key, column in wanted.items():
+        if column is not None and isinstance(column, str) != named:
+            form = FORMATS[name].name
+            some = "Word, Tag" if name == "csv" else "form, upos, xpos, …"
+            has = f"fields of {form} go by name ({some})" if named else "columns go by number, from 0"
+            raise ConfigError(
+                f"task.{key}: found {column!r}, and {path} is read as {form}; {has}. "
+                "The format is recognised by content, unless task.format is set"
+            )
+    given: dict[str, Any] = {key: column for key in ("words", "tags") if (column := wanted[key]) is not None}
+    if name == "docbin":
+        sentences = read_docbin(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
+    elif name == "csv":
+        sentences = read_token_rows(path, **given, columns=places.columns, gold=gold, scheme=places.scheme)
+    elif name == "conllu":
+        sentences = read_conllu(path, **given, columns=places.columns, gold=gold)
+    else:
+        plain = gold and places.tags is None and places.scheme == "none"
+        sentences = read_columns(path, **given, columns=places.columns, gold=gold, plain=plain)
+        if gold:
+            last = "the last column" if places.tags is None else f"column {places.tags}"
+            return TagFile(sentences, FORMATS[name].name, f", tags of {last}")
+    return TagFile(sentences, FORMATS[name].name)
+
+
+def read_words(places: Any, path: Path) -> TagFile:
+    """Sentences of a file to predict, of any format: of `places` only the words and further columns have to be in it.
+
+    Tags are read where the file has any, and may be of another kind: raw text is told by them from columns. In a file
+    of another format than that of `places`, words are its first column or its field form.
+
+    Raises:
+        ConfigError, DataError: as `read_tagged`.
+    """
+    places = TagPlaces(**{f.name: getattr(places, f.name) for f in fields(TagPlaces)})
+    if places.format == "predicates":
+        return read_tagged(places, path, gold=False)
+    if places.format == "auto" and (of_shards(path) or path.is_dir()):
+        tags = places.tags if isinstance(places.tags, str) else None
+        return read_tagged(replace(places, tags=tags), path, gold=False)
+    wanted = [column for column in (places.words, *places.columns.values()) if column is not None]
+    name = _format(places.format, path, wanted)
+    elsewhere = isinstance(places.words, int) if name in _NAMED else places.words in ("form", *WORDS)
+    elsewhere = (elsewhere or (name == "csv" and places.words == "form")) and name not in ("jsonl", "json")
+    words = None if elsewhere else places.words
+    tags = places.tags if name == "columns" and isinstance(places.tags, int) else None
+    return read_tagged(replace(places, format=name, words=words, tags=tags), path, gold=False)
+
+
+def _format(given: str, path: Path, columns: Sequence[int | str]) -> str:
+    """The name of a file's format; a CoNLL-U file whose columns the config numbers is one of columns."""
+    if given != "auto":
+        return given
+    if path.suffix == ".conllu" and path.is_file():
+        return "conllu"
+    _check_one_line(head_of(path))
+    found = recognise(path, list(FORMATS.values()))
+    name = next(name for name, form in FORMATS.items() if form is found)
+    return "columns" if name == "conllu" and any(isinstance(column, int) for column in columns) else name
+
+
+def _read_json(places: Any, path: Path, gold: bool, name: str, moved: list[str]) -> list[TaggedSentence]:
+    def make(item: Any) -> TaggedSentence:
+        sentence = tagged_of(own_form(item, places, moved), places.scheme, places.columns or None)
+        lacks = ["tags"] * (sentence.tags is None) + [n for n in places.columns if n not in sentence.columns]
+        if gold and lacks:
+            keys = f" in the keys {', '.join(map(str, item))}" if isinstance(item, Mapping) else ""
+            raise DataError(path, None, f"a sentence without {lacks[0]}{keys}", FORM)
+        return sentence
+
+    if name == "json" and (items := listed_items(path)) is not None:
+        return [_made(path, number, item, make) for number, item in enumerate(items, 1)]
+    lines = read_json_lines(path, FORM, make)
+    return [replace(sentence, line=None, lines=(number,) * len(sentence.words)) for number, sentence in lines]
+
+
+def listed_items(path: Path) -> list[Any] | None:
+    """The items of a file that is one JSON list; None if it is a list a line."""
+    with opened_text(path) as file:
+        data = file.read()
+    try:
+        items = from_json(data)
+    except ValueError:
+        return None  # the reader of lines says where
+    return None if len(items) == 2 and isinstance(items[0], str) else items
+
+
+def _made(path: Path, number: int, item: Any, make: Callable[[Any], TaggedSentence]) -> TaggedSentence:
+    try:
+        return make(item)
+    except DataError as error:
+        raise DataError(path, None, f"item {number} with {error.found}", error.expected) from None
+
+
+def _check_one_line(head: Head) -> None:
+    """Raise DataError for JSON objects of several lines each."""
+    if re.match(r'\s*\{\s*\n\s*"[^"]*"\s*:', "\n".join(head.filled[:2])):
+        wanted = f"an object a line, such as {FORM} (jq -c . FILE > NEW), or a JSON list of objects"
+        raise DataError(head.path, head.first, "a JSON object over several lines", wanted)

@@ -1,0 +1,90 @@
+"""Tagged sentences as text or bytes: columns, CoNLL-U, spaCy's DocBin. The readers of these formats read each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spen_plugins.data.schemes import convert
+from spen_plugins.data.sentences.columns import TaggedSentence, cell
+from spen_plugins.data.sentences.conllu import FIELDS
+from spen_plugins.errors import ConfigError
+
+_BLANK = "_"
+
+
+def columns(
+    sentences: Sequence[TaggedSentence], words: int = 0, tags: int = -1, more: Mapping[str, int] | None = None
+) -> str:
+    """A token a line, cells apart by tabs; at most as many columns as are numbered, `_` in the others.
+
+    Args:
+        sentences: with tags.
+        words, tags: number of the words' and of the tags' column, negative from the end.
+        more: number of each further column, by name.
+    """
+    places = [words, tags, *(more or {}).values()]
+    least = max(place + 1 if place >= 0 else -place for place in places)
+    width = next(
+        n for n in range(least, least + len(places) + 1) if len({place % n for place in places}) == len(places)
+    )
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True)):
+            cells = [_BLANK] * width
+            cells[words % width], cells[tags % width] = cell(word), cell(tag)
+            for name, place in (more or {}).items():
+                cells[place % width] = cell(sentence.columns[name][i])
+            lines.append("\t".join(cells))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)
+
+
+def conllu(sentences: Sequence[TaggedSentence], tags: str = "upos") -> str:
+    """CoNLL-U with the tags in a field, or in several, as in "upos+xpos"; `_` in the others."""
+    fields = tags.split("+")
+    lines = []
+    for sentence in sentences:
+        for i, (word, tag) in enumerate(zip(sentence.words, sentence.tags or (), strict=True), 1):
+            cells = {"form": cell(word) or _BLANK} | dict(zip(fields, tag.split("+", len(fields) - 1), strict=False))
+            lines.append("\t".join([str(i), *(cells.get(name) or _BLANK for name in FIELDS)]))
+        lines.append("")
+    return "".join(line + "\n" for line in lines)
+
+
+def docbin(sentences: Sequence[TaggedSentence], scheme: str = "none", tags: str | None = None) -> bytes:
+    """A DocBin with a doc a sentence: entities under a scheme of spans, otherwise parts of speech and finer tags.
+
+    Args:
+        sentences: with tags in the scheme.
+        scheme: "none", or that of spans.
+        tags: the field of the tags, "upos", "xpos" or "upos+xpos"; None: upos if all are Universal Dependencies'.
+
+    Raises:
+        ConfigError: spaCy is not installed.
+    """
+    try:
+        from spacy.parts_of_speech import IDS
+        from spacy.tokens import Doc, DocBin
+        from spacy.vocab import Vocab
+    except ImportError as error:
+        raise ConfigError("a DocBin needs spaCy: pip install 'spen-plugins[spacy]'") from error
+    names: dict[str, Any] = {"upos": "pos", "xpos": "tags"}
+    seen = {tag for sentence in sentences for tag in sentence.tags or ()}
+    fields = (tags or ("upos" if seen <= IDS.keys() else "xpos")).split("+")
+    vocab, made = Vocab(), DocBin()
+    for sentence in sentences:
+        given = sentence.tags or ()
+        if scheme != "none":
+            layers = {"ents": convert(given, scheme, "bio")}  # type: ignore[arg-type]
+        else:
+            cells = [dict(zip(fields, tag.split("+", len(fields) - 1), strict=False)) for tag in given]
+            layers = {names[field]: [one.get(field) or "" for one in cells] for field in fields if field in names}
+            odd = next((name for name in layers.get("pos", ()) if name not in IDS), None)
+            if odd is not None or not layers:
+                found = f"the tags of the field {tags!r}, such as {given[0]!r}"
+                raise ConfigError(f"{found}, are no parts of speech that spaCy's docs have; conllu holds any")
+        starts = [i == 0 for i in range(len(sentence.words))]
+        words = [word if word.strip() else _BLANK for word in sentence.words]
+        made.add(Doc(vocab, words=words, sent_starts=starts, **layers))
+    return made.to_bytes()

@@ -1,0 +1,1 @@
+"""Tables of features and labels: ARFF, CSV, Parquet, libsvm, matrices."""

@@ -1,0 +1,164 @@
+"""Rows of numbers given in Python: NumPy arrays, matrices of scipy.sparse and DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spen_plugins.data.table import Ragged
+from spen_plugins.errors import DataError, did_you_mean
+
+
+def is_matrix(value: Any) -> bool:
+    """True for a NumPy array or a sparse matrix of two axes, and for a DataFrame."""
+    return isinstance(value, Matrix) or getattr(value, "ndim", 0) == 2 or _is_frame(value)
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") and hasattr(value, "dtypes")
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Rows of numbers.
+
+    Args:
+        values: `(rows, columns)` float32, an array or a CSR array of scipy.sparse without duplicates.
+        names: names of the columns; None if the data has none.
+    """
+
+    values: Any
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.names is None:
+            return
+        names = self.names
+        if len(names) != self.width:
+            raise DataError("columns", None, f"{len(names)} names for {self.width} columns", "a name for each")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise DataError("columns", None, f"two columns {twice!r}", "different names")
+
+    @classmethod
+    def of(cls, data: Any, what: str) -> Matrix:
+        """From anything that `is_matrix`, or a list of rows.
+
+        Args:
+            data: the numbers; NaN is a missing one.
+            what: what it is, for messages.
+
+        Raises:
+            DataError: not two axes, no rows or columns, something that is no number, an infinite number.
+        """
+        if isinstance(data, Matrix):
+            return data
+        names = tuple(map(str, data.columns)) if _is_frame(data) else None
+        values = _numbers(data, what)
+        if values.ndim != 2 or not all(values.shape):
+            raise DataError(what, None, f"an array of shape {values.shape}", "(rows, columns), of at least one each")
+        stored = values if isinstance(values, np.ndarray) else values.data
+        bad = np.isinf(stored) if isinstance(values, np.ndarray) else ~np.isfinite(stored)
+        if bad.any():
+            raise DataError(what, None, f"the number {stored[bad][0]:g}", "finite numbers within the range of float32")
+        return cls(values, names)
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.values.shape[1]
+
+    def not_binary(self, columns: np.ndarray | None = None) -> tuple[float, int] | None:
+        """A number that is neither 0 nor 1, and its column; None without one.
+
+        Args:
+            columns: mask of the columns to look at; None: all.
+        """
+        stored = self.values if isinstance(self.values, np.ndarray) else self.values.data
+        wrong = (stored != 0) & (stored != 1)
+        if columns is not None:
+            wrong &= columns if wrong.ndim == 2 else columns[self.values.indices]
+        if not wrong.any():
+            return None
+        at = int(wrong.argmax())
+        return float(stored.flat[at]), at % self.width if wrong.ndim == 2 else int(self.values.indices[at])
+
+    def check_binary(self, names: Sequence[str], what: str, columns: np.ndarray | None = None) -> None:
+        """Raise a DataError if a feature of these that are binary in training is neither 0 nor 1.
+
+        Args:
+            names: of all columns.
+            what: what the rows are, for the message.
+            columns: mask of the binary ones; None: all.
+        """
+        if (wrong := self.not_binary(columns)) is not None:
+            raise DataError(what, None, f"{wrong[0]:g} for feature {names[wrong[1]]!r}", "0 or 1, as in training")
+
+    def ordered(self, names: Sequence[str], what: str) -> Matrix:
+        """The columns of these names, in this order; without names of its own, all columns.
+
+        Raises:
+            DataError: other columns, or another number of them.
+        """
+        if self.names is None:
+            if self.width != len(names):
+                raise DataError(what, None, f"{self.width} columns", f"{len(names)}, as in training")
+            return self
+        known, own = set(names), set(self.names)
+        for name in self.names:
+            if name not in known:
+                near = did_you_mean(name, names)
+                raise DataError(what, None, f"the column {name!r}", f"the {len(names)} columns of training.{near}")
+        absent = next((name for name in names if name not in own), None)
+        if absent is not None:
+            raise DataError(what, None, f"no column {absent!r}", f"the {len(names)} columns of training")
+        place = {name: i for i, name in enumerate(self.names)}
+        return Matrix(self.values[:, [place[name] for name in names]], tuple(names))
+
+    @property
+    def sparse(self) -> bool:
+        """Whether zeros are not stored."""
+        return not isinstance(self.values, np.ndarray)
+
+    def on(self) -> Ragged:
+        """Column numbers of the ones in each row."""
+        return replace(self.listed(), weight=None)
+
+    def listed(self) -> Ragged:
+        """Column numbers of each row's numbers that are not 0, and these numbers; a missing one is 0."""
+        from scipy import sparse
+
+        kept = self.values.copy() if self.sparse else sparse.csr_array(np.nan_to_num(self.values))
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return Ragged(kept.indptr, kept.indices.astype(np.int32), kept.data)
+
+    def dense(self) -> np.ndarray:
+        """A copy, `(rows, columns)` float32."""
+        return self.values.toarray() if self.sparse else self.values.copy()
+
+
+def _numbers(data: Any, what: str) -> Any:
+    """An array, or a CSR array, float32."""
+    from scipy import sparse
+
+    try:
+        if sparse.issparse(data):
+            values = sparse.csr_array(data, dtype=np.float32, copy=True)
+            values.sum_duplicates()
+            return values
+        with np.errstate(over="ignore"):
+            values = np.asarray(data.to_numpy() if _is_frame(data) else data)
+            if np.iscomplexobj(values):
+                raise TypeError("complex numbers")
+            return values.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            what, None, f"something that is no number ({error})", "rows of real numbers, all of one length"
+        ) from None

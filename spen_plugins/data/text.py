@@ -1,0 +1,163 @@
+"""Text files, read strictly, compressed by gzip or not."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from spen_plugins.data.encodings import UTF_8, encoding_of, recoded
+from spen_plugins.errors import DataError
+from spen_plugins.files import no_file, open_file
+
+LARGEST = 1 << 30
+"""Most bytes of a file that is read."""
+
+
+def read_lines(path: str | Path, largest: int = LARGEST) -> list[str]:
+    r"""Lines of a text file, without line ends (`\n` or `\r\n`; `\r` in a file without `\n`) and byte order mark.
+
+    Line n of the file is item n - 1.
+
+    Args:
+        path: the file.
+        largest: most bytes.
+
+    Raises:
+        DataError: the file does not exist, is empty, is too large, or is not in its encoding (with the line of the
+            first bad byte).
+    """
+    with opened_text(path, largest) as file:
+        data = file.read()
+    if not data.strip():
+        raise DataError(path, None, "an empty file", "data")
+    return split_lines(decoded(path, data))
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Lines of a text, which end at `\n` or `\r\n`, or at `\r` in a text without `\n`; `str.splitlines` knows more."""
+    if "\n" not in text:
+        text = text.replace("\r", "\n")
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def decoded(where: str | Path, data: bytes) -> str:
+    """A text in UTF-8, without a byte order mark; a DataError with the line of a byte that is not, or is zero."""
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(where, line, f"byte 0x{data[error.start]:02x}, which is not UTF-8", UTF_8) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise DataError(where, line, "a zero byte", UTF_8)
+    return text
+
+
+def check_size(path: str | Path, largest: int = LARGEST) -> None:
+    """Check that a file can be kept in memory; `DataError` as `opened`."""
+    opened(path, largest).close()
+
+
+def opened(path: str | Path, largest: int = LARGEST) -> BinaryIO:
+    """A file opened in binary mode; what is compressed by gzip is decompressed.
+
+    Args:
+        path: the file.
+        largest: most bytes, decompressed.
+
+    Raises:
+        DataError: the file does not exist, is not readable, is no file but a pipe, say, is a damaged gzip file, or is
+            too large.
+    """
+    file = as_it_is(path)
+    if file.peek(2)[:2] != b"\x1f\x8b":
+        if (size := os.fstat(file.fileno()).st_size) > largest:
+            file.close()
+            raise _too_large(path, f"a file of {size / 1e9:.1f} GB", largest)
+        return file
+    file.close()
+    unzipped = gzip.GzipFile(path)
+    size = 0
+    try:
+        while size <= largest and (data := unzipped.read(1 << 20)):
+            size += len(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
+    if size > largest:
+        unzipped.close()
+        raise _too_large(path, f"a gzip file of more than {largest / 1e9:.1f} GB when decompressed", largest)
+    unzipped.seek(0)
+    return cast(BinaryIO, unzipped)
+
+
+def opened_text(path: str | Path, largest: int = LARGEST) -> BinaryIO:
+    """A text file in UTF-8, whatever its encoding is, opened in binary mode.
+
+    Raises:
+        DataError: as `opened`; or the file is not in its encoding, if that is another than UTF-8.
+    """
+    file = opened(path, largest)
+    start = file.read(4)
+    file.seek(0)
+    if encoding_of(start) is None:
+        return file
+    with file:
+        return BytesIO(recoded(path, file.read()))
+
+
+def _too_large(path: str | Path, found: str, largest: int) -> DataError:
+    wanted = f"at most {largest / 1e9:.1f} GB, as all of a file is kept in memory; take a part of it"
+    return DataError(path, None, found, wanted)
+
+
+def as_it_is(path: str | Path) -> BufferedReader:
+    """A file opened in binary mode, of any size and not decompressed; `DataError` as `opened`."""
+    try:
+        if found := no_file(path):
+            more = "; write what comes out of the pipe to one" if found == "a pipe" else ""
+            raise DataError(path, None, found, f"a file{more}")
+        return open_file(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(path, None, "no such file", "a file that exists") from None
+    except PermissionError:
+        raise DataError(path, None, "a file that may not be read", "a readable file") from None
+    except OSError as error:
+        raise DataError(path, None, f"what can't be opened ({error.strerror})", "a file") from None
+
+
+def ends_within_a_line(path: str | Path) -> bool:
+    """True if a (non-empty) file ends without a line break, so that it may be truncated."""
+    with opened_text(path) as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def sha256(path: str | Path) -> str:
+    """Hexadecimal sha256 of a file as it is, perhaps compressed; `DataError` as `opened`."""
+    with as_it_is(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def shorten(text: str, length: int = 60) -> str:
+    """A piece of a file for an error message, quoted and at most about `length` characters."""
+    return repr(text if len(text) <= length else text[: length - 3] + "...")
+
+
+def is_number(cell: str) -> bool:
+    """True of a text that is a number, with a decimal point if it is no integer."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

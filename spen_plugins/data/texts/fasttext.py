@@ -1,0 +1,41 @@
+"""Texts with labels as fastText reads them: `__label__sport __label__music the text`, labels anywhere in the line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from spen_plugins.data.formats import Format, Head
+from spen_plugins.data.text import read_lines
+from spen_plugins.data.texts.text_columns import Row, is_header
+
+_LABEL = re.compile(r"(?<![^\s,])__label__([^\s,]+)(?:\s*,|(?=\s|$))")
+_LOOKED_AT = 50
+
+
+def is_fasttext(head: Head) -> bool:
+    """True if a line begins with `__label__`, or most lines have one; not below a header."""
+    some = head.filled[:_LOOKED_AT]
+    if not some or is_header(re.split(r"[\t,;|]", some[0])):
+        return False
+    found = [_LABEL.search(line) for line in some]
+    return any(match and not match.start() for match in found) or 2 * sum(map(bool, found)) > len(some)
+
+
+FASTTEXT = Format("fastText", "__label__LABEL for each label, then the text", is_fasttext)
+
+
+def read_fasttext(path: Path, gold: bool | None) -> list[Row]:
+    """Rows of a file; labels lose their prefix. A line without labels has none with `gold`, otherwise they are unknown.
+
+    Args:
+        path: the file.
+        gold: as of `read_texts`; a blank line, then, is left out.
+    """
+    rows = []
+    for number, line in enumerate(read_lines(path), 1):
+        labels = tuple(dict.fromkeys(_LABEL.findall(line)))
+        if line.strip() or not gold:
+            text = _LABEL.sub("", line).strip()
+            rows.append(Row(text, None if gold is None or not (labels or gold) else labels, number))
+    return rows

@@ -1,0 +1,123 @@
+"""Reuters-21578: its SGML files, and the ModApte split (Apte, Damerau & Weiss 1994; Lewis's README, Sec. VIII.B)."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from spen_plugins.data.text import opened, shorten
+from spen_plugins.errors import DataError
+
+_DOCUMENT = re.compile(r"<REUTERS\b([^>]*)>(.*?)</REUTERS>", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(\w+)\s*=\s*"([^"]*)"')
+_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_TOPIC = re.compile(r"<D>(.*?)</D>", re.DOTALL)
+_TEXT = re.compile(r"<TEXT\b([^>]*)>(.*?)</TEXT>", re.DOTALL)
+_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
+_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_TAG = re.compile(r"</?[A-Z]+[^>]*>")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_BETWEEN = re.compile(r"\s*(<!DOCTYPE[^>]*>)?\s*")
+
+
+class Document(NamedTuple):
+    """One story.
+
+    Args:
+        text: title and body; the whole text if the story has no such parts (TYPE "UNPROC", some "BRIEF").
+        topics: as indexed, in the file's order; may be empty.
+        indexed: if true, an indexer has seen it (TOPICS="YES"); otherwise missing topics mean nothing.
+        part: "train" or "test" under ModApte, else None.
+        line: number of its first line, from 1.
+    """
+
+    text: str
+    topics: tuple[str, ...]
+    indexed: bool
+    part: str | None
+    line: int
+
+
+def read_reuters(path: str | Path) -> list[Document]:
+    """Documents of one .sgm file, or of all in a folder, in the order of the names.
+
+    Files are latin-1; entities are resolved, control characters, raw or as entities, become spaces.
+
+    Raises:
+        DataError: the file does not exist or has another format; with the line.
+    """
+    return [document for file in sgm_files(path) for document in _documents(file)]
+
+
+def sgm_files(path: str | Path) -> list[Path]:
+    """The file itself, or those of the folder."""
+    path = Path(path)
+    files = sorted(path.glob("*.sgm")) if path.is_dir() else [path]
+    if not files:
+        raise DataError(path, None, "a folder without .sgm files", "reut2-000.sgm to reut2-021.sgm")
+    return files
+
+
+def shared_topics(documents: Iterable[Document]) -> list[str]:
+    """Topics with at least one training and one test document, in alphabetical order: 90 in the full collection."""
+    counts: dict[str | None, Counter[str]] = {"train": Counter(), "test": Counter(), None: Counter()}
+    for document in documents:
+        counts[document.part].update(document.topics)
+    return sorted(counts["train"].keys() & counts["test"].keys())
+
+
+def _documents(path: Path) -> Iterator[Document]:
+    with opened(path) as file:
+        text = file.read().decode("latin-1")
+    place, line = 0, 1
+    for match in _DOCUMENT.finditer(text):
+        _check_between(path, text[place : match.start()], line)
+        line += text.count("\n", place, match.start())
+        if (nested := match[2].find("<REUTERS")) >= 0:
+            found = f"another <REUTERS> in line {line + match[2].count(chr(10), 0, nested)}"
+            raise DataError(path, line, found, "</REUTERS>, which ends this document, before it")
+        yield _document(path, match[1], match[2], line)
+        line += match[0].count("\n")
+        place = match.end()
+    _check_between(path, text[place:], line)
+    if not place:
+        raise DataError(path, None, "no document", "<REUTERS ...> ... </REUTERS>")
+
+
+def _check_between(path: Path, text: str, line: int) -> None:
+    """Check that only white space, and the document type at the start, lies between documents."""
+    blank = _BETWEEN.match(text)
+    assert blank is not None
+    if blank.end() < len(text):
+        line += text.count("\n", 0, blank.end())
+        rest = text[blank.end() :].partition("\n")[0]
+        wanted = "</REUTERS> at its end" if rest.startswith("<REUTERS") else "<REUTERS ...> or the end of the file"
+        raise DataError(path, line, shorten(rest), wanted)
+
+
+def _document(path: Path, head: str, inner: str, line: int) -> Document:
+    attributes = dict(_ATTRIBUTE.findall(head))
+    for name in ("TOPICS", "LEWISSPLIT"):
+        if name not in attributes:
+            raise DataError(path, line, f"<REUTERS{shorten(head)[1:-1]}>", f'an attribute {name}="..."')
+    topics, text = _TOPICS.search(inner), _TEXT.search(inner)
+    for name, part in (("TOPICS", topics), ("TEXT", text)):
+        if part is None:
+            raise DataError(path, line, f"a document without <{name}> ... </{name}>", "one")
+    assert topics is not None and text is not None
+    indexed = attributes["TOPICS"] == "YES"
+    part = {"TRAIN": "train", "TEST": "test"}.get(attributes["LEWISSPLIT"]) if indexed else None
+    names = tuple(html.unescape(name).strip() for name in _TOPIC.findall(topics[1]))
+    return Document(_words_of(text[2]), names, indexed, part, line)
+
+
+def _words_of(text: str) -> str:
+    title, body = _TITLE.search(text), _BODY.search(text)
+    parts = [part[1] for part in (title, body) if part is not None]
+    if body is None:  # the whole text, including a title
+        parts = [_TAG.sub(" ", text)]
+    return _CONTROL.sub(" ", html.unescape("\n".join(parts))).strip()

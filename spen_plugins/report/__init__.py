@@ -1,0 +1,1 @@
+"""Reports on finished runs: comparisons, tables, figures, HTML."""

@@ -1,0 +1,211 @@
+"""One HTML page about finished runs, self-contained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from spen_plugins import __version__
+from spen_plugins.errors import ConfigError, SpenError
+from spen_plugins.figures.layout import visible
+from spen_plugins.files import save_text
+from spen_plugins.report import report_data as data
+from spen_plugins.report.report_errors import Confusion, label_errors, pieces, tag_errors
+from spen_plugins.report.report_outputs import Output, Outputs, read_outputs
+from spen_plugins.runs.devices import check_device
+from spen_plugins.runs.folder.folder import RunFolder, methods_of
+from spen_plugins.runs.many.groups import Group
+from spen_plugins.scores.bootstrap import scale
+from spen_plugins.spaces import LabelSet, TagSequence
+
+OPEN = 15  # labels shown before the others are folded
+LONG = 500  # characters of an input before it is shortened
+
+
+@dataclass
+class Errors:
+    """The section on one group's first run, or in `problem` the reason why there is none."""
+
+    label: str
+    run: str = ""
+    problem: str = ""
+    score: str = ""
+    energies: str = ""
+    labels: data.Table | None = None
+    more_labels: data.Table | None = None
+    pairs: data.Table | None = None
+    confusion: Confusion | None = None
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+
+def write_report(
+    groups: Sequence[Group],
+    out: Path,
+    examples: int = 10,
+    part: str | None = None,
+    against: Sequence[str] = (),
+    device: str = "cpu",
+) -> None:
+    """Write the page.
+
+    Args:
+        groups: runs, one group per experiment.
+        out: the .html file; an existing one is replaced.
+        examples: number of worst examples to show.
+        part: "test" or "validation", whose errors are shown; by default test if there is one.
+        against: labels of the baselines of paired differences; the first group if empty.
+        device: device of the models.
+
+    Raises:
+        ConfigError: no run was scored on `part`, a baseline is no group's label, the device is unknown, or jinja2 or
+            matplotlib is missing.
+        RunError: the file can't be written.
+    """
+    check_device(device)
+    part = data.check_part(part, groups)
+    template = _template()
+    page = _page(groups, part, against)
+    text = template.render(**page, errors=[_errors(group, part, examples, device) for group in groups])
+    save_text(text, out)
+
+
+def default_path(groups: Sequence[Group]) -> Path:
+    """Next to the run; next to the seeds' folders of one group; in a folder of several methods; otherwise
+    `runs/report.html`."""
+    if len(groups) > 1:
+        [*above] = {run.path.parent.parent for group in groups for run in group.runs}
+        return (above[0] if len(above) == 1 and methods_of(above[0]) else Path("runs")) / "report.html"
+    runs = groups[0].runs
+    return (runs[0].path if len(runs) == 1 else runs[0].path.parent) / "report.html"
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ConfigError("reports need jinja2: pip install 'spen-plugins[research]'") from error
+    source = resources.files("spen_plugins.report").joinpath("report.html.j2").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,  # markup is escaped already
+    )
+    return environment.from_string(source)
+
+
+def _page(groups: Sequence[Group], part: str, against: Sequence[str]) -> dict[str, Any]:
+    """All sections except the errors."""
+    runs = [run for group in groups for run in group.runs]
+    parts = data.parts_of(groups)
+    nested = {f"{name}, {p}": table for p in parts for name, table in data.nested_tables(groups, p).items()}
+    differences, remarks = data.differences(groups, part, against)
+    config, more_config = data.config_differences(groups)
+    counted = f"{len(runs)} finished run{'s' if len(runs) > 1 else ''}"
+    return {
+        "title": " · ".join(map(_name, groups)) if len(groups) <= 3 else f"{len(groups)} experiments",
+        "summary": counted + (f" in {len(groups)} groups" if len(groups) > 1 else ""),
+        "notes": [note for group in groups for note in group.notes],
+        "several": any(len(group.runs) > 1 for group in groups),
+        "singles": any(len(group.runs) == 1 for group in groups),
+        "several_runs": len(runs) > 1,
+        "several_groups": len(groups) > 1,
+        "measured": data.measured(groups),
+        "scores": {p: data.score_table(groups, p) for p in parts},
+        "nested": nested,
+        "differences": differences,
+        "remarks": remarks,
+        "protocol": data.protocol(groups),
+        "figure": data.training_svg(groups),
+        "config": config,
+        "more_config": more_config,
+        "configs": data.configs(groups),
+        "environment": data.environment(groups),
+        "part": part,
+        "version": __version__,
+    }
+
+
+def _name(group: Group) -> str:
+    """The label; prefixed with its folder's name if it is only a number."""
+    path = group.runs[0].path.resolve()
+    return f"{path.parent.name}/{group.label}" if group.label == path.name and group.label.isdigit() else group.label
+
+
+def _errors(group: Group, part: str, count: int, device: str) -> Errors:
+    """Worst examples and confusions, or the reason why there are none; the page is written anyway."""
+    run = group.runs[0]
+    found = Errors(group.label, run=str(run.path))
+    try:
+        outputs = read_outputs(run, part, device)
+    except SpenError as error:
+        return Errors(group.label, problem=_problem(run, part, error))
+    if not outputs.examples:
+        return Errors(group.label, problem=f"The {part} part has no examples with gold.")
+    found.score = outputs.score
+    found.energies = _verdicts(outputs)
+    if isinstance(outputs.space, LabelSet):
+        _put_labels(found, outputs)
+    elif isinstance(outputs.space, TagSequence):
+        found.confusion = tag_errors(outputs)
+    found.examples = [_example(output, outputs) for output in outputs.worst(count)]
+    return found
+
+
+def _problem(run: RunFolder, part: str, error: SpenError) -> str:
+    folder = run.environment().get("working_folder")
+    where = f" The run was trained in {folder}; paths of its config are relative to that folder." if folder else ""
+    return (
+        f"Worst examples and confusions need the run's weights and its {part} data: {error}.{where} "
+        "Write the report again when they are there."
+    )
+
+
+def _put_labels(found: Errors, outputs: Outputs) -> None:
+    rows, pairs = label_errors(outputs)
+    head = ["", "gold", "predicted", "wrong", "missed", "F1"]
+    cells = [[row.label, *map(str, row[1:5]), f"{100 * row.f1:.1f}"] for row in rows]
+    found.labels = data.Table(head, cells[:OPEN])
+    found.more_labels = data.Table(head, cells[OPEN:]) if len(cells) > OPEN else None
+    shown = [[pair.predicted, pair.gold, f"{pair.count} ({pair.count / pair.missed:.0%})"] for pair in pairs]
+    found.pairs = data.Table(["predicted", "instead of", "examples"], shown)
+
+
+def _verdicts(outputs: Outputs) -> str:
+    """A sentence on how often the energy prefers gold."""
+    both = [(o.energy, o.gold_energy) for o in outputs.examples if o.energy is not None and o.gold_energy is not None]
+    if not both:
+        return ""
+    lower = sum(gold < predicted for predicted, gold in both)
+    higher = sum(gold > predicted for predicted, gold in both)
+    return (
+        f"Of {len(both)} examples, gold has a lower energy than the prediction in {lower}, a higher one in {higher}, "
+        f"the same in {len(both) - lower - higher}."
+    )
+
+
+def _example(output: Output, outputs: Outputs) -> dict[str, Any]:
+    energies, space = (output.energy, output.gold_energy), outputs.space
+    return {
+        "row": output.row,
+        "score": f"{scale(outputs.unit) * output.score:.1f}",
+        "inputs": "" if isinstance(space, TagSequence) else _shortened(", ".join(output.shown.inputs)),
+        "gold": pieces(output, True, space),
+        "predicted": pieces(output, False, space),
+        "energy": None if None in energies else f"{output.energy:.3f}",
+        "gold_energy": None if None in energies else f"{output.gold_energy:.3f}",
+        "verdict": _verdict(*energies),
+    }
+
+
+def _verdict(energy: float | None, gold: float | None) -> str:
+    if energy is None or gold is None or energy == gold:
+        return "the same"
+    return "prefers gold" if gold < energy else "prefers the prediction"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONG else text[:LONG].rsplit(" ", 1)[0] + " …"

@@ -1,0 +1,213 @@
+"""A comparison as text: markdown, CSV, LaTeX, or a table for a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from spen_plugins.data.csv_rows import written
+from spen_plugins.report.compare import Comparison
+from spen_plugins.report.costs import SIZES
+from spen_plugins.report.resampled import Difference
+from spen_plugins.scores.bootstrap import Interval, scale
+
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+LATEX |= {character: "\\" + character for character in "&%$#_{}"} | {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$"}
+LATEX |= {character: f"${character}$" for character in "<>|"}  # other characters in LaTeX's default encoding
+MARKDOWN = re.compile(r"[\\`*~|$]|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
+BOTH = "seeds and examples"
+GAINS = ("standard error", "seeds", f"{BOTH} low", f"{BOTH} high", f"{BOTH} p", "low", "high", "p")
+"""Columns of a difference in CSV, besides itself; the last three are over examples alone."""
+CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
+
+
+def heads(comparison: Comparison) -> list[str]:
+    """Column titles, the label's first."""
+    gains = [f"{comparison.selection} − {label}" for label in comparison.against]
+    sizes = SIZES if comparison.sizes else ()
+    return ["", *comparison.scores, *gains, "seeds", "epochs", "s / epoch", "energy's share", *sizes]
+
+
+def cells(comparison: Comparison) -> list[list[str]]:
+    """Rows of text under `heads`, scores in per cent or in their unit."""
+    return [
+        [
+            row.label,
+            *(found.shown(comparison.unit) if (found := row.scores[name]) else "" for name in comparison.scores),
+            *(_gain(row.differences[label], comparison.unit) for label in comparison.against),
+            str(row.seeds),
+            f"{row.costs.epochs:.0f}",
+            "" if row.costs.seconds is None else f"{row.costs.seconds:.2f}",
+            "" if row.costs.share is None else f"{row.costs.share:.2f}",
+            *(map(_count, row.costs.sizes) if comparison.sizes else ()),
+        ]
+        for row in comparison.rows
+    ]
+
+
+def caption(comparison: Comparison) -> str:
+    """Explanation of the table's figures."""
+    measured = f"as they are, {comparison.selection} in {comparison.unit}" if comparison.unit else "in per cent"
+    text = f"Scores on {comparison.part} {measured}; ± is the standard error over seeds."
+    differences = [found for row in comparison.rows for found in row.differences.values() if found]
+    if differences:
+        text += " Differences are paired by seed"
+        text += (
+            "; [95 % interval] and p: paired bootstrap over seeds and examples together, 10,000 resamples. "
+            "Over examples alone p is for these very runs, without what other seeds would change; with one seed there "
+            "is no other."
+            if any(found.examples for found in differences)
+            else "."
+        )
+    if comparison.sizes:
+        text += (
+            " Inference parameters are those that prediction needs; speed is training's, each example of an epoch "
+            "counted once."
+        )
+    return text
+
+
+def markdown(comparison: Comparison) -> str:
+    """A table, its caption and the notes."""
+    titles = [markdown_cell(title) for title in heads(comparison)]
+    lines = ["| " + " | ".join(titles) + " |", "|---|" + "---:|" * (len(titles) - 1)]
+    lines += ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in cells(comparison)]
+    lines += ["", one_line(caption(comparison))]
+    if comparison.notes:
+        lines += ["", *(f"- {markdown_cell(note)}" for note in comparison.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def latex(comparison: Comparison, intervals: bool = False) -> str:
+    """A `tabular` for the package booktabs with scores, the best of each column in bold; explanations are comments.
+
+    Args:
+        comparison: the groups; their sizes are shown if `comparison.sizes`.
+        intervals: if true, a column for each baseline has the difference of the selection score and its interval.
+    """
+    against = comparison.against if intervals else ()
+    gains = [f"{comparison.selection} − {label}" for label in against]
+    titles = ["", *comparison.scores, *gains, *(SIZES if comparison.sizes else ())]
+    columns = [_tex_scores(comparison, name) for name in comparison.scores]
+    columns += [[_tex_gain(row.differences[label], comparison.unit) for row in comparison.rows] for label in against]
+    lines = [" & ".join(map(_tex, titles))]
+    for i, row in enumerate(comparison.rows):
+        sizes = map(_count, row.costs.sizes) if comparison.sizes else ()
+        lines.append(" & ".join([_tex(row.label), *(column[i] for column in columns), *map(_tex, sizes)]))
+    seeds = "Seeds: " + ", ".join(f"{row.label} {row.seeds}" for row in comparison.rows) + "."
+    comments = [f"% {one_line(text)}" for text in (caption(comparison), seeds, *comparison.notes)]
+    start = rf"\begin{{tabular}}{{l{'r' * (len(titles) - 1)}}}"
+    head, *body = [rf"{line} \\" for line in lines]
+    rules = [start, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
+    return "\n".join([*comments, *rules]) + "\n"
+
+
+def _tex_scores(comparison: Comparison, name: str) -> list[str]:
+    """Cells of one score, `$50.00 \\pm 1.25$`; the best as printed are bold, unless there is one row."""
+    texts = [score.shown(comparison.unit) if (score := row.scores[name]) else "" for row in comparison.rows]
+    parts = [text.partition(" ± ") for text in texts]
+    means = [float(mean) for mean, _, _ in parts if mean]
+    best = (min if name in comparison.lower_is_better else max)(means, default=None)
+    cells = []
+    for mean, _, error in parts:
+        is_best = bool(mean) and len(texts) > 1 and float(mean) == best
+        number = rf"\mathbf{{{mean}}}" if is_best else mean
+        spread = rf" \pm {error}" if error else ""
+        cells.append(f"${number}{spread}$" if mean else "")
+    return cells
+
+
+def _tex_gain(difference: Difference | None, unit: str) -> str:
+    """A difference and its interval over seeds and examples, else over examples, else its standard error."""
+    if difference is None:
+        return ""
+    mean, _, error = difference.seeds.shown(unit).partition(" ± ")
+    interval, times = difference.both or difference.examples, scale(unit)
+    if interval is not None:
+        return rf"${mean}$ $[{times * interval.low:.2f}, {times * interval.high:.2f}]$"
+    return rf"${mean} \pm {error}$" if error else f"${mean}$"
+
+
+def comma_separated(comparison: Comparison) -> str:
+    """Every number in full, scores as they are in the run folders; empty cells for missing ones."""
+    titles = ["label", "part", "seeds"]
+    for name in comparison.scores:
+        titles += [name, f"{name} standard error"]
+    for label in comparison.against:
+        gain = f"{comparison.selection} - {label}"
+        titles += [gain, *(f"{gain} {what}" for what in GAINS)]
+    sizes = SIZES if comparison.sizes else ()
+    lines: list[list[object]] = [[*titles, "epochs", "seconds per epoch", "energy's share", *sizes]]
+    for row in comparison.rows:
+        line: list[object] = [row.label, comparison.part, row.seeds]
+        for name in comparison.scores:
+            score = row.scores[name]
+            line += [score.mean, score.error] if score else [None, None]
+        for label in comparison.against:
+            line += _numbers(row.differences[label])
+        costs = row.costs
+        line += [costs.epochs, costs.seconds, costs.share, *(costs.sizes if comparison.sizes else ())]
+        lines.append(line)
+    return written(lines)
+
+
+def terminal(comparison: Comparison, width: int) -> Table:
+    """For rich's console: one row per group, or, if that is wider than `width` characters, one column per group."""
+    rows = [heads(comparison), *cells(comparison)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + 3 * len(widths) + 1 > width:
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    table = Table(caption=caption(comparison), caption_justify="left")
+    for i, title in enumerate(rows[0]):
+        table.add_column(title, justify="right" if i else "left", overflow="fold")
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+def _gain(difference: Difference | None, unit: str) -> str:
+    if difference is None:
+        return ""
+    text, times = difference.seeds.shown(unit), scale(unit)
+    if difference.both:
+        text += f" {_interval(difference.both, times)}"
+    if difference.examples:
+        text += f"{'; ' if difference.both else ' '}examples alone {_interval(difference.examples, times)}"
+    return text
+
+
+def _interval(found: Interval, times: float) -> str:
+    p = f"p = {found.p:.3f}" if found.p >= 0.001 else "p < 0.001"
+    return f"[{times * found.low:.2f}, {times * found.high:.2f}] {p}"
+
+
+def _count(value: float | None) -> str:
+    """A count, with at least three digits."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _numbers(difference: Difference | None) -> Sequence[float | int | None]:
+    if difference is None:
+        return [None] * (1 + len(GAINS))
+    seeds = difference.seeds
+    intervals = [(i.low, i.high, i.p) if i else (None,) * 3 for i in (difference.both, difference.examples)]
+    return [seeds.mean, seeds.error, seeds.count, *intervals[0], *intervals[1]]
+
+
+def markdown_cell(text: str) -> str:
+    """A text as it is, in a cell of a markdown table: on one line, no tag, link or formula."""
+    return MARKDOWN.sub(r"\\\g<0>", one_line(text))
+
+
+def one_line(text: str) -> str:
+    """The text with a blank for each line break and other control character."""
+    return CONTROL.sub(" ", text)
+
+
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in MINUS.sub("−", one_line(text)))

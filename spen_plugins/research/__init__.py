@@ -1,1 +1,0 @@
-"""Tools for finished runs and sweeps: compare, sweep, plot, report."""

@@ -1,0 +1,197 @@
+"""Pretrained encoders apart from the runs that hold them, so that several runs store an equal one once.
+
+    PIPELINE/encoders/0123456789abcdef.safetensors   an encoder's weights
+    PIPELINE/COMPONENT/PART/encoders.json            of a run: where in its model which of these files belongs
+    PIPELINE/assets/0123456789abcdef                 a folder of assets (tokenisers), which a run has as assets/ else
+    PIPELINE/COMPONENT/PART/assets.json              of a run: which of these folders is its own
+
+In 16 bits a table of embeddings has 8-bit rows, each with a scale: the name of the scales is the table's with `SCALES`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from spen_plugins.errors import RunError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.files import make_folder, read_json, read_tensors, save_json, save_tensors, writing_folder
+from spen_plugins.runs.folder.weights import narrowed
+
+INDEX = "encoders.json"
+FOLDER = "encoders"
+ASSETS = "assets"
+SCALES = ".row_scales"
+ROWS = 256
+"""Fewest rows of a table of embeddings that is stored in 8 bits."""
+_DIGEST = re.compile(r"[0-9a-f]{16}")
+_FILE = re.compile(rf"{_DIGEST.pattern}\.safetensors")
+
+
+def take_out(tensors: dict[str, Tensor], nets: nn.Module, run: Path, half: bool) -> dict[str, str]:
+    """Move the encoders' tensors out of a model's into files of their own, each written once.
+
+    Args:
+        tensors: the model's tensors by name; those of encoders are removed.
+        nets: the model.
+        run: the run's folder, PIPELINE/COMPONENT/PART.
+        half: if true, tables of embeddings have 8-bit rows, and other floats 16 bits.
+
+    Returns:
+        The names of the files, by the encoders' names in the model.
+    """
+    found = {}
+    encoders = {id(part.shared_part()) for part in nets.modules() if isinstance(part, FeatureNetwork)} - {id(None)}
+    for name, part in nets.named_modules():
+        if id(part) in encoders:
+            own = {key[len(name) + 1 :]: tensors.pop(key) for key in list(tensors) if key.startswith(f"{name}.")}
+            if own:
+                found[name] = _saved(_smaller(own, part) if half else own, _folder(run))
+    return found
+
+
+def read(run: Path) -> dict[str, Tensor]:
+    """The tensors of a run's encoders that are stored apart, by their names in the model; none if none is.
+
+    Raises:
+        RunError: a file is missing or damaged.
+    """
+    tensors: dict[str, Tensor] = {}
+    for name, file in _index(run).items():
+        path = _folder(run) / file
+        try:
+            stored, _ = read_tensors(path)
+        except FileNotFoundError:
+            raise RunError(
+                f"found no file {path}, the encoder of {run}; copy the folder of its pipeline whole"
+            ) from None
+        tensors |= {f"{name}.{key}": value for key, value in _whole(stored, path).items()}
+    return tensors
+
+
+def _index(run: Path) -> dict[str, str]:
+    """The files of a run's encoders by their names in the model; none if none is stored apart."""
+    try:
+        index = read_json(run / INDEX)
+    except FileNotFoundError:
+        return {}
+    if not isinstance(index, dict) or not all(
+        isinstance(file, str) and _FILE.fullmatch(file) for file in index.values()
+    ):
+        raise RunError(f"{run / INDEX} is damaged: expected names of files of encoders")
+    return index
+
+
+def share_assets(run: Path) -> None:
+    """Move a run's assets to the pipeline's folder of them, unless equal ones of another run are there."""
+    own = run / ASSETS
+    if not own.exists():
+        return
+    digest = hashlib.sha256()
+    for path in sorted(path for path in own.rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(own).as_posix()} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    name = digest.hexdigest()[:16]
+    if not (shared := _folder(run, ASSETS) / name).exists():
+        with writing_folder(shared) as fresh:
+            shutil.copytree(own, fresh, dirs_exist_ok=True)
+    shutil.rmtree(own)
+    save_json({"folder": name}, run / f"{ASSETS}.json")
+
+
+def assets(run: Path) -> Path:
+    """The folder of a run's assets, which need not exist.
+
+    Raises:
+        RunError: they are the pipeline's, and the file that names them is damaged.
+    """
+    try:
+        index = read_json(run / f"{ASSETS}.json")
+    except FileNotFoundError:
+        return run / ASSETS
+    name = index.get("folder") if isinstance(index, dict) else None
+    if not isinstance(name, str) or not _DIGEST.fullmatch(name):
+        raise RunError(f"{run / ASSETS}.json is damaged: expected the name of a folder of assets")
+    return _folder(run, ASSETS) / name
+
+
+def remove_unused(pipeline: Path) -> None:
+    """Remove the encoders and assets that no run of a pipeline names any more; none while a run's index is damaged.
+
+    A linked folder of encoders or assets may serve other pipelines, and is left alone.
+    """
+    runs = {path.parent for name in (INDEX, f"{ASSETS}.json") for path in pipeline.glob(f"*/*/{name}")}
+    try:
+        used = {_folder(run) / file for run in runs for file in _index(run).values()} | {assets(run) for run in runs}
+    except RunError:
+        return
+    folders = [folder for folder in (pipeline / FOLDER, pipeline / ASSETS) if not folder.is_symlink()]
+    for path in [path for folder in folders for path in folder.glob("*")]:
+        if path.absolute() not in used and (_FILE.fullmatch(path.name) or _DIGEST.fullmatch(path.name)):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _folder(run: Path, name: str = FOLDER) -> Path:
+    return run.absolute().parent.parent / name
+
+
+def _smaller(tensors: Mapping[str, Tensor], encoder: nn.Module) -> dict[str, Tensor]:
+    """An encoder's tensors in 8 and 16 bits."""
+    tables = {f"{name}.weight" for name, part in encoder.named_modules() if isinstance(part, nn.Embedding)}
+    found = {}
+    for name, tensor in tensors.items():
+        if name in tables and len(tensor) >= ROWS and tensor.is_floating_point():
+            found[name], found[name + SCALES] = rows_in_8_bits(tensor.detach())
+        else:
+            found[name] = narrowed(tensor.detach(), torch.float16)
+    return found
+
+
+def rows_in_8_bits(table: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix as whole numbers from −127 to 127, and each row's scale: a row is its numbers times its scale."""
+    table = table.float()
+    scales = table.abs().amax(1) / 127
+    numbers = (table / scales.clamp(min=torch.finfo(torch.float32).tiny).unsqueeze(1)).round().clamp(-127, 127)
+    return numbers.to(torch.int8), scales
+
+
+def _whole(stored: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """Stored tensors with those in 8 bits as float32."""
+    found = {}
+    for name, tensor in stored.items():
+        if name.endswith(SCALES):
+            if name.removesuffix(SCALES) not in stored:
+                raise RunError(f"{path} is damaged: {name} are scales of no table")
+            continue
+        scales = stored.get(name + SCALES)
+        if scales is not None:
+            fits = tensor.dtype == torch.int8 and tensor.ndim == 2 and scales.dtype == torch.float32
+            if not fits or scales.shape != tensor.shape[:1]:
+                raise RunError(
+                    f"{path} is damaged: {name} is {tensor.dtype} {tuple(tensor.shape)} with scales {scales.dtype} "
+                    f"{tuple(scales.shape)}; expected 8-bit rows and a float32 for each"
+                )
+            tensor = tensor.float() * scales.unsqueeze(1)
+            if not tensor.isfinite().all():
+                raise RunError(f"{path} is damaged: numbers of {name} are infinite")
+        found[name] = tensor
+    return found
+
+
+def _saved(tensors: Mapping[str, Tensor], folder: Path) -> str:
+    """Write tensors to a file that is named after what is in it, unless it is there."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    file = f"{digest.hexdigest()[:16]}.safetensors"
+    make_folder(folder)
+    if not (folder / file).exists():
+        save_tensors(dict(tensors), folder / file)
+    return file

@@ -1,0 +1,111 @@
+"""The environment of a result: versions, seed, commit, data."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.text import sha256
+
+if TYPE_CHECKING:
+    from spen_plugins.model import Model
+
+FORMAT = 2
+"""Version of a run folder's files and of the configs in them; other versions are refused."""
+
+PACKAGES = ("spen-plugins", "torch", "numpy", "transformers", "allennlp-light", "accelerate", "safetensors", "peft")
+
+
+def environment(
+    seed: int,
+    device: str,
+    plugins: Mapping[str, str],
+    data: Mapping[str, str],
+    files: Mapping[str, str],
+    source: str,
+) -> dict[str, Any]:
+    """The environment of a run: all that its result depends on besides its config.
+
+    Args:
+        seed: the run's seed.
+        device: type of the training device.
+        plugins: versions by name.
+        data: sha256 of each of the task's files.
+        files: sha256 of other files read. Runs that differ only in these are scored on the same data.
+        source: the config file.
+    """
+    return {
+        "format": FORMAT,
+        "source": source,
+        "working_folder": str(Path.cwd()),
+        "seed": seed,
+        "device": device,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": processor(device),
+        "packages": packages(),
+        "plugins": dict(plugins),
+        "git_commit": _git_commit(),
+        "data_sha256": dict(data),
+        "files_sha256": dict(files),
+    }
+
+
+def changed_files(sums: Mapping[str, str]) -> list[str]:
+    """Names of files with other sha256 sums now; what is no single file, or is gone, is not among them."""
+    found = {name: file for name in sums if (file := locate(name)).is_file()}
+    return [name for name, file in found.items() if sha256(file) != sums[name]]
+
+
+def packages() -> dict[str, str | None]:
+    """Versions of the packages that affect a result."""
+    return {name: _version(name) for name in PACKAGES}
+
+
+def parameter_counts(model: Model) -> dict[str, int]:
+    """Numbers of trained parameters by net; `trained` is the total, `inference` the part that prediction needs.
+
+    Fixed tensors, such as word vectors that are not tuned, don't count. A shared parameter counts for the first net
+    that has it.
+    """
+    seen: set[int] = set()
+    counts = {}
+    for name, net in model.named_children():
+        own = {id(p): p.numel() for p in net.parameters() if p.requires_grad and id(p) not in seen}
+        seen |= own.keys()
+        counts[name] = sum(own.values())
+    needed = ("inference_net", "energy") if model.inference_net.uses_energy else ("inference_net",)
+    both = {"trained": sum(counts.values()), "inference": sum(counts.get(name, 0) for name in needed)}
+    return counts | both
+
+
+def processor(device: str) -> str:
+    """The name of the GPU that a run trains on, else of the CPU."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text(encoding="utf-8", errors="replace").splitlines() if about.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None

@@ -1,0 +1,62 @@
+"""Export of a run as a small folder for prediction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.runs.folder import encoders
+from spen_plugins.runs.folder.folder import RunFolder
+
+if TYPE_CHECKING:
+    from spen_plugins.runs.predict.predictor import Predictor
+
+PREDICTING = ("seed", "task", "features", "inference_net")
+"""Config keys needed for prediction without an energy."""
+
+
+def save(predictor: Predictor, path: str | Path, energy: bool = True, half: bool = False, apart: bool = False) -> None:
+    """Write config, facts, scores and weights, without history and training state.
+
+    Args:
+        predictor: the run's predictor.
+        path: an empty or new folder.
+        energy: if true, the energy is kept; otherwise only the parts that predict.
+        half: if true, weights are written as 16-bit floats, which halves the folder and rounds the weights; a tensor
+            with a number beyond 65504 is not converted.
+        apart: if true, pretrained encoders are stored in the folder `../../encoders`, their tokenisers in
+            `../../assets`, equal ones of several runs once, and with `half` embeddings in 8 bits.
+
+    Raises:
+        ConfigError: the folder is not empty or can't be created, or `energy` is false and the run predicts with its
+            energy.
+        RunError: the disk is full or read-only, for example.
+    """
+    model, experiment = predictor.model, predictor.experiment
+    config, nets = experiment.table(), {"inference_net": predictor.own_net}
+    if energy:
+        kept = {"energy": model.energy, "energy_loss": model.energy_loss}
+        nets |= {name: net for name, net in kept.items() if net is not None}
+    elif predictor.own_net.uses_energy:
+        raise ConfigError("energy=False: this run predicts with its energy; keep it")
+    else:
+        config = {key: config[key] for key in PREDICTING if key in config}
+        sizes = experiment.trainer.config.model_dump(include={"batch_size", "evaluation_batch_size"}, exclude_none=True)
+        config["trainer"] = {"type": "cross_entropy", **sizes}
+    folder = RunFolder.create(Path(path), config, "an empty folder, or a name that is free")
+    for name, value in {**predictor.records, "vocabulary.json": predictor.task.facts()}.items():
+        folder.write(name, value)
+    together = torch.nn.ModuleDict(nets)
+    try:
+        for part in together.modules():
+            if isinstance(part, FeatureNetwork):
+                part.save_assets(folder.assets)
+        if apart:
+            encoders.share_assets(folder.path)
+    except OSError as error:
+        raise RunError(f"{folder.assets} can't be written: {error.strerror or error}") from error
+    folder.save_weights(together, torch.float16 if half else None, apart)

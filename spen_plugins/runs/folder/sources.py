@@ -1,0 +1,80 @@
+"""A run's data files: in its config those of known data sets and a user's own, and among other files by content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from spen_plugins.data.catalogue.catalogue import DataSet, catalogue
+from spen_plugins.data.catalogue.places import PREFIX, locate
+from spen_plugins.data.disk.shards import checksum
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.task import FILES
+
+if TYPE_CHECKING:
+    from spen_plugins.runs.predict.predictor import Predictor
+
+
+def data_sets(config: Mapping[str, Any]) -> list[DataSet]:
+    """Known data sets in a config, vectors and clusters included."""
+    paths = {text.removeprefix(PREFIX) for text in _strings(config) if text.startswith(PREFIX)}
+    return [entry for entry in catalogue() if not paths.isdisjoint((*entry.paths, entry.folder))]
+
+
+def own_files(config: Mapping[str, Any]) -> list[str]:
+    """Files of the training, validation and test parts that belong to no known data set, as named in the config."""
+    paths = (config["task"].get(key) for key in FILES)
+    return [path for path in paths if isinstance(path, str) and path and not path.startswith(PREFIX)]
+
+
+def seen_in_training(predictor: Predictor, path: str | Path) -> list[str]:
+    """A warning if the run trained or validated on rows of a file."""
+    tests = {"task.test"}
+    if predictor.task.file_has_parts:
+        tests.add("task.file")  # the test part is scored
+    seen = [name for name in _own_names(predictor, path) if name not in tests]
+    if not seen:
+        return []
+    run = predictor.folder
+    has_test = "test" in (run.metrics() or {})
+    instead = f"`spen evaluate {quote(str(run.path))} --part test`" if has_test else "a file of other rows"
+    return [
+        f"warning: {path} is the run's {seen[0]}, and the run trained or validated on its rows: these scores don't say "
+        f"how well it predicts new ones; {instead} does"
+    ]
+
+
+def check_not_test(predictor: Predictor, path: str | Path) -> None:
+    """Raise a ConfigError if a file is, or holds, the run's test part."""
+    verbs = {"task.test": "is", "task.file": "holds"}
+    if found := [verbs[name] for name in _own_names(predictor, path) if name in verbs]:
+        raise ConfigError(
+            f"{path} {found[-1]} the run's test part: fitted to it, probabilities would look better there than they "
+            "are. Expected another file with gold, or none, for the run's validation part"
+        )
+
+
+def _own_names(predictor: Predictor, path: str | Path) -> list[str]:
+    """The settings (`task.train`) whose file had this file's content when the run was trained; for data that no such
+    setting names, their names in the run's records."""
+    file = locate(str(path))
+    try:
+        digest = checksum(file)
+    except DataError:  # no single file, and no folder that a run could have read whole
+        return []
+    known = predictor.folder.environment().get("data_sha256", {})
+    names = [name for name, then in known.items() if then == digest]
+    return [f"task.{key}" for key, name in predictor.task.files().items() if name in names] or names
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner)

@@ -1,0 +1,58 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+from spen_plugins.console import Console
+from spen_plugins.runs.folder.folder import RunFolder
+
+
+def print_scores(console: Console, folder: RunFolder) -> None:
+    """Print the table at the end of a run: scores, calibration and protocol."""
+    metrics = folder.metrics() or {}
+    protocol = metrics.pop("protocol", {})
+    table = Table(title=str(folder.path), title_justify="left")
+    table.add_column("score")
+    for part in metrics:
+        table.add_column(part, justify="right")
+    for name in next(iter(metrics.values()), {}):
+        values = [scores.get(name) for scores in metrics.values()]
+        if all(isinstance(value, (int, float)) for value in values):
+            table.add_row(name, *(f"{value:.4f}" for value in values))
+    console.print(table)
+    for part, scores in metrics.items():
+        if found := scores.get("ranking"):
+            console.print(_ranking_line(part, found), soft_wrap=True)
+    if calibration := folder.calibration():
+        console.print(_calibration_line(calibration), soft_wrap=True)
+    for name, text in protocol.items():
+        if text is not None:
+            console.print(f"{name}: {_said(text)}", style="dim", soft_wrap=True)
+
+
+def _said(value: Any) -> str:
+    """A value of the protocol: text, a number, or a table of them."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_said(one)}" for name, one in value.items())
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _ranking_line(part: str, ranking: Mapping[str, Mapping[str, float]]) -> str:
+    """Scores of the k likeliest labels, each for all k."""
+    names = next(iter(ranking.values()))
+    scores = (f"{name} {' '.join(f'{row[name]:.4f}' for row in ranking.values())}" for name in names)
+    return f"the {', '.join(ranking)} likeliest labels, {part}: {'; '.join(scores)}"
+
+
+def _calibration_line(calibration: Mapping[str, Any]) -> str:
+    errors = [
+        f"{part} {calibration[part]['ece_uncalibrated']:.4f} -> {calibration[part]['ece']:.4f}"
+        for part in ("validation", "test")
+        if part in calibration
+    ]
+    temperature = f"temperature {calibration['temperature']:g} for the probabilities of {calibration['decisions']}"
+    return f"{temperature}; expected calibration error: {', '.join(errors)}"

@@ -1,0 +1,153 @@
+"""Run folders of a command line: groups of runs that differ only in their seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError, SpenError, did_you_mean
+from spen_plugins.registry import Registry
+from spen_plugins.runs.folder.folder import RunFolder, methods_of
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one experiment, one per seed.
+
+    Attributes:
+        label: name in tables and plots.
+        runs: in order of seeds; at least one.
+        notes: notes for the user, such as runs that were left out.
+    """
+
+    label: str
+    runs: list[RunFolder]
+    notes: tuple[str, ...] = ()
+
+    def by_seed(self) -> dict[int, RunFolder]:
+        return {seed_of(run): run for run in self.runs}
+
+
+def seed_of(run: RunFolder) -> int:
+    """The seed of a run."""
+    return int(run.config().get("seed", 0))
+
+
+def read_groups(words: Sequence[str], unfinished: bool = False) -> list[Group]:
+    """The groups given by words of a command line.
+
+    Args:
+        words: run folders or folders of run folders (one per seed), with or without a label before it:
+            `runs/mine`, `mine=runs/mine`. Without a label the folder's name is used, or the path if two names are
+            equal. A folder of several methods (`methods.json`) is a group for each; those without a run are left out
+            with a note.
+        unfinished: if true, runs without scores are included; otherwise they are left out with a note.
+
+    Raises:
+        ConfigError: a word has no run, no finished run, or two with the same seed; or two words have the same label.
+    """
+    named = [one for word in words for one in _methods_apart(*_split(word), unfinished)]
+    names = [path.resolve().name for label, path, _ in named if label is None]
+    groups = []
+    for label, path, notes in named:
+        if label is None:
+            name = path.resolve().name
+            label = name if names.count(name) == 1 else str(path)
+        group = read_group(label, path, unfinished)
+        groups.append(replace(group, notes=(*notes, *group.notes)))
+    labels = [group.label for group in groups]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ConfigError(f"two runs are called {label!r}; give each a label of its own: label=folder")
+    return groups
+
+
+def _methods_apart(label: str | None, path: Path, unfinished: bool) -> list[tuple[str | None, Path, tuple[str, ...]]]:
+    """A label and path for each method of a folder that has a run, or those given; and notes on other methods.
+
+    Raises:
+        ConfigError: no method has a run.
+    """
+    methods = methods_of(path).get("methods", [])
+    if not methods:
+        return [(label, path, ())]
+    own = [method for method in methods if any(unfinished or run.metrics() is not None for run in _runs(path / method))]
+    others = ", ".join(method for method in methods if method not in own)
+    resume = f"Go on with: spen-run --resume {quote(str(path))}"
+    if not own:
+        raise ConfigError(f"{path}: no run of its methods is done: {others}. {resume}")
+    note = (f"{path}: left out, as no run is done: {others}. {resume}",) if others else ()
+    named = [(method if label is None else f"{label}/{method}", path / method) for method in own]
+    return [(*one, () if number else note) for number, one in enumerate(named)]
+
+
+def _runs(path: Path) -> list[RunFolder]:
+    """The run in a folder, or the runs one below."""
+    if (path / "config.json").exists():
+        return [RunFolder.open(path)]
+    return [RunFolder.open(child.parent) for child in sorted(path.glob("*/config.json"))]
+
+
+def _split(word: str) -> tuple[str | None, Path]:
+    """The label, if any, and the path; either may hold `=` itself."""
+    if Path(word).exists():
+        return None, Path(word)
+    parts = word.split("=")
+    for i in range(1, len(parts)):
+        label, path = "=".join(parts[:i]), Path("=".join(parts[i:]))
+        if label and parts[i:] != [""] and path.exists():
+            return label, path
+    path = Path(parts[-1])
+    near = did_you_mean(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
+    raise ConfigError(f"there is no run {word}; expected a run folder, a folder of them, or label=folder.{near}")
+
+
+def read_group(label: str, path: Path, unfinished: bool = False) -> Group:
+    """The runs of a folder, which is a run folder or holds some; see `read_groups`."""
+    found = _runs(path)
+    if not found:
+        deeper = f"; there are two below: name {path}/*" if any(path.glob("*/*/config.json")) else ""
+        raise ConfigError(
+            f"{path} is neither a run folder nor a folder of them: no config.json in it or one below{deeper}"
+        )
+    done = [run for run in found if unfinished or run.metrics() is not None]
+    left_out = [str(run.path) for run in found if run not in done]
+    if not done:
+        raise ConfigError(
+            f"{label}: no run is done: {', '.join(left_out)}. Go on with: spen-run --resume {quote(str(path))}"
+        )
+    notes = [f"{label}: left out, not done: {', '.join(left_out)}"] if left_out else []
+    runs: dict[int, RunFolder] = {}
+    for run in done:
+        other = runs.setdefault(seed_of(run), run)
+        if other is not run:
+            raise ConfigError(
+                f"{path} holds two runs with seed {seed_of(run)}, {other.path.name} and {run.path.name}; a group has "
+                "one run a seed. Name runs of different experiments one by one"
+            )
+    if differing := _differing(done):
+        notes.append(f"{label}: its runs differ in more than their seed: {', '.join(differing)}")
+    return Group(label, [runs[seed] for seed in sorted(runs)], tuple(notes))
+
+
+def _differing(runs: Sequence[RunFolder]) -> list[str]:
+    """Top-level keys of the configs, except the seed, that differ between runs, whatever version wrote them."""
+    configs = [run.config() for run in runs]
+    if any({**other, "seed": configs[0].get("seed")} != configs[0] for other in configs):
+        configs = _complete(configs)
+    first, *others = configs
+    return sorted(
+        {key for other in others for key in first.keys() | other.keys() if first.get(key) != other.get(key)} - {"seed"}
+    )
+
+
+def _complete(configs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The configs with defaults for keys that their versions lacked; as they are if this version can't read one."""
+    try:
+        return [check(config, "config.json", Registry()).table() for config in configs]
+    except SpenError:
+        return [dict(config) for config in configs]

@@ -1,0 +1,272 @@
+"""Prediction with a finished run: `sp.load(run).predict([...])`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from spen_plugins.batch import Batch
+from spen_plugins.config.experiment import Precision, build, check, make_task
+from spen_plugins.config.node import make, parse
+from spen_plugins.energy import Energy
+from spen_plugins.errors import ConfigError, RunError
+from spen_plugins.inference_net import InferenceNet
+from spen_plugins.loop.evaluation import proposals
+from spen_plugins.nn import Lstm
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import check_device
+from spen_plugins.runs.folder import exporting
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.predict import evaluating
+from spen_plugins.settings.fields import validate
+from spen_plugins.spaces import Proposal
+from spen_plugins.task_parts import Calibrated, FitsDecoder, NamesColumns, parse_all, read_inputs
+
+
+class Predictor:
+    """A run's model and task, ready for new inputs.
+
+    Args:
+        folder: the run folder; data files are not needed.
+        device: device of the model.
+        registry: source of the types.
+        refine: an inference net on top of the run's own that decides by the energy: "rerank", "reweight", "gbi",
+            or a table such as `{"type": "rerank", "k": 8}`.
+        precision: "no", or "bf16": nets multiply in bfloat16, faster where the processor does that (AMX, AVX512-BF16,
+            GPUs), and slower elsewhere. Decoding and the energies of `predict(energy=True)` stay in float32.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        device: str = "cpu",
+        registry: Registry | None = None,
+        refine: str | Mapping[str, Any] | None = None,
+        precision: Precision = "no",
+    ) -> None:
+        if precision not in ("no", "bf16"):
+            raise ConfigError(f"found precision={precision!r}; predictions are made in 'no' (float32) or 'bf16'")
+        registry = registry or Registry()
+        self.folder, self.records = folder, folder.records()
+        self.experiment = check(folder.config(), str(folder.path / "config.json"), registry)
+        self.task = make_task(self.experiment)
+        facts = folder.facts()
+        with _damage(f"{folder.path / 'vocabulary.json'} is damaged"):
+            self.task.restore(facts)
+        if isinstance(self.task, Calibrated):
+            self.task.temperature = (folder.calibration() or {}).get("temperature", 1.0)
+        check_device(device)
+        unbuilt = f"the nets of {folder.path} can't be built from its config.json and vocabulary.json"
+        # The caller's random state is kept; drawn weights are overwritten.
+        with torch.random.fork_rng(devices=[]), _in_float32(), _damage(unbuilt):
+            self.model = build(self.experiment, self.task, folder.assets).model
+        folder.load_weights(self.model)
+        self.refined: dict[str, Any] = {}
+        self.own_net = self.model.inference_net
+        if refine is not None:
+            self.model.inference_net = self._refined(registry, refine)
+        self.model.to(device).eval()
+        self.model.predicts_in = torch.bfloat16 if precision == "bf16" else None
+        self.device = device
+        self.batch_size = self.experiment.trainer.config.evaluated_at_once
+        if self.refined and self.model.inference_net.choices():
+            self.refined["refined"] |= evaluating.choose_on_validation(self)
+
+    def _refined(self, registry: Registry, refine: str | Mapping[str, Any]) -> InferenceNet:
+        """The inference net of `refine`, on top of the run's."""
+        spec = {"type": refine} if isinstance(refine, str) else refine
+        node = parse(registry, "inference_net", spec, "refine", "--refine", self.experiment.features)
+        if "net" not in node.cls.parts or not node.cls.uses_energy:
+            raise ConfigError(
+                f"--refine: {node.type!r} starts from no other inference net; 'rerank', 'reweight' and 'gbi' do"
+            )
+        if "net" in node.parts:
+            raise ConfigError("--refine: omit 'net'; it is the run's own inference net")
+        if self.model.energy is None:
+            raise ConfigError(
+                f"--refine: {self.folder.path} was trained, or saved, without an energy; there is nothing to minimise"
+            )
+        self.refined = {"refined": {"type": node.type, **node.config.model_dump(mode="json", exclude_none=True)}}
+        if node.cls.iterative and isinstance(self.task, FitsDecoder):
+            threshold = self.task.use_threshold()
+            self.refined["refined"] |= {} if threshold is None else {"threshold": threshold}
+        return make(node, self.task, net=self.own_net)
+
+    @property
+    def energy(self) -> Energy:
+        """The run's energy.
+
+        Raises:
+            ConfigError: the run has none.
+        """
+        if self.model.energy is None:
+            raise ConfigError("this run has no energy to score outputs with: it was trained, or saved, without one")
+        return self.model.energy
+
+    @cached_property
+    def _switched(self) -> list[nn.Module]:
+        """What `eval` switches; an `Lstm` stays in training mode."""
+        return [module for module in self.model.modules() if not isinstance(module, Lstm)]
+
+    def name_columns(self, keys: Mapping[str, Any]) -> None:
+        """Read files by other columns than the run's own, `{"text": "body"}`; the run's folder is not changed.
+
+        Raises:
+            ConfigError: the run's task has no such setting, or another value is wanted.
+        """
+        config, kind = self.task.config, self.experiment.task.type
+        known = self.task.column_keys if isinstance(self.task, NamesColumns) else ()
+        for key in keys:
+            if key not in known:
+                has = f"take {', '.join(f'{name}=' for name in known)}" if known else "have no keys for columns"
+                raise ConfigError(f"{key}=: {self.folder.path} is a run of task {kind!r}, whose files {has}")
+        config = validate(type(config), {**config.model_dump(), **keys}, "task", "the command line")
+        self.task.config = type(self.task)(config).config  # checked
+
+    def proposals(self, examples: Sequence[Any]) -> Iterator[tuple[Proposal, Batch, list[int]]]:
+        """Batches of examples with the model's proposals and their rows, longest examples first.
+
+        Raises:
+            RunError: a score of an output is NaN, which weights or inputs that are too large give.
+        """
+        evaluates = not any(module.training for module in self._switched)
+        made = proposals(self.model, self.task, examples, self.batch_size, self.device, evaluates)
+        for proposal, batch, rows in made:
+            if proposal.logits.isnan().any():
+                raise RunError(
+                    f"found NaN among the scores that the net of {self.folder.path} gives outputs; expected numbers: "
+                    "its weights, or the inputs, are too large"
+                )
+            yield proposal, batch, rows
+
+    @contextmanager
+    def keeping_casts(self) -> Iterator[None]:
+        """Inside, the weights of a net that predicts in `bf16` are cast once, not once a batch."""
+        torch.autocast_increment_nesting()
+        try:
+            yield
+        finally:
+            if torch.autocast_decrement_nesting() == 0:
+                torch.clear_autocast_cache()
+
+    def energies(self, proposal: Proposal, batch: Batch) -> list[float]:
+        """E(x, y) of each example's decoded output; low is good.
+
+        Raises:
+            ConfigError: the run has no energy.
+        """
+        with torch.no_grad():
+            return self.energy.at(batch.x)(self.task.decode(proposal, batch.x))[:, 0].tolist()
+
+    def predict(self, items: Any, energy: bool = False) -> list[Any]:
+        """Predictions for inputs given as Python values; see the task's `parse` for their form.
+
+        Args:
+            items: the inputs; for a task of vectors also a matrix with a row for each: a NumPy array or a matrix of
+                scipy.sparse, `(n, features)`, or a DataFrame with the features' names; for a task of texts or tags
+                also strings, for one of tags lists of words.
+            energy: if true, each prediction has its `"energy"`, as in `predict_examples`.
+
+        Raises:
+            DataError: an item has the wrong form; with its index, from 0.
+            ConfigError: `energy` is true and the run has none.
+        """
+        return self.predict_examples(parse_all(self.task, items), energy)
+
+    def predict_file(self, path: str | Path, energy: bool = False) -> Iterator[Any]:
+        """Predictions for a file in the task's format, in its order; `energy` as in `predict_examples`."""
+        yield from self.predict_examples(read_inputs(self.task, str(path)), energy)
+
+    def predict_examples(self, examples: Sequence[Any], energy: bool = False) -> list[Any]:
+        """Predictions for the task's own examples, in their order.
+
+        Args:
+            examples: from the task's `read`, `parse` or `part`.
+            energy: if true, each prediction, which must be a table, also has `"energy"`: E(x, y) of its reported
+                output; low is good.
+
+        Raises:
+            ConfigError: `energy` is true, and the run has none or the task's predictions are no tables.
+        """
+        if energy:
+            _ = self.energy  # raises before anything is predicted
+        found: dict[int, Any] = {}
+        with self.keeping_casts():
+            for proposal, batch, rows in self.proposals(examples):
+                answers = self.task.predictions(proposal, batch, [examples[row] for row in rows])
+                if energy:
+                    energies = self.energies(proposal, batch)
+                    answers = [_with_energy(answer, e) for answer, e in zip(answers, energies, strict=True)]
+                found.update(zip(rows, answers, strict=True))
+        return [found[row] for row in range(len(examples))]
+
+    def evaluate_file(self, path: str | Path | None = None, part: str | None = None) -> dict[str, Any]:
+        """Scores against the gold in a file, or in a part of the run's data; see `evaluating.evaluate_file`."""
+        return evaluating.evaluate_file(self, path, part)
+
+    def trajectory_file(self, path: str | Path | None = None, part: str | None = None) -> Iterator[dict[str, Any]]:
+        """Energy and scores after each step of inference; see `evaluating.trajectory_file`."""
+        return evaluating.trajectory_file(self, path, part)
+
+    def score_file(self, path: str | Path) -> Iterator[dict[str, float]]:
+        """Energies of the gold outputs in a file and of the predicted ones; see `evaluating.score_file`."""
+        return evaluating.score_file(self, path)
+
+    def calibrate(self, path: str | Path | None = None) -> dict[str, Any]:
+        """Fit the temperature of the reported probabilities; see `evaluating.calibrate`."""
+        return evaluating.calibrate(self, path)
+
+    def save(self, path: str | Path, *, energy: bool = True, half: bool = False, apart: bool = False) -> None:
+        """Write a small folder for `load`; see `exporting.save`."""
+        exporting.save(self, path, energy, half, apart)
+
+
+@contextmanager
+def _damage(what: str) -> Iterator[None]:
+    """What Python and torch raise where a file of the run holds something else than was written, as a `RunError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise RunError(f"{what}: {type(error).__name__}: {reason:.200}") from error
+
+
+@contextmanager
+def _in_float32() -> Iterator[None]:
+    """Inside, nets are built in float32, which pretrained encoders are read in, whatever torch's default type is."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _with_energy(answer: Any, energy: float) -> dict[str, Any]:
+    if not isinstance(answer, Mapping):
+        raise ConfigError(
+            f"this run's task predicts a {type(answer).__name__}, and only a table has room for its energy"
+        )
+    return {**answer, "energy": round(energy, 6)}
+
+
+def load(
+    run: str | Path, device: str = "cpu", refine: str | Mapping[str, Any] | None = None, precision: Precision = "no"
+) -> Predictor:
+    """A finished run, ready to predict; arguments as of `Predictor`.
+
+        import spen_plugins as sp
+        sp.load("runs/mine").predict([{"words": ["She", "gave", "him", "books"], "predicate": 1}])
+
+    Raises:
+        ConfigError: the folder is no run folder, or an argument isn't one.
+        RunError: its weights are missing or damaged.
+        PluginError: a plugin of the run is not installed.
+    """
+    return Predictor(RunFolder.open(Path(run)), device, refine=refine, precision=precision)

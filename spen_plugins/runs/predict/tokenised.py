@@ -1,0 +1,261 @@
+"""Raw text as a task's examples, tokenised by spaCy's rules, and sentences without predicates, found by another run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from spen_plugins.batch import TextInputs
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.encodings import recoded
+from spen_plugins.data.formats import JSON_LINES, head_of
+from spen_plugins.data.jsonl import read_json_lines
+from spen_plugins.data.prose import is_prose
+from spen_plugins.data.sentences.write_roles import FileExamples
+from spen_plugins.data.text import LARGEST, decoded, read_lines, shorten, split_lines
+from spen_plugins.data.texts.words import is_mostly_unspaced
+from spen_plugins.data.tokeniser import blank_tokeniser
+from spen_plugins.errors import ConfigError, DataError, PluginError
+from spen_plugins.registry import Registry
+from spen_plugins.runs.predict.characters import Place, paragraphs, with_characters
+from spen_plugins.runs.predict.predictor import Predictor, load
+from spen_plugins.task import Task
+from spen_plugins.task_parts import ReadsText, read_inputs, read_text
+
+PREDICATE = "B-V"
+ROLES = "spen_srl"
+"""The spaCy component whose installed model has a run that finds predicates, in the folder `predicates`."""
+_HOW = (
+    "name a run that finds them, --predicates RUN (spen-run predicates trains one), or install the plugin that "
+    "has one, pip install spen-en"
+)
+
+
+_TEXT = '{"sentence": "Anna left."}'
+
+
+class TokenisedText:
+    """A `RawText`, or sentences that lack only predicates.
+
+    Attributes:
+        text: the text.
+        lines: in its place, the texts of lines of JSON.
+        words: in its place, the words of each sentence.
+
+    Args:
+        text: the text.
+        language: code of the language whose spaCy tokeniser is used; None: English.
+        finder: run folder of a tagger of predicates; None: that of an installed plugin.
+        device: its device.
+    """
+
+    def __init__(self, text: str, language: str | None = None, finder: Path | None = None, device: str = "cpu") -> None:
+        self.text = text
+        self.lines: Sequence[str] | None = None
+        self.words: Sequence[Sequence[str]] | None = None
+        self._places: list[Place] = []
+        self._language, self._finder, self._device = language, finder, device
+        self._tokenised = self._asked = False
+        self._without_predicates = 0
+
+    def said(self) -> str:
+        """How the text was read, for the user."""
+        form = "raw text" if self.lines is None else "JSONL of raw texts (sentence)"
+        return f"read as {form}, " + ("tokenised by spaCy's rules" if self._tokenised else "a text a line")
+
+    def notes(self) -> list[str]:
+        """Sentences for the user, after the task has read its input: a warning, and that no predicate was found."""
+        count = self._without_predicates
+        of = "raw text" if self.words is None else "the file"
+        found = [f"no predicate found in {count} sentence{'s' * (count > 1)} of {of}"] if count else []
+        return [*(note_unspaced(self.text, self._language) if self._tokenised else ()), *found]
+
+    def check_used(self) -> None:
+        """Check, after the task has read its input, that it needed what was given here.
+
+        Raises:
+            ConfigError: language or finder have no effect.
+        """
+        if self._language is not None and not self._tokenised:
+            raise ConfigError(f"--language {self._language}: found no raw text for spaCy to tokenise here; omit it")
+        if self._finder is not None and not self._asked:
+            raise ConfigError(
+                f"--predicates {self._finder}: found no raw text to label roles in here, and no file of sentences of "
+                "which none has a predicate marked; omit it"
+            )
+
+    def sentences(self) -> list[list[str]]:
+        """The words of each sentence; of raw text, a blank line ends one, too.
+
+        Raises:
+            ConfigError: spaCy is not installed, or does not know the language.
+            DataError: there is no word.
+        """
+        if self.words is not None:
+            return [list(words) for words in self.words]
+        self._tokenised = True
+        texts = [self.text] if self.lines is None else self.lines
+        parts = [(part, (start, i)) for i, text in enumerate(texts, 1) for part, start in paragraphs(text)]
+        found: list[list[str]] = []
+        self._places = []
+        for doc, (start, line) in self._tokeniser.pipe(parts, as_tuples=True):
+            for span in doc.sents:
+                if tokens := [token for token in span if not token.is_space]:
+                    found.append([token.text for token in tokens])
+                    ends = [(start + token.idx, start + token.idx + len(token)) for token in tokens]
+                    self._places.append(Place(ends, None if self.lines is None else line))
+        if not found:
+            raise DataError("text", None, "no word", "at least one")
+        return found
+
+    def located(self, predictions: Sequence[Any], examples: Sequence[Any]) -> Sequence[Any]:
+        """Predictions with the characters that they are of, as `with_characters`; without, if no text was tokenised.
+
+        Args:
+            predictions: one for each example.
+            examples: those of `sentences`, one for each, or a `FileExamples`.
+        """
+        if not self._places:
+            return predictions
+        rows = examples.rows if isinstance(examples, FileExamples) else range(len(self._places))
+        return [with_characters(found, self._places[row]) for found, row in zip(predictions, rows, strict=True)]
+
+    def predicates(self, sentences: Sequence[Sequence[str]]) -> list[list[int]]:
+        """The words that are predicates, from 0, of each sentence.
+
+        Raises:
+            ConfigError: no run finds them.
+        """
+        self._asked = True
+        finder = load(_installed() if self._finder is None else self._finder, self._device)
+        if PREDICATE not in getattr(finder.task.space, "tags", ()):
+            raise ConfigError(
+                f"--predicates {finder.folder.path}: it tags no predicates; `spen-run predicates` trains one"
+            )
+        tagged = finder.predict([{"words": list(words)} for words in sentences])
+        found = [[i for i, tag in enumerate(one["tags"]) if tag == PREDICATE] for one in tagged]
+        self._without_predicates = 0 if any(found) else len(found)
+        return found
+
+    @cached_property
+    def _tokeniser(self) -> Any:
+        nlp = blank_tokeniser(self._language or "en", "--language")
+        nlp.add_pipe("sentencizer")
+        return nlp
+
+
+def note_unspaced(text: str, language: str | None) -> list[str]:
+    """A warning if a text has no blanks between words, and no language is named, so that it is tokenised as English."""
+    if language is not None or not is_mostly_unspaced(text):
+        return []
+    return [
+        "warning: the text has no blanks between words, and is tokenised as English; name its language (--language zh, "
+        "ja, th, …)"
+    ]
+
+
+def standard_input(stream: BinaryIO) -> str:
+    """Raw text from standard input.
+
+    Raises:
+        DataError: it is too large, not UTF-8, or no raw text but lines of cells or of JSON, which a file could hold.
+    """
+    where = "standard input"
+    try:
+        data = stream.read(LARGEST + 1)
+    except OSError as error:  # it is closed, or a folder
+        raise DataError(where, None, f"what can't be read ({error.strerror})", "raw text") from None
+    if len(data) > LARGEST:
+        raise DataError(where, None, f"more than {LARGEST / 1e9:.1f} GB", "less, as all of it is kept in memory")
+    text = decoded(where, recoded(where, data))
+    first = next((line for line in split_lines(text) if line.strip()), "")
+    if "\t" in first or first.lstrip()[:1] in ("{", "["):
+        raise DataError(where, 1, shorten(first), "raw text; other formats are read from a file")
+    return text
+
+
+def argument(text: str) -> str:
+    """Raw text from a command line, in which Python keeps bytes that are not UTF-8 as surrogates; a DataError then."""
+    return decoded("--text", text.encode("utf-8", "surrogateescape"))
+
+
+def read(predictor: Predictor, file: Path, raw: TokenisedText) -> tuple[Sequence[Any], list[str]]:
+    """Examples of a file in the task's format, or of raw text, if it looks so; and sentences about it for the user.
+
+    Of a file for a task with an example for each predicate, in which none is marked, they are found as in raw text.
+
+    Raises:
+        ConfigError: no run finds predicates.
+        DataError: the file is neither.
+    """
+    task, path = predictor.task, locate(str(file))
+    raw.lines = _texts(task, path)
+    if raw.lines is not None:
+        raw.text = "\n".join(raw.lines)
+    else:
+        try:
+            examples = read_inputs(task, str(file))
+        except DataError:
+            if not _is_raw(task, path):
+                raise
+            raw.text = "\n".join(read_lines(path))
+        else:
+            notes = list(task.notes())
+            if not isinstance(examples, FileExamples) or examples or not examples.words:
+                return examples, notes
+            raw.words = examples.words
+            return read_text(task, raw), [*notes, f"{file}: no predicate is marked; they are found as in raw text"]
+    examples = read_text(task, raw)
+    return examples, [f"{file}: {raw.said()}"]
+
+
+def _texts(task: Task, path: Path) -> list[str] | None:
+    """The texts of lines of JSON such as `{"sentence": "Anna left."}`, AllenNLP's inputs, for a task that reads words;
+    None of another file or task.
+
+    Raises:
+        DataError: the first line is such a text, and another is not.
+    """
+    if not path.is_file() or not isinstance(task, ReadsText) or isinstance(task.inputs, TextInputs):
+        return None
+    if not JSON_LINES.fits(head_of(path)):
+        return None
+    try:
+        _, first = next(read_json_lines(path, _TEXT, lambda value: value))
+    except DataError:  # the task's reader says why
+        return None
+    if not isinstance(first, Mapping) or "sentence" not in first or {"words", "tokens"} & first.keys():
+        return None
+    return [text for _, text in read_json_lines(path, _TEXT, _text)]
+
+
+def _text(item: Any) -> str:
+    text = item.get("sentence") if isinstance(item, Mapping) else None
+    if not isinstance(text, str):
+        raise DataError("input", None, f"{item!r:.80}", f"{_TEXT}, as in the file's first line")
+    return text
+
+
+def _is_raw(task: Task, path: Path) -> bool:
+    if not isinstance(task, ReadsText) or not path.is_file() or path.suffix.lower() == ".csv":
+        return False  # what a CSV file lacks is said
+    return is_prose(head_of(path))
+
+
+def _installed() -> Path:
+    """The run of an installed plugin that finds predicates."""
+    registry = Registry()
+    plugins = registry.providers("model").get(ROLES, [])
+    if not plugins:
+        broken = "".join(f"\nnote: {plugin.error}" for plugin in registry.plugins() if plugin.error is not None)
+        raise ConfigError(f"the input has no predicates marked; {_HOW}{broken}")
+    types = [f"{plugin}.{ROLES}" for plugin in plugins]
+    if len(types) > 1:
+        names = ", ".join(sorted(registry.plugin(found).distribution for found in types))
+        raise ConfigError(f"several plugins find predicates ({names}); name a run: --predicates RUN")
+    try:
+        return Path(registry.resolve("model", types[0])()) / "predicates"
+    except Exception as error:  # whatever a plugin raises
+        raise PluginError(f"the model of {registry.plugin(types[0])} can't be found: {error}") from error

@@ -1,0 +1,80 @@
+"""Predictions in the formats of files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.errors import ConfigError
+from spen_plugins.files import to_json, writing
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.task_parts import ListsLabels, WritesFormats
+
+JSON_LINES = "jsonl"
+_HOLD = {
+    "conll": "tags and semantic roles",
+    "conllu": "tags and semantic roles",
+    "props": "semantic roles",
+    "docbin": "tags",
+    "csv": "label sets",
+}
+"""What formats hold, for messages."""
+
+
+def writer(
+    predictor: Predictor, form: str, out: Path | None, energy: bool = False
+) -> Callable[[Sequence[Any], Sequence[Any]], None]:
+    """A function that writes predictions and their examples in a format, to a file or to standard output.
+
+    Raises:
+        ConfigError: the task's predictions have no such format, or it has no place for energies, if predictions have
+            them, or it is no text and there is no file.
+    """
+    task = predictor.task
+    formats = {JSON_LINES: json_lines, **(task.formats() if isinstance(task, WritesFormats) else {})}
+    if form not in formats:
+        kind = predictor.experiment.task.type
+        holds = f" holds {_HOLD[form]}" if form in _HOLD else " is unknown"
+        known = ", ".join(formats)
+        raise ConfigError(f"--format {form}{holds}; this run's task {kind!r} can be written as {known}")
+    if energy and form != JSON_LINES:
+        raise ConfigError(f"--energy adds a field to JSON, and --format {form} has no place for it; omit one of them")
+    if form == "docbin" and out is None:
+        raise ConfigError("--format docbin is no text: name a file, --out corpus.spacy")
+
+    def write(predictions: Sequence[Any], examples: Sequence[Any]) -> None:
+        content = formats[form](predictions, examples)
+        data = content.encode() if isinstance(content, str) else content
+        if out is None:
+            sys.stdout.write(data.decode())
+            return
+        with writing(out, parents=True) as temporary:
+            temporary.write_bytes(data)
+
+    return write
+
+
+def json_lines(predictions: Sequence[Any], examples: Sequence[Any]) -> str:
+    """A JSON value a line; null for a number that is NaN or infinite."""
+    return "".join(to_json(value) + "\n" for value in predictions)
+
+
+def labels_shown(predictor: Predictor, every: bool, form: str = JSON_LINES) -> Iterator[str]:
+    """Set how many labels' probabilities are listed, and say if not all are.
+
+    Raises:
+        ConfigError: `every` is true, and the task predicts no label sets.
+    """
+    task = predictor.task
+    if not isinstance(task, ListsLabels):
+        if every:
+            kind = predictor.experiment.task.type
+            raise ConfigError(f"--all is of label sets, and this run's task {kind!r} has none")
+        return
+    labels = len(getattr(task.space, "labels", ()))
+    if every or form != JSON_LINES:  # a table has a column for each label
+        task.shown = None
+    elif task.shown is not None and labels > task.shown:
+        yield f"probabilities of the {task.shown} likeliest of {labels} labels, and of those predicted; --all lists all"

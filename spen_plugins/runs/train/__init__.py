@@ -1,0 +1,1 @@
+"""One run: build, train, evaluate, write its folder."""

@@ -1,0 +1,151 @@
+"""`spen decode`: a finished run's nets with another way from probabilities to outputs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from torch import Tensor
+
+from spen_plugins.config.experiment import build, check
+from spen_plugins.console import Console
+from spen_plugins.errors import ConfigError
+from spen_plugins.files import writing_folder
+from spen_plugins.loop.constant import Constant
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import make_accelerator
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.folder.summary import print_scores
+from spen_plugins.runs.folder.weights import put, tensors_of
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.predict.evaluating import task_again
+from spen_plugins.runs.predict.predictor import Predictor
+from spen_plugins.runs.train.finishing import finish
+from spen_plugins.task_parts import FitsDecoder
+
+KEPT = ("environment.json", "history.jsonl", "times.jsonl")
+"""Files of a run that are copied, with its assets."""
+NOTED = ("chosen", "threshold")
+"""What `Predictor.refined` says beside the inference net's settings."""
+ON_CPU = RunOptions("cpu")
+INSTEAD = "an empty OUT, or a name that is free"
+
+
+def decode(
+    run: Path,
+    out: Path,
+    settings: Mapping[str, Any],
+    options: RunOptions = ON_CPU,
+    registry: Registry | None = None,
+) -> Path:
+    """Write a run folder with a run's nets and another decoder, which is fitted to the run's validation part, and with
+    the scores that it has; the nets are those of the epoch that the run chose.
+
+    Args:
+        run: a finished run, of a task of label sets.
+        out: the new folder.
+        settings: settings of the task in place of the run's: `decode`, `threshold`, `decode_temperature`.
+        options: device of the nets; if quiet, no table is printed.
+        registry: source of the types.
+
+    Returns:
+        The new folder's path.
+
+    Raises:
+        ConfigError: no finished run, another kind of task, an unknown value, or the new folder is not free.
+        DataError: the run's data are not there.
+        RunError: they have changed since training.
+    """
+    source, registry = _finished(run), registry or Registry()
+    config = source.config()
+    experiment = check(config, str(run / "config.json"), registry)
+    if not issubclass(experiment.task.cls, FitsDecoder):
+        raise ConfigError(f"{run}: task {experiment.task.type!r} has no task.decode; expected one of label sets")
+    net = experiment.inference_net
+    if net.cls.chooses:
+        raise ConfigError(
+            f"{run}: its label sets are those that {net.type!r} chooses by the energy, whatever task.decode is; "
+            "expected the run that was decoded by the energy"
+        )
+    config["task"] = {**config["task"], **settings}
+    return _write(source, out, config, source.weights(), options, registry)
+
+
+def decode_by_energy(
+    run: Path,
+    out: Path,
+    refine: str | Mapping[str, Any],
+    options: RunOptions = ON_CPU,
+    registry: Registry | None = None,
+) -> Path:
+    """Write a run folder with a run's nets whose outputs the energy decides on, as `Predictor`'s `refine` does, and
+    with the scores that it has. What the run's validation part chooses, such as the energy's weight, is chosen once.
+
+    Args:
+        run: a finished run with an energy.
+        refine: the inference net on top of the run's own, by its name or as a table.
+        out, options, registry: as of `decode`.
+
+    Returns:
+        The new folder's path.
+
+    Raises:
+        ConfigError, DataError, RunError: as of `decode`; or the run has no energy.
+    """
+    source, registry = _finished(run), registry or Registry()
+    RunFolder.check_free(out, INSTEAD)
+    predictor = Predictor(source, options.device or "cpu", registry, refine)
+    config = source.config()
+    chosen = {name: value for name, value in predictor.refined["refined"].items() if name not in NOTED}
+    config["inference_net"] = {**chosen, "net": config["inference_net"]}
+    if isinstance(predictor.task, FitsDecoder):
+        config["task"] |= predictor.task.decoder_settings()
+    weights = {re.sub(r"^inference_net\.", "inference_net.net.", name): w for name, w in source.weights().items()}
+    return _write(source, out, config, weights, options, registry)
+
+
+def _finished(run: Path) -> RunFolder:
+    source = RunFolder.open(run)
+    if source.metrics() is None:
+        raise ConfigError(f"{run} has no scores yet; go on with: spen-run --resume {quote(str(run))}")
+    return source
+
+
+def _write(
+    source: RunFolder,
+    out: Path,
+    config: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    options: RunOptions,
+    registry: Registry,
+) -> Path:
+    """A run folder with another config and a run's weights, by the names they have there, and its scores.
+
+    It is whole or not there: without its scores it would look like a run that can be resumed.
+    """
+    run = source.path
+    experiment = check(config, f"spen decode {run}", registry)  # not the run's own config, which is right
+    RunFolder.check_free(out, INSTEAD)
+    task = task_again(experiment, source, "Train again")
+    built = build(experiment, task, source.assets)
+    put(weights, tensors_of(built.model), run)
+    accelerator = make_accelerator("no", options.device)
+    built.model.to(accelerator.device)
+    with writing_folder(out) as fresh:
+        folder = RunFolder.create(fresh, experiment.table())
+        for name in KEPT:
+            if (run / name).exists():
+                shutil.copyfile(run / name, fresh / name)
+        if source.assets.exists():
+            shutil.copytree(source.assets, folder.assets)
+        folder.save_weights(built.model)
+        constant = Constant(task, built.trainer.config.evaluated_at_once)
+        tested = "test" in (source.metrics() or {})
+        finish(built, folder, accelerator, Console(quiet=True), tested, constant, trained=False)
+        RunFolder.check_free(out, INSTEAD)  # another process may have written there since
+    print_scores(Console(quiet=options.quiet), RunFolder(out))
+    return out

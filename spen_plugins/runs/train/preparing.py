@@ -1,0 +1,148 @@
+"""From an experiment to a run that is ready to train, new or resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+
+from spen_plugins.config.experiment import Built, Experiment, build, make_task
+from spen_plugins.console import Console
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.features import FeatureNetwork
+from spen_plugins.loop import Loop
+from spen_plugins.loop.memory import memory_errors
+from spen_plugins.loop.ownership import Owned, check_stages
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.registry import Registry
+from spen_plugins.runs.folder.environment import environment, packages, parameter_counts
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.train.warm_start import warm_start
+from spen_plugins.task import HELD_OUT
+from spen_plugins.trainer import Stage
+
+
+@dataclass(frozen=True)
+class Given:
+    """Examples given in Python; see `TakesExamples.take`."""
+
+    parts: Mapping[str, Any]
+    held_out: float = HELD_OUT
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that is ready to train.
+
+    Attributes:
+        experiment, built: its config and its parts, on the device.
+        stages, owned: the trainer's stages, checked, and the owners of all parameters.
+        accelerator: device, precision and processes.
+    """
+
+    experiment: Experiment
+    built: Built
+    stages: Sequence[Stage]
+    owned: Owned
+    accelerator: Accelerator
+
+    def loop(self, folder: RunFolder, reporter: Reporter, **settings: Any) -> Loop:
+        """The run's loop; the settings are arguments of `Loop`."""
+        model, task, config = self.built.model, self.built.task, self.built.trainer.config
+        place = (folder, self.experiment.seed, self.accelerator, reporter)
+        return Loop(model, task, self.stages, config, *place, owned=self.owned, **settings)
+
+
+def build_first(experiment: Experiment, given: Given | None = None) -> Built:
+    """The parts of a new run, with their data and initial weights."""
+    seed_everything(experiment.seed)
+    task = make_task(experiment)
+    if given is None:
+        task.load()
+    else:
+        task.take(given.parts, given.held_out, experiment.seed)
+    built = build(experiment, task)
+    warm_start(experiment.init, built)
+    return built
+
+
+def build_again(
+    experiment: Experiment, folder: RunFolder, accelerator: Accelerator, registry: Registry, console: Console
+) -> Built:
+    """The parts of a run that is resumed, and notes on what differs since it began.
+
+    Raises:
+        ConfigError: the data files have changed since.
+    """
+    path, before = folder.path, folder.environment()
+    seed_everything(experiment.seed)
+    try:
+        built = build(experiment)
+        try:
+            warm_start(experiment.init, built)  # a later stage may restart from these weights
+        except ConfigError as error:
+            if not folder.checkpoint.exists():
+                raise
+            console.print(f"note: {error}; a stage that begins anew begins from other weights")
+    except (ConfigError, DataError) as error:
+        began = before.get("working_folder", str(Path.cwd()))
+        if began == str(Path.cwd()):
+            raise
+        raise ConfigError(
+            f"{error}\nThe run began in {began}; paths of its config are relative to that folder"
+        ) from error
+    if not before and accelerator.is_main_process:  # killed before it was written
+        describe(folder, experiment, built, accelerator, registry, str(path / "config.json"))
+    now = built.task.checksums() | _other_checksums(built)
+    then = before.get("data_sha256", {}) | before.get("files_sha256", {})
+    changed = [name for name, digest in then.items() if now.get(name) != digest]
+    if changed:
+        raise ConfigError(f"{path} can't be resumed: files it reads changed since it began: {', '.join(changed)}")
+    installed = packages()
+    for name, version in before.get("packages", {}).items():
+        if (current := installed.get(name)) != version:
+            console.print(f"note: the run began with {name} {version}, this is {current}")
+    return built
+
+
+def make_ready(experiment: Experiment, built: Built, accelerator: Accelerator) -> Ready:
+    """The run of these parts; errors of stages are raised before there is a folder."""
+    with memory_errors("moving the nets to their device", "take smaller ones"):
+        built.model.to(accelerator.device)
+    stages = built.trainer.stages(built.model, built.task)
+    return Ready(experiment, built, stages, check_stages(built.model, stages), accelerator)
+
+
+def describe(
+    folder: RunFolder,
+    experiment: Experiment,
+    built: Built,
+    accelerator: Accelerator,
+    registry: Registry,
+    source: str,
+) -> None:
+    """Write the environment and the task's facts before training."""
+    folder.write("vocabulary.json", built.task.facts())
+    for network in _feature_networks(built):
+        network.save_assets(folder.assets)
+    plugins = {plugin.name: plugin.version or "" for plugin in registry.plugins()}
+    data, files = built.task.checksums(), _other_checksums(built)
+    found = environment(experiment.seed, accelerator.device.type, plugins, data, files, source)
+    sizes = {"parameters": parameter_counts(built.model), "training_examples": len(built.task.part("train"))}
+    folder.write("environment.json", found | sizes)
+
+
+def _feature_networks(built: Built) -> Iterator[FeatureNetwork]:
+    return (module for module in built.model.modules() if isinstance(module, FeatureNetwork))
+
+
+def _other_checksums(built: Built) -> dict[str, str]:
+    """sha256 of files that the trainer and feature networks read, by path."""
+    found = built.trainer.checksums()
+    for network in _feature_networks(built):
+        found = found | network.checksums()
+    return found

@@ -1,0 +1,170 @@
+"""One run from config to scores: build, train, evaluate once, write the folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from accelerate import Accelerator
+
+from spen_plugins.config.experiment import Built, check
+from spen_plugins.console import Console
+from spen_plugins.errors import ConfigError
+from spen_plugins.files.lock import locked
+from spen_plugins.loop.processes import everyones, wait_for_all
+from spen_plugins.loop.progress import Reporter
+from spen_plugins.loop.random_state import seed_everything
+from spen_plugins.loop.rehearsal import rehearse
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import is_main_process, make_accelerator
+from spen_plugins.runs.folder.folder import RunFolder
+from spen_plugins.runs.options import DEFAULTS, RunOptions
+from spen_plugins.runs.train.finishing import finish
+from spen_plugins.runs.train.preparing import Given, Ready, build_again, build_first, describe, make_ready
+from spen_plugins.runs.train.probe import probe
+from spen_plugins.runs.train.signals import last_evaluation, training
+from spen_plugins.task import Task
+from spen_plugins.task_parts import PartlyLabelled, TakesExamples
+
+TOGETHER = "together.json"
+"""File of a folder whose runs are trained together: their names."""
+
+
+def run(
+    config: Mapping[str, Any],
+    source: str,
+    out: Path | None = None,
+    options: RunOptions = DEFAULTS,
+    registry: Registry | None = None,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+    given: Given | None = None,
+) -> Path:
+    """Train, evaluate and write a run folder.
+
+    Errors of config, data and plugins are raised before the folder is created.
+
+    Args:
+        config: the evaluated config.
+        source: its file, for messages.
+        out: the run folder, new or empty; by default a dated one below `runs/`.
+        options: device, output and checkpoints.
+        registry: source of the types.
+        test: if true, the test part is scored; false for hyperparameter search.
+        after_epoch: called with the history record of every epoch; a `RunError` it raises ends the run.
+        given: the examples, if the config's task has them in memory; None: the task loads its files.
+
+    Returns:
+        The run folder's path.
+
+    Raises:
+        ConfigError, DataError, PluginError: before training starts.
+        RunError: training failed.
+    """
+    registry = registry or Registry()
+    experiment = check(dict(config), source, registry)
+    accelerator = make_accelerator(experiment.precision, options.device)
+    built = build_first(experiment, given)
+    ready = make_ready(experiment, built, accelerator)
+    rehearse(built.model, built.task, built.trainer, ready.owned, experiment.seed, accelerator)
+    folder = RunFolder(Path(everyones(str(out or default_folder(source)), accelerator)[0]))
+    if accelerator.is_main_process:
+        RunFolder.check_free(folder.path)
+    with _held(folder, accelerator):
+        if accelerator.is_main_process:
+            RunFolder.create(folder.path, experiment.table())
+            describe(folder, experiment, built, accelerator, registry, source)
+        wait_for_all(accelerator)
+        return _train(ready, folder, options, False, test, after_epoch)
+
+
+def resume(path: Path, options: RunOptions = DEFAULTS, registry: Registry | None = None) -> Path:
+    """Resume a stopped run, with the same weights and history as without the stop.
+
+    Raises:
+        ConfigError: no run folder, another process is training it, or the data files have changed since.
+    """
+    folder = RunFolder.open(path)
+    console = Console(quiet=options.quiet or not is_main_process(), stderr=True)
+    if folder.metrics() is not None:
+        console.print(f"{path} is already done; its scores are in metrics.json")
+        return path
+    if (path.parent / TOGETHER).exists():
+        raise ConfigError(
+            f"{path} is trained together with other parts; go on with: spen together {quote(str(path.parent))} --resume"
+        )
+    registry = registry or Registry()
+    experiment = check(folder.config(), str(path / "config.json"), registry)
+    accelerator = make_accelerator(experiment.precision, options.device or folder.environment().get("device"))
+    with _held(folder, accelerator):
+        built = build_again(experiment, folder, accelerator, registry, console)
+        return _train(make_ready(experiment, built, accelerator), folder, options, resume=True)
+
+
+def _held(folder: RunFolder, accelerator: Accelerator) -> AbstractContextManager[None]:
+    """Keep other runs out of a folder; the main process does, for all of this run."""
+    return locked(folder.path) if accelerator.is_main_process else nullcontext()
+
+
+def default_folder(source: str) -> Path:
+    """`runs/<config>-<date>-<time>`, numbered if that is taken."""
+    stem = f"{Path(source).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    candidates = (Path("runs") / (stem + suffix) for suffix in ("", *(f"-{i}" for i in range(2, 1000))))
+    return next(path for path in candidates if not path.exists())
+
+
+def _train(
+    ready: Ready,
+    folder: RunFolder,
+    options: RunOptions,
+    resume: bool,
+    test: bool = True,
+    after_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
+) -> Path:
+    model, task, accelerator, seed = ready.built.model, ready.built.task, ready.accelerator, ready.experiment.seed
+    if accelerator.process_index:  # own dropout and samples, but the same weights in all processes
+        seed_everything(seed + 1_000_003 * accelerator.process_index)
+    console, afterwards = Console(quiet=options.quiet), _afterwards(task, folder, accelerator)
+    quiet = options.quiet or not accelerator.is_main_process
+    with Reporter(console, task.selection, quiet) as reporter, training(afterwards) as stop:
+        counts = {name: sum(p.numel() for p in net.parameters()) for name, net in model.named_children()}
+        processes = f", {accelerator.num_processes} processes" if accelerator.num_processes > 1 else ""
+        reporter.say(f"run folder {folder.path}; seed {seed}; {accelerator.device}{processes}")
+        for note in (*task.notes(), *_passed_over(ready.built)):
+            reporter.say(note)
+        reporter.say("parameters: " + ", ".join(f"{name} {count:,}" for name, count in counts.items()))
+        loop = ready.loop(
+            folder,
+            reporter,
+            checkpoint_seconds=options.checkpoint_seconds,
+            stop=stop.is_set,
+            after_epoch=after_epoch,
+            after_validation=probe(ready.built, accelerator.device),
+        )
+        loop.run(resume)
+    with last_evaluation(afterwards):
+        finish(ready.built, folder, accelerator, console, test, loop.constant)
+    return folder.path
+
+
+def _passed_over(built: Built) -> list[str]:
+    """A warning if the config gives training examples without gold to a trainer that learns nothing from them."""
+    keys = built.task.keys_without_gold if isinstance(built.task, PartlyLabelled) else ()
+    if not keys or "energy_loss" in built.trainer.needs:
+        return []
+    return [
+        f"warning: this method learns from examples with gold alone; those without it, by {' and '.join(keys)}, "
+        "change nothing. A method with an energy loss learns from them too"
+    ]
+
+
+def _afterwards(task: Task, folder: RunFolder, accelerator: Accelerator) -> str:
+    """What to do about a run that was stopped."""
+    if isinstance(task, TakesExamples) and task.in_memory:
+        return "Its examples were given in Python and are not kept: train again"
+    launcher = ", started as this run was" if accelerator.num_processes > 1 else ""
+    return f"Go on with: spen-run --resume {quote(str(folder.path))}{launcher}"

@@ -1,0 +1,112 @@
+"""Training from Python: `sp.train("mlc_seal", data="bibtex", method="nce")`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.config.evaluation import evaluate, parameters
+from spen_plugins.config.experiment import check
+from spen_plugins.errors import ConfigError
+from spen_plugins.loop.random_state import random_state, set_random_state
+from spen_plugins.registry import Registry
+from spen_plugins.runs.devices import callers_settings
+from spen_plugins.runs.options import RunOptions
+from spen_plugins.runs.predict.predictor import Predictor, load
+from spen_plugins.runs.train import runner
+from spen_plugins.runs.train.preparing import Given
+from spen_plugins.task import HELD_OUT
+from spen_plugins.task_parts import TakesExamples
+
+
+def train(
+    config: str | Path | Mapping[str, Any],
+    *,
+    data: Any = None,
+    out: str | Path | None = None,
+    device: str | None = None,
+    quiet: bool = False,
+    held_out: float = HELD_OUT,
+    **arguments: Any,
+) -> Predictor:
+    """Train and evaluate what a config describes, as `spen-run` does, and load the finished run.
+
+        sp.train("mlc_seal", data="bibtex", method="nce", **{"trainer.epochs": 3})
+        sp.train("mlc_seal", data=(X, Y), out="runs/mine")
+
+    The random states of Python, NumPy and torch, torch's deterministic mode and its current GPU are left as they were.
+
+    Args:
+        config: the name of a config that ships, a `.jsonnet`, `.json` or `.yaml` file, or an evaluated config.
+        data: the config's argument of this name; or the examples themselves: a pair of inputs and outputs, or such a
+            pair for each of "train", "validation" and "test". Label sets are of vectors, `(n, features)`, as an array,
+            a matrix of scipy.sparse or a DataFrame, or of texts, a list of strings, and are a matrix `(n, labels)` of 0
+            and 1 or a list with each example's label names; tags are a list for each sentence, a list of words. The
+            training examples may have weights, (inputs, outputs, weights): numbers, of which the scale doesn't matter;
+            0 leaves an example out.
+        out: the run folder, new or empty; by default a dated one below `runs/`.
+        device: "cpu", "cuda", "cuda:1", "mps", for training and prediction; by default the best available for training,
+            and the CPU for prediction.
+        quiet: if true, nothing is printed.
+        held_out: share of the training examples that validate if examples are given without a part "validation"; chosen
+            by `seed`, so that each label or tag has its share.
+        arguments: the config's other arguments, and dotted keys of the evaluated config.
+
+    Returns:
+        The run's predictor.
+
+    Raises:
+        ConfigError, DataError, PluginError: before training starts.
+        RunError: training failed.
+    """
+    given = None
+    if data is not None and not isinstance(data, (str, Path)):
+        given = Given(data if isinstance(data, Mapping) else {"train": data}, held_out)
+        data = "files"  # the numbers of one's own data
+        if isinstance(config, Mapping) or "data" not in [parameter.name for parameter in parameters(config)]:
+            data = None
+    arguments = arguments if data is None else {"data": data, **arguments}
+    evaluated = evaluate(config, {name: _text(name, value) for name, value in arguments.items()})
+    source = "config" if isinstance(config, Mapping) else str(config)
+    registry = Registry()
+    if given is not None:
+        evaluated = _in_memory(evaluated, source, registry)
+    with _own_random_state(), callers_settings(device):
+        place = None if out is None else Path(out)
+        path = runner.run(evaluated, source, place, RunOptions(device, quiet), registry, given=given)
+    return load(path, device or "cpu")
+
+
+def _text(name: str, value: Any) -> str:
+    """An argument as on the command line."""
+    if isinstance(value, Path):
+        value = str(value)
+    if hasattr(value, "tolist"):  # a number or an array of NumPy
+        value = value.tolist()
+    try:
+        return json.dumps(value)
+    except TypeError:
+        raise ConfigError(f"argument {name!r}: found a {type(value).__name__}; expected a JSON value") from None
+
+
+def _in_memory(config: dict[str, Any], source: str, registry: Registry) -> dict[str, Any]:
+    """The config, which says that its task's examples are given in Python."""
+    task = check(config, source, registry).task
+    if not issubclass(task.cls, TakesExamples):
+        raise ConfigError(
+            f"task {task.type!r} reads files; examples in Python are for tasks such as multilabel, text and tagging"
+        )
+    return {**config, "task": {**config["task"], "in_memory": True}}
+
+
+@contextmanager
+def _own_random_state() -> Iterator[None]:
+    """What is drawn inside doesn't change what is drawn afterwards."""
+    before = random_state()
+    try:
+        yield
+    finally:
+        set_random_state(before)

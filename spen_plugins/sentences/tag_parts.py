@@ -1,0 +1,287 @@
+"""Sentences of task `tagging`, from files or an embedded corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spen_plugins.data.catalogue import locate
+from spen_plugins.data.disk.on_disk import Index
+from spen_plugins.data.disk.shards import checksum
+from spen_plugins.data.equal_inputs import warn_of_shared
+from spen_plugins.data.parts import given
+from spen_plugins.data.parts.carving import same_files
+from spen_plugins.data.parts.class_weights import ClassWeightConfig
+from spen_plugins.data.parts.file_parts import (
+    FileParts,
+    FilesConfig,
+    files_of,
+    note_unseen,
+    read_file_parts,
+    stays_on_disk,
+)
+from spen_plugins.data.parts.partly_labelled import PartlyLabelledConfig, hide_gold, needs_memory
+from spen_plugins.data.schemes import BrokenTags, Scheme, spans
+from spen_plugins.data.sentences.columns import TaggedSentence
+from spen_plugins.data.sentences.tag_items import tagged_of
+from spen_plugins.data.sentences.tagged import read_tagged, read_words
+from spen_plugins.data.tables.column_keys import ColumnKeys
+from spen_plugins.data.texts.words import is_mostly_unspaced
+from spen_plugins.errors import ConfigError, DataError
+from spen_plugins.sentences.batches import Vocabulary
+from spen_plugins.sentences.on_disk import Encode, column_key, tagged_index
+from spen_plugins.settings.config import Config
+from spen_plugins.task import PARTS
+
+CORPORA = ("pos", "ner", "predicates")
+CLAUSE = 6
+"""Characters of a short clause in a script without blanks; words in such scripts have fewer on average."""
+NO_TAGS = "a file to predict may have no column of tags"
+"""For errors about tags of such a file."""
+
+
+class SentencesConfig(FilesConfig, PartlyLabelledConfig, ClassWeightConfig):
+    """Files of tagged sentences, which of them have gold, and what their tags weigh."""
+
+
+class PredicatesConfig(Config):
+    """Which predicates of files of semantic roles are tagged."""
+
+    auxiliaries: bool = True
+    """Of format predicates: if false, auxiliaries and modals, whose frames have no arguments (be.03, do.01, have.01 and
+    the like), are no predicates, where the file has rolesets."""
+
+
+Parts = dict[str, tuple[object, Sequence[TaggedSentence]]]
+"""Source and sentences of each part."""
+
+
+def read_parts(config: Any, encoding: Scheme | None, encode: Encode) -> tuple[FileParts[TaggedSentence], Index | None]:
+    """All parts of a task's config, and the index of the training part if that stays on disk.
+
+    Args:
+        config: the task's.
+        encoding, encode: as `tagged_index`.
+
+    Raises:
+        ConfigError: the config names no data, or columns that its data do not have.
+        DataError: a file is missing or broken.
+    """
+    if config.in_memory:
+        raise given.not_kept()
+    files = files_of(config, CORPORA)
+    in_memory_only = [*needs_memory(config), *(["format"] if config.format == "predicates" else [])]
+    on_disk = stays_on_disk(config, files, in_memory_only)
+    in_memory = {part: name for part, name in files.items() if not (on_disk and part == "train")}
+
+    def read(path: Path) -> tuple[list[TaggedSentence], str]:
+        found = read_tagged(config, path, gold=True)
+        return found.sentences, found.said
+
+    found: FileParts[TaggedSentence] = (
+        read_file_parts(
+            in_memory, read, _tags, "tags", lambda sentence: _input(config, sentence), ColumnKeys.of_config(config)
+        )
+        if files
+        else FileParts(_sample(config), {}, [], f"{config.corpus} sample (synthetic)")
+    )
+    notes = [note for part in PARTS for note in _blank_tags(*found.parts[part])] if files else []
+    found = found._replace(notes=[*found.notes, *notes])
+    if not on_disk:
+        return _with_hidden(config, found), None
+    sums = {config.train: checksum(locate(config.train)), **found.checksums}
+    index, said = tagged_index(config, encoding, encode, sums[config.train])
+    shared = []
+    for part, (_, some) in found.parts.items():
+        columns = {column_key(name): [s.columns[name] for s in some] for name in config.columns}
+        known = index.contains({"words": [s.words for s in some], **columns})
+        shared.append(("train", part, int(known.sum()), len(some)))
+    notes = list(dict.fromkeys([said, *found.notes, *(same_files(files, sums) or warn_of_shared(shared))]))
+    return found._replace(checksums=sums, notes=notes, split={**found.split, "train": config.train}), index
+
+
+def known(
+    config: Any, train: Sequence[TaggedSentence], encoded: Sequence[tuple[Any, ...]], index: Index | None
+) -> tuple[Vocabulary, dict[str, list[str]], set[str]]:
+    """The words of the training part, the values of each further column in it, and its tags.
+
+    Args:
+        config: the task's.
+        train: its sentences, if they are in memory.
+        encoded: first of each is its tags as they are learned, None if unknown.
+        index: of sentences on disk.
+
+    Raises:
+        DataError: the tags are of spans, and there is no span.
+    """
+    if index is not None:
+        counts = dict(zip(index.values["words"], index.counts["words"].tolist(), strict=True))
+        columns = {name: sorted(index.values[column_key(name)]) for name in config.columns}
+        words, tags = Vocabulary.of_counts(counts, config), set(index.values["tags"])
+    else:
+        words = Vocabulary.of((sentence.words for sentence in train), config)
+        columns = {name: sorted({value for s in train for value in s.columns[name]}) for name in config.columns}
+        tags = {tag for names, *_ in encoded for tag in names or ()}
+    if config.scheme != "none" and tags == {"O"}:
+        where = config.train or config.file or "the data"
+        wanted = "some others, such as B-PER; name their column (task.tags) if they are in another"
+        raise DataError(where, None, "the tag O throughout the training part", wanted)
+    return words, columns, tags
+
+
+def _tags(sentence: TaggedSentence) -> set[str] | None:
+    return None if sentence.tags is None else set(sentence.tags)
+
+
+def _input(config: Any, sentence: TaggedSentence) -> tuple[tuple[str, ...], ...]:
+    """A key that equal inputs have in common: words, and the columns that are read."""
+    return sentence.words, *(sentence.columns[name] for name in config.columns)
+
+
+def _blank_tags(where: object, sentences: Sequence[TaggedSentence]) -> list[str]:
+    """A warning if most tags are `_`, which is CoNLL's sign for no value."""
+    tags = [tag for sentence in sentences for tag in sentence.tags or ()]
+    blank = sum(tag == "_" for tag in tags)
+    if blank * 2 <= len(tags):
+        return []
+    share = f"{blank:,} of {len(tags):,} tags of {where} are '_'"
+    return [f"warning: {share}, which means no value in CoNLL's formats; is it the right column (task.tags)?"]
+
+
+def unseen_tags(
+    config: Any, encoded: Mapping[str, Sequence[tuple[tuple[str, ...] | None, object]]], known: Collection[str]
+) -> list[str]:
+    """A warning if other parts than training have tags, or types of spans, that are not among the `known`.
+
+    Args:
+        encoded: sentences of each part, first of each its tags as they are learned, None if unknown.
+    """
+    others = {tag for part, some in encoded.items() if part != "train" for names, _ in some for tag in names or ()}
+    spans = config.scheme != "none"
+    ours, theirs = ({tag[2:] if spans else tag for tag in some if not spans or tag != "O"} for some in (known, others))
+    return note_unseen(sorted(theirs - ours), len(ours | theirs), "entity types" if spans else "tags")
+
+
+def unknown_tags(
+    config: Any,
+    path: object,
+    sentences: Sequence[TaggedSentence],
+    gold: Sequence[Sequence[str]],
+    known: Collection[str],
+) -> list[str]:
+    """A warning if a file to predict has tags, but none that the run knows; it shows tags in the files' scheme.
+
+    Args:
+        config: the task's.
+        path: the file.
+        sentences: its sentences.
+        gold: the tags of those that have some, as they are learned.
+        known: the run's tags, as they are learned.
+
+    Raises:
+        DataError: moreover, each sentence has one word, as short lines of raw text have if their last words are tags.
+    """
+    tags = {tag for names in gold for tag in names if tag != "_"}
+    if not tags or any(tag in known for tag in tags):
+        return []
+    learned_only = ("E-", "S-") if config.scheme != "bioes" else ()
+    own = {tag for sentence in sentences for tag in sentence.tags or () if tag != "_"}
+    expected = {tag for tag in known if not tag.startswith(learned_only)}
+    if config.scheme == "io":
+        expected = {tag.partition("-")[2] or tag for tag in expected}
+    found, some = (", ".join(sorted(values)[:5]) for values in (own, expected))
+    if all(len(names) == 1 for names in gold):
+        raise DataError(path, None, f"tags such as {found}, no tag of the run", f"tags such as {some}; {NO_TAGS}")
+    return [
+        f"warning: {path} has tags such as {found}, and none of the run's ({some}). If that is raw text, give it to "
+        "--text or on standard input"
+    ]
+
+
+def unspaced_lines(path: object, words: Sequence[str]) -> list[str]:
+    """A warning if words of a script without blanks are as long as clauses, so that a text was read as its words."""
+    mean = sum(map(len, words)) / max(1, len(words))
+    if mean < CLAUSE or not is_mostly_unspaced("".join(words)):
+        return []
+    return [
+        f"warning: the words of {path} have {mean:.0f} characters on average. If that is raw text, give it to --text "
+        "or on standard input, with its language (--language zh, ja, th, …)"
+    ]
+
+
+def given_parts(config: Any, parts: Mapping[str, Any], held_out: float, seed: int) -> FileParts[TaggedSentence]:
+    """All parts of sentences given in Python, as `TakesExamples.take`.
+
+    Raises:
+        ConfigError: the config names data of its own, or columns.
+        DataError: a sentence is no list of words, has another number of tags, or breaks the scheme.
+    """
+    if named := [
+        f"task.{key}" for key in ("corpus", "file", "split", *PARTS, "columns", "on_disk") if getattr(config, key)
+    ]:
+        raise ConfigError(f"found {' and '.join(named)}; expected none beside words and tags given in Python")
+    pairs, weights = given.pairs(parts)
+    sentences = {
+        part: [_given(config, *both, f"sentence {i} of {part}") for i, both in enumerate(zip(*pair, strict=True))]
+        for part, pair in pairs.items()
+    }
+    if weights is not None:
+        sentences["train"] = [replace(s, weight=w) for s, w in zip(sentences["train"], weights, strict=True)]
+    inputs = {part: [s.words for s in some] for part, some in sentences.items()}
+    tags = [set(s.tags) for s in sentences["train"]]
+    sentences, split, notes = given.divide(sentences, inputs, tags, held_out, seed)
+    checksums = given.checksums({part: [(s.words, s.tags) for s in some] for part, some in sentences.items()})
+    found: Parts = {part: (f"data[{part!r}]", sentences.get(part, [])) for part in PARTS}
+    return _with_hidden(config, FileParts(found, checksums, notes, split))
+
+
+def _with_hidden(config: Any, found: FileParts[TaggedSentence]) -> FileParts[TaggedSentence]:
+    return hide_tags(config, found, lambda path: read_words(config, path).sentences)
+
+
+def _given(config: Any, words: Any, tags: Any, where: str) -> TaggedSentence:
+    listed = [list(v) if hasattr(v, "tolist") else v for v in (words, tags)]
+    try:
+        sentence = tagged_of(dict(zip(("words", "tags"), listed, strict=True)))
+        if config.scheme != "none":
+            spans(sentence.tags or (), config.scheme)
+    except DataError as error:
+        raise DataError(where, None, error.found, error.expected) from None
+    except BrokenTags as broken:
+        raise DataError(where, None, broken.found, broken.expected) from None
+    return sentence
+
+
+def hide_tags(
+    config: SentencesConfig, found: FileParts[TaggedSentence], read: Callable[[Path], Sequence[TaggedSentence]]
+) -> FileParts[TaggedSentence]:
+    """The training part with the tags that the config allows, and with its files without tags.
+
+    Args:
+        config: the task's.
+        found: the training part has tags in all sentences.
+        read: reads a file of `task.unlabelled`.
+
+    Raises:
+        DataError: fewer sentences than `task.labelled`.
+    """
+    where, sentences = found.parts["train"]
+    gold, others, sums = hide_gold(
+        config, where, sentences, lambda sentence: replace(sentence, tags=None), read, "sentences"
+    )
+    parts = {**found.parts, "train": (where, [*gold, *others])}
+    return found._replace(parts=parts, checksums=found.checksums | sums)
+
+
+def _sample(config: Any) -> Parts:
+    from spen_plugins.samples.tagged import sample_corpus
+
+    sentences = sample_corpus(config.corpus)
+    known = sentences["train"][0].columns
+    for name in config.columns:
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise ConfigError(f"task.columns: no column {name!r} in the corpus {config.corpus!r}; {has}")
+    return {part: ("the sample", some) for part, some in sentences.items()}

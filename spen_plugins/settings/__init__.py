@@ -1,0 +1,1 @@
+"""Settings: the base class of typed configs, the types of their fields, YAML."""
